@@ -1,0 +1,1 @@
+//! Lossless class-file rewriter.

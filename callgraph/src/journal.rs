@@ -1,0 +1,74 @@
+//! What the encoder tells its log, in order, before anything of it can be seen in a number.
+
+use crate::{AnchorId, ContextId, MethodId, SiteId, Version};
+
+/// A fresh base version begins: numbering starts over, anchors are counted from 0 again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Base {
+    pub version: Version,
+}
+
+/// Method `method` in version `version` owns the numbers `[0, capacity)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    pub version: Version,
+    pub method: MethodId,
+    pub capacity: u64,
+}
+
+/// What happens when a frame in version `version` calls `callee` at `site`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transition {
+    pub version: Version,
+    pub site: SiteId,
+    /// The method that `site` lies in: its node owns the range that moves.
+    pub caller: MethodId,
+    pub callee: MethodId,
+    pub effect: Effect,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// `(version, a, c)` becomes `(to, a, c + av)`.
+    Additive { to: Version, av: u64 },
+    /// The whole caller context is interned; the callee restarts at callId 0 of a base version.
+    Anchoring,
+}
+
+/// Anchor `id` of base version `base` stands for `head`, reached from `parent`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Anchor {
+    pub base: Version,
+    pub id: AnchorId,
+    pub head: MethodId,
+    /// The caller's context and the site it called from; `None`: `head` is a thread's first frame.
+    pub parent: Option<(ContextId, SiteId, MethodId)>,
+}
+
+/// A change of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    Base(Base),
+    Node(Node),
+    Transition(Transition),
+    Anchor(Anchor),
+}
+
+/// The log refused a change (disk full): the change must not become visible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused;
+
+/// Receives every change before it becomes visible to any thread.
+pub trait Journal {
+    /// # Errors
+    /// [`Refused`] if the change could not be made durable; the encoder then drops it.
+    fn append(&mut self, change: Change) -> Result<(), Refused>;
+}
+
+/// Keeps the changes in memory: for tests and for replay.
+impl Journal for Vec<Change> {
+    fn append(&mut self, change: Change) -> Result<(), Refused> {
+        self.push(change);
+        Ok(())
+    }
+}

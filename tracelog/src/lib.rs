@@ -1,0 +1,1 @@
+//! The write-only log: its format, writer and tolerant reader.
