@@ -1,0 +1,85 @@
+package io.lucce;
+
+/**
+ * Numbers of calling contexts.
+ *
+ * <p>A calling context is the stack of calls that leads to a line of code, the line included. Under
+ * the lucce agent every calling context has a number, 64 bits wide. Equal numbers mean equal stack
+ * traces (the reverse need not hold: over a run a context may get more than one number), and a
+ * number stays valid until the Java virtual machine ends, on every thread. Taking a number walks no
+ * stack, so a program can keep one wherever it would have wanted a stack trace but could not pay
+ * for it:
+ *
+ * <pre>{@code
+ * Resource open() {
+ *     return new Resource(CallContext.current());          // one long per resource
+ * }
+ *
+ * void reportLeak(Resource resource) {                     // only when there is a leak
+ *     for (StackTraceElement frame : CallContext.decode(resource.openedAt)) {
+ *         System.err.println("\tat " + frame);
+ *     }
+ * }
+ * }</pre>
+ *
+ * <p>A number can also be decoded after the run, from the log that the agent wrote:
+ * {@code lucce decode run.lucce 0x…}.
+ *
+ * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0 and
+ * {@link #decode(long)} is empty.
+ *
+ * <p>All methods may be called from any thread at any time.
+ */
+public final class CallContext {
+    /** The agent sets this property before it lets the program begin. */
+    private static final boolean ACTIVE = System.getProperty("lucce.version") != null;
+
+    private CallContext() {}
+
+    /**
+     * Returns the number of the calling context of the line that calls this method.
+     *
+     * <p>The innermost frame of the context is the caller of this method, at the line of the call;
+     * this method itself is no part of it. The agent replaces each <em>call</em> of this method
+     * while it loads the calling class, so a call through reflection, through a method handle or a
+     * method reference, or from a class that the agent does not see (a hidden class), returns 0.
+     *
+     * @return the number, or 0 if there is no agent
+     */
+    public static long current() {
+        return 0;
+    }
+
+    /**
+     * Returns the stack trace that a number stands for.
+     *
+     * <p>The trace is what {@link Throwable#getStackTrace()} would have returned for a
+     * {@code Throwable} created on the line that took the number: innermost frame first, frames of
+     * hidden classes left out, native methods with line number -2. Unlike a {@code Throwable}'s it
+     * is never cut off at some depth.
+     *
+     * @param id a number that {@link #current()} returned in this Java virtual machine, or 0
+     * @return the frames, innermost first, in an array of the caller's own; empty if {@code id} is
+     *     0 or if there is no agent
+     * @throws IllegalArgumentException if the agent knows no calling context of this number; the
+     *     message names the number
+     */
+    public static StackTraceElement[] decode(long id) {
+        if (!ACTIVE || id == 0) {
+            return new StackTraceElement[0];
+        }
+        return decode0(id);
+    }
+
+    /**
+     * Tells whether the lucce agent is loaded in this Java virtual machine.
+     *
+     * @return true if {@link #current()} returns numbers and {@link #decode(long)} decodes them
+     */
+    public static boolean isActive() {
+        return ACTIVE;
+    }
+
+    /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
+    private static native StackTraceElement[] decode0(long id);
+}
