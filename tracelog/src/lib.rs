@@ -1,1 +1,35 @@
 //! The write-only log: its format, writer and tolerant reader.
+//!
+//! A process appends records and counts in cells through a memory map: what was appended is in the
+//! file even when the process is killed the next moment. What a number needs for decoding is
+//! appended before the number is handed out, so a log explains every number that anybody has seen.
+//!
+//! Reading order: `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
+//! `limits`; then `map`, `cells`, `writer`; then `reader`.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)
+)]
+
+mod layout;
+pub mod limits;
+mod record;
+mod wire;
+
+mod cells;
+mod map;
+mod writer;
+
+mod reader;
+
+pub use cells::{Cell, Counters};
+pub use layout::{FORMAT_VERSION, Header, MAGIC};
+pub use reader::{Cells, Count, Damage, Entry, Item, Items, Log, OpenError};
+pub use record::*;
+pub use writer::{Full, Writer};

@@ -1,0 +1,169 @@
+//! The file: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
+//!
+//! File header, 64 bytes:
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `LUCCELOG` |
+//! | 8 | 2 | format version |
+//! | 10 | 1, 1, 1 | bits of a context number: version, anchor, callId |
+//! | 13 | 3 | zero |
+//! | 16 | 4 | process id |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | start, nanoseconds since 1970 |
+//! | 32 | 28 | zero |
+//! | 60 | 4 | CRC32 of bytes 0..60 |
+//!
+//! Block header, 64 bytes, then `capacity` bytes of payload (the file may end after the used part
+//! of its last block):
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 4 | magic `LBLK`, stored last: a block without it does not exist yet |
+//! | 4 | 1 | kind: 1 records, 2 counters; others are skipped |
+//! | 5 | 3 | zero |
+//! | 8 | 4 | capacity: a multiple of 64 |
+//! | 12 | 4 | counters: the thread they belong to |
+//! | 16 | 4 | counters: how many cells |
+//! | 20 | 4 | CRC32 of bytes 4..20 |
+//! | 24 | 8 | committed: bytes of whole records, stored after them |
+//! | 32 | 4 | sealed: CRC32 of the committed bytes |
+//! | 36 | 4 | 1 when sealed, stored after the CRC: nothing will be appended |
+//! | 40 | 24 | zero |
+//!
+//! A records block holds records (see `record`). A counters block holds cells of 24 bytes that
+//! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet.
+//!
+//! Format versions:
+//! * 1 (2026-11-21): the first.
+
+/// The version that this crate writes, and the newest that it reads.
+pub const FORMAT_VERSION: u16 = 1;
+/// The first bytes of every log.
+pub const MAGIC: [u8; 8] = *b"LUCCELOG";
+
+pub(crate) const FILE_HEADER: u64 = 64;
+pub(crate) const BLOCK_HEADER: u64 = 64;
+pub(crate) const ALIGN: u64 = 64;
+pub(crate) const CELL: u64 = 24;
+pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LBLK");
+pub(crate) const RECORDS: u8 = 1;
+pub(crate) const COUNTERS: u8 = 2;
+
+pub(crate) const AT_COMMITTED: u64 = 24;
+pub(crate) const AT_CRC: u64 = 32;
+pub(crate) const AT_SEALED: u64 = 36;
+
+/// What the file header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// How a context number's bits are used.
+    pub version_bits: u8,
+    pub anchor_bits: u8,
+    pub call_bits: u8,
+    pub pid: u32,
+    /// Nanoseconds since 1970.
+    pub start: u64,
+}
+
+/// Why a file is not read at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotALog {
+    Magic,
+    Crc,
+    Newer(u16),
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
+        let mut bytes = [0; FILE_HEADER as usize];
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
+        put(
+            &mut bytes,
+            10,
+            &[self.version_bits, self.anchor_bits, self.call_bits],
+        );
+        put(&mut bytes, 16, &self.pid.to_le_bytes());
+        put(&mut bytes, 24, &self.start.to_le_bytes());
+        let crc = crc32fast::hash(bytes.get(..60).unwrap_or_default());
+        put(&mut bytes, 60, &crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, NotALog> {
+        if bytes.get(..8) != Some(&MAGIC[..]) {
+            return Err(NotALog::Magic);
+        }
+        let checked = bytes.get(..60).ok_or(NotALog::Crc)?;
+        if Some(crc32fast::hash(checked)) != u32_at(bytes, 60) {
+            return Err(NotALog::Crc);
+        }
+        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or(NotALog::Crc)?);
+        if version > FORMAT_VERSION {
+            return Err(NotALog::Newer(version));
+        }
+        let [version_bits, anchor_bits, call_bits] = array_at(bytes, 10).ok_or(NotALog::Crc)?;
+        Ok(Header {
+            version_bits,
+            anchor_bits,
+            call_bits,
+            pid: u32_at(bytes, 16).ok_or(NotALog::Crc)?,
+            start: u64_at(bytes, 24).ok_or(NotALog::Crc)?,
+        })
+    }
+}
+
+/// The part of a block header that never changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockHead {
+    pub kind: u8,
+    pub capacity: u32,
+    pub thread: u32,
+    pub cells: u32,
+}
+
+impl BlockHead {
+    /// Bytes 4..24: everything but the magic.
+    pub fn encode(&self) -> [u8; 20] {
+        let mut bytes = [0; 20];
+        put(&mut bytes, 0, &[self.kind]);
+        put(&mut bytes, 4, &self.capacity.to_le_bytes());
+        put(&mut bytes, 8, &self.thread.to_le_bytes());
+        put(&mut bytes, 12, &self.cells.to_le_bytes());
+        let crc = crc32fast::hash(bytes.get(..16).unwrap_or_default());
+        put(&mut bytes, 16, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None`: the checksum is wrong.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if crc32fast::hash(bytes.get(..16)?) != u32_at(bytes, 16)? {
+            return None;
+        }
+        Some(BlockHead {
+            kind: *bytes.first()?,
+            capacity: u32_at(bytes, 4)?,
+            thread: u32_at(bytes, 8)?,
+            cells: u32_at(bytes, 12)?,
+        })
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + field.len()) {
+        place.copy_from_slice(field);
+    }
+}
+
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array_at(bytes, at).map(u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array_at(bytes, at).map(u64::from_le_bytes)
+}

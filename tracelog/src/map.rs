@@ -1,0 +1,298 @@
+//! A file that grows in memory without ever moving.
+//!
+//! A range of addresses is reserved once, without memory behind it. The file is mapped into it from
+//! the front, piece by piece: space on disk first, then the mapping, so that a full disk is an
+//! error of `grow` and never a SIGBUS. Only `grow` makes bytes accessible, and it only ever adds:
+//! offsets below `mapped()` stay valid, at the same address, as long as the `Map` lives.
+//!
+//! Invariant: nobody shortens the file below what is in use. (Another process that truncates the
+//! file would take its pages away; it has a name of its own, see `Writer::create`.)
+#![allow(
+    unsafe_code,
+    reason = "memory maps: addresses the compiler knows nothing of"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::cells::Cell;
+
+/// Pieces are multiples of this: a multiple of every page size in use.
+pub(crate) const PIECE: u64 = 64 << 10;
+
+pub(crate) struct Map {
+    file: File,
+    base: NonNull<u8>,
+    reserved: u64,
+    /// Bytes from `base` on that are backed by the file. Release by `grow`, Acquire by all others.
+    mapped: AtomicU64,
+}
+
+// SAFETY: the addresses belong to the process, not to a thread; all changes go through `write`,
+// whose callers own the bytes, or through atomics.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// Reserves addresses for up to `most` bytes, fewer if the process may not have as many.
+    pub fn new(file: File, most: u64) -> io::Result<Map> {
+        let mut reserved = most.max(PIECE).next_multiple_of(PIECE);
+        loop {
+            match reserve(reserved) {
+                Ok(base) => {
+                    return Ok(Map {
+                        file,
+                        base,
+                        reserved,
+                        mapped: AtomicU64::new(0),
+                    });
+                }
+                Err(e) if reserved <= 16 * PIECE => return Err(e),
+                Err(_) => reserved = (reserved / 4).next_multiple_of(PIECE),
+            }
+        }
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    pub fn mapped(&self) -> u64 {
+        // Acquire: pairs with the Release in `grow`.
+        self.mapped.load(Ordering::Acquire)
+    }
+
+    /// Obtains disk space up to `to` and maps it. Called by the writer alone, one at a time.
+    pub fn grow(&self, to: u64) -> io::Result<()> {
+        let from = self.mapped();
+        let to = to.next_multiple_of(PIECE);
+        if to <= from {
+            return Ok(());
+        }
+        if to > self.reserved {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        allocate(&self.file, from, to - from)?;
+        let (len, offset) = (as_len(to - from)?, as_offset(from)?);
+        // SAFETY: `from..to` lies in our own reservation and above everything in use, so that
+        // replacing its mapping takes nothing away from anybody.
+        let address = unsafe {
+            libc::mmap(
+                self.base.as_ptr().add(as_len(from)?).cast(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_FIXED,
+                self.file.as_raw_fd(),
+                offset,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Release: whoever sees the new length may touch the new pages.
+        self.mapped.store(to, Ordering::Release);
+        Ok(())
+    }
+
+    /// Copies `bytes` to `offset`. The caller owns that range: nobody reads it before a later
+    /// `publish` says so. `false`: not mapped.
+    #[must_use]
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(to) = self.at(offset, bytes.len() as u64) else {
+            return false;
+        };
+        // SAFETY: `at` checked that the whole range is mapped writable; `bytes` is a Rust slice
+        // and cannot lie in the map, to which no `&[u8]` is handed out for longer than `read`.
+        unsafe {
+            to.as_ptr()
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        };
+        true
+    }
+
+    /// Looks at bytes that the caller owns, for the time of `f`.
+    pub fn read<T>(&self, offset: u64, len: u64, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let from = self.at(offset, len)?;
+        // SAFETY: the range is mapped, and its owner, who is the only one to write it, is here.
+        let bytes = unsafe { std::slice::from_raw_parts(from.as_ptr(), as_len(len).ok()?) };
+        Some(f(bytes))
+    }
+
+    /// Stores a number with Release: what was written before it is there for whoever reads it,
+    /// be it a reader of the file after the process was killed.
+    #[must_use]
+    pub fn publish_u64(&self, offset: u64, value: u64) -> bool {
+        let Some(to) = self
+            .at(offset, 8)
+            .filter(|to| to.cast::<u64>().is_aligned())
+        else {
+            return false;
+        };
+        // SAFETY: mapped, aligned, and accessed in this process only through atomics.
+        let cell = unsafe { AtomicU64::from_ptr(to.as_ptr().cast()) };
+        // Release: pairs with the kernel's view of the page when a reader copies it.
+        cell.store(value.to_le(), Ordering::Release);
+        true
+    }
+
+    /// As `publish_u64`.
+    #[must_use]
+    pub fn publish_u32(&self, offset: u64, value: u32) -> bool {
+        let Some(to) = self
+            .at(offset, 4)
+            .filter(|to| to.cast::<u32>().is_aligned())
+        else {
+            return false;
+        };
+        // SAFETY: mapped, aligned, and accessed in this process only through atomics.
+        let cell = unsafe { AtomicU32::from_ptr(to.as_ptr().cast()) };
+        // Release: pairs with the kernel's view of the page when a reader copies it.
+        cell.store(value.to_le(), Ordering::Release);
+        true
+    }
+
+    /// The first of `count` cells at `offset`.
+    pub fn cells(&self, offset: u64, count: u32) -> Option<NonNull<Cell>> {
+        let first = self
+            .at(offset, u64::from(count) * size_of::<Cell>() as u64)?
+            .cast::<Cell>();
+        first.is_aligned().then_some(first)
+    }
+
+    /// # Safety
+    /// `first` and `count` are an answer of [`Map::cells`] of this map.
+    pub unsafe fn cells_at(&self, first: NonNull<Cell>, count: u32) -> &[Cell] {
+        // SAFETY: mapped as long as `self` lives; every bit pattern is a cell; cells are atomics.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
+    }
+
+    fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(len)?;
+        if end > self.mapped() {
+            return None;
+        }
+        // SAFETY: inside the reservation, for `mapped` is.
+        Some(unsafe { self.base.add(usize::try_from(offset).ok()?) })
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        if let Ok(len) = as_len(self.reserved) {
+            // SAFETY: our own reservation, and nobody borrows from it any more.
+            unsafe { libc::munmap(self.base.as_ptr().cast(), len) };
+        }
+    }
+}
+
+fn reserve(len: u64) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            as_len(len)?,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Disk space for `len` bytes at `from`: zeros, really there.
+fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
+    let (from_off, len_off) = (as_offset(from)?, as_offset(len)?);
+    loop {
+        // SAFETY: a system call on a file descriptor that we own.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, from_off, len_off) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => return write_zeros(file, from, len),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// For file systems without fallocate.
+fn write_zeros(file: &File, from: u64, len: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let zeros = [0; 1 << 12];
+    (from..from + len)
+        .step_by(zeros.len())
+        .try_for_each(|at| file.write_all_at(&zeros, at))
+}
+
+/// The most bytes that a file of this process may have (`ulimit -f`): growing past it would raise
+/// a signal instead of an error.
+pub(crate) fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: fills the struct that it is given.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } {
+        0 => limit.rlim_cur,
+        _ => u64::MAX,
+    }
+}
+
+fn as_len(v: u64) -> io::Result<usize> {
+    usize::try_from(v).map_err(|_| io::ErrorKind::OutOfMemory.into())
+}
+
+fn as_offset(v: u64) -> io::Result<libc::off_t> {
+    libc::off_t::try_from(v).map_err(|_| io::ErrorKind::FileTooLarge.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_written_where_fallocate_is_missing() {
+        let file = tempfile::tempfile().unwrap();
+        write_zeros(&file, PIECE, PIECE).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 2 * PIECE);
+    }
+
+    #[test]
+    fn addresses_stay_while_the_file_grows() {
+        let map = Map::new(tempfile::tempfile().unwrap(), 1 << 30).unwrap();
+        map.grow(PIECE).unwrap();
+        let before = map.cells(64, 1).unwrap();
+        assert!(map.cells(PIECE, 1).is_none());
+        (2..40).for_each(|n| map.grow(n * PIECE).unwrap());
+        assert_eq!(map.cells(64, 1).unwrap(), before);
+        assert!(map.write(40 * PIECE - 70, &[1; 70]) == (map.mapped() >= 40 * PIECE));
+    }
+
+    #[test]
+    fn nothing_is_mapped_past_the_reservation() {
+        let map = Map::new(tempfile::tempfile().unwrap(), PIECE).unwrap();
+        assert!(map.grow(2 * PIECE).is_err());
+        assert!(!map.write(0, &[1]));
+        assert!(!map.publish_u64(0, 1));
+        assert!(!map.publish_u32(0, 1));
+    }
+
+    #[test]
+    fn more_than_the_process_may_have_is_made_smaller() {
+        let map = Map::new(tempfile::tempfile().unwrap(), 1 << 60).unwrap();
+        assert!(map.reserved() < 1 << 60);
+    }
+}

@@ -1,0 +1,330 @@
+//! The tolerant reader: everything up to the first damage, then where and what it is.
+//!
+//! A log of a JVM that was killed or still runs is whole: its last block is open, and the disk space
+//! obtained in advance is zeros. A sealed block must match its checksum.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::{error, fmt};
+
+use lucce_callgraph::ContextId;
+
+use crate::layout::{
+    AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
+    FILE_HEADER, FORMAT_VERSION, Header, NotALog, RECORDS, u32_at, u64_at,
+};
+use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORD};
+use crate::record::{Kind, Record, ThreadId};
+use crate::wire::{In, Malformed};
+
+/// The first thing in a log that cannot be right. What precedes it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    pub offset: u64,
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "damaged at offset {}: {}", self.offset, self.reason)
+    }
+}
+
+impl error::Error for Damage {}
+
+/// Why a file is not read at all.
+#[derive(Debug)]
+pub enum OpenError {
+    Io(io::Error),
+    /// Some other kind of file.
+    Foreign,
+    /// Written by a newer version of this crate.
+    Newer(u16),
+    /// A log, but its header is not whole.
+    Damaged(Damage),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Io(e) => e.fmt(f),
+            OpenError::Foreign => f.write_str("not a lucce log (offset 0: wrong magic)"),
+            OpenError::Newer(version) => write!(
+                f,
+                "format version {version}; this program reads up to {FORMAT_VERSION}"
+            ),
+            OpenError::Damaged(damage) => damage.fmt(f),
+        }
+    }
+}
+
+impl error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(e: io::Error) -> Self {
+        OpenError::Io(e)
+    }
+}
+
+impl From<NotALog> for OpenError {
+    fn from(e: NotALog) -> Self {
+        match e {
+            NotALog::Magic => OpenError::Foreign,
+            NotALog::Newer(version) => OpenError::Newer(version),
+            NotALog::Crc => OpenError::Damaged(Damage {
+                offset: 0,
+                reason: "bad file header",
+            }),
+        }
+    }
+}
+
+/// A log in memory, as it was at one moment.
+pub struct Log {
+    header: Header,
+    bytes: Vec<u8>,
+}
+
+impl Log {
+    /// # Errors
+    /// See [`OpenError`]. Damage after the header is not one: see [`Log::items`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Log, OpenError> {
+        let mut file = File::open(path)?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
+        // First, so that a huge foreign file is not read.
+        Header::decode(&bytes)?;
+        file.read_to_end(&mut bytes)?;
+        Self::from_bytes(bytes)
+    }
+
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Log, OpenError> {
+        let header = Header::decode(&bytes)?;
+        Ok(Log { header, bytes })
+    }
+
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The file's size.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Everything in the order of the file. After an `Err` nothing follows.
+    #[must_use]
+    pub fn items(&self) -> Items<'_> {
+        Items {
+            bytes: &self.bytes,
+            at: FILE_HEADER,
+            records: In(&[]),
+            records_at: 0,
+            then: None,
+        }
+    }
+}
+
+/// One thing in the log.
+#[derive(Clone, Debug)]
+pub enum Item<'a> {
+    Record(Entry<'a>),
+    Cells(Cells<'a>),
+}
+
+/// A record and where it is.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    pub offset: u64,
+    /// Bytes in the file.
+    pub size: u64,
+    pub kind: Kind,
+    /// `None`: a kind that this version does not know.
+    pub record: Option<Record<'a>>,
+}
+
+/// The counters of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Cells<'a> {
+    pub offset: u64,
+    pub thread: ThreadId,
+    bytes: &'a [u8],
+}
+
+/// What a cell held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Count {
+    pub id: ContextId,
+    pub count: u64,
+    pub bytes: u64,
+}
+
+impl<'a> Cells<'a> {
+    /// Bytes in the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The cells in use.
+    pub fn iter(&self) -> impl Iterator<Item = Count> + use<'a> {
+        let cells = self.bytes.chunks_exact(CELL as usize);
+        cells.filter_map(|cell| {
+            let id = ContextId(u64_at(cell, 0)?);
+            let (count, bytes) = (u64_at(cell, 8)?, u64_at(cell, 16)?);
+            (id != ContextId::UNKNOWN).then_some(Count { id, count, bytes })
+        })
+    }
+}
+
+/// See [`Log::items`].
+pub struct Items<'a> {
+    bytes: &'a [u8],
+    /// Where the next block begins.
+    at: u64,
+    /// The rest of the current records block, and where it is.
+    records: In<'a>,
+    records_at: u64,
+    /// Damage that follows the current block's records.
+    then: Option<Damage>,
+}
+
+/// What is to be done with a block.
+enum Step<'a> {
+    Records,
+    Cells(Cells<'a>),
+    Skip,
+    End,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Result<Item<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if !self.records.0.is_empty() {
+                return Some(self.record().map(Item::Record).inspect_err(|_| self.stop()));
+            }
+            if let Some(damage) = self.then.take() {
+                self.stop();
+                return Some(Err(damage));
+            }
+            match self.block() {
+                Ok(Step::Records | Step::Skip) => {}
+                Ok(Step::Cells(cells)) => return Some(Ok(Item::Cells(cells))),
+                Ok(Step::End) => return None,
+                Err(damage) => {
+                    self.stop();
+                    return Some(Err(damage));
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Items<'a> {
+    fn record(&mut self) -> Result<Entry<'a>, Damage> {
+        let offset = self.records_at;
+        let before = self.records.0.len();
+        let entry = parse_record(&mut self.records);
+        let size = (before - self.records.0.len()) as u64;
+        self.records_at += size;
+        let (kind, record) = entry.map_err(|Malformed(reason)| damage(offset, reason))?;
+        Ok(Entry {
+            offset,
+            size,
+            kind,
+            record,
+        })
+    }
+
+    fn block(&mut self) -> Result<Step<'a>, Damage> {
+        let at = self.at;
+        let rest = self.rest(at);
+        let magic = u32_at(rest, 0);
+        if magic.unwrap_or(0) == 0 {
+            // A JVM that was killed may have begun a header: bytes 4..32.
+            let after = rest.get(BLOCK_HEADER as usize..).unwrap_or_default();
+            let empty = if magic.is_some() { after } else { rest };
+            return match empty.iter().all(|b| *b == 0) {
+                true => Ok(Step::End),
+                false => Err(damage(at, "no block where one must begin")),
+            };
+        }
+        if magic != Some(BLOCK_MAGIC) {
+            return Err(damage(at, "no block where one must begin"));
+        }
+        let header = rest.get(..BLOCK_HEADER as usize);
+        let header = header.ok_or_else(|| damage(at, "file ends inside a block header"))?;
+        let head = header.get(4..24).and_then(BlockHead::decode);
+        let head = head.ok_or_else(|| damage(at, "block header: wrong checksum"))?;
+        if head.capacity > MAX_CAPACITY || head.cells > MAX_CELLS {
+            return Err(damage(at, "block header: larger than the format allows"));
+        }
+        self.at = at + BLOCK_HEADER + u64::from(head.capacity);
+        self.payload(at, header, head)
+    }
+
+    fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
+        let used = match head.kind {
+            RECORDS => u64_at(header, AT_COMMITTED as usize).unwrap_or(0),
+            COUNTERS => u64::from(head.cells) * CELL,
+            _ => return Ok(Step::Skip),
+        };
+        if used > u64::from(head.capacity) {
+            return Err(damage(at, "block header: more bytes used than there are"));
+        }
+        let start = at + BLOCK_HEADER;
+        let payload = self.rest(start);
+        let there = payload.get(..used as usize).unwrap_or(payload);
+        if (there.len() as u64) < used {
+            self.then = Some(damage(
+                start + there.len() as u64,
+                "file ends inside a block",
+            ));
+        }
+        if head.kind == COUNTERS {
+            let thread = ThreadId(head.thread);
+            return Ok(Step::Cells(Cells {
+                offset: start,
+                thread,
+                bytes: there,
+            }));
+        }
+        let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
+        if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
+            return Err(damage(start, "block: wrong checksum"));
+        }
+        (self.records, self.records_at) = (In(there), start);
+        Ok(Step::Records)
+    }
+
+    fn rest(&self, at: u64) -> &'a [u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    fn stop(&mut self) {
+        (self.records, self.then, self.at) = (In(&[]), None, u64::MAX);
+    }
+}
+
+fn parse_record<'a>(input: &mut In<'a>) -> Result<(Kind, Option<Record<'a>>), Malformed> {
+    let kind = Kind(input.byte()?);
+    let len = input.num()?;
+    if len > MAX_RECORD as u64 {
+        return Err(Malformed("record longer than the format allows"));
+    }
+    let body = input.take(len)?;
+    Ok((kind, Record::decode_body(kind, body)?))
+}
+
+#[cold]
+fn damage(offset: u64, reason: &'static str) -> Damage {
+    Damage { offset, reason }
+}

@@ -1,0 +1,224 @@
+//! Records: what the log says, one after the other.
+//!
+//! A record is `kind: u8`, `length: LEB128`, then `length` bytes of body. A reader skips kinds that
+//! it does not know and bytes that follow the fields it knows: both may be added without a new
+//! format version.
+//!
+//! Field types: `n` LEB128; `z` zigzag LEB128; `q` eight bytes, little-endian; `t` text: `n` length
+//! and UTF-8; `o` optional text: `n` 0, or length + 1 and UTF-8; `[..]` repeated.
+//!
+//! | kind | record | body |
+//! |---|---|---|
+//! | 1 | `Meta` | t key, t value |
+//! | 2 | `Class` | n id, n loader, t name, o source file |
+//! | 3 | `Method` | n id, n class, t name, t descriptor, n access, n lines, [z bci step, z line step] |
+//! | 4 | `Site` | n id, n method, z bci, n 0 or 1, z line if 1, n what, t descriptor if what is 2 or 3 |
+//! | 5 | `SiteSize` | n site, n bytes |
+//! | 6 | `Change::Base` | n version |
+//! | 7 | `Change::Node` | n version, n method, n capacity |
+//! | 8 | `Change::Transition` | n version, n site, n caller, n callee, n effect: 0 anchoring; 1 additive: n to, n av |
+//! | 9 | `Change::Anchor` | n base, n id, n head, n 0: a thread's first frame; 1: q parent context, n site, n its method |
+//! | 10 | `Thread` | n id, t name, n 1 if virtual |
+//! | 11 | `ThreadEnd` | n id |
+//! | 12 | `Mismatch` | q id, n event number, t expected, t decoded |
+//! | 13 | `Skipped` | t class, o method, t reason |
+//! | 14 | `Warning` | t text |
+//! | 15 | `Stat` | t key, n value |
+//! | 16 | `End` | |
+//!
+//! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
+//!
+//! Example: thread 1 "main", then a clean end:
+//! ```text
+//! 0a 07 01 04 6d 61 69 6e 00    Thread, 7 bytes: id 1, text of 4 bytes "main", not virtual
+//! 10 00                         End, 0 bytes
+//! ```
+
+mod code;
+mod graph;
+mod run;
+
+pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
+use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
+pub use run::{End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, Warning};
+
+use crate::wire::{In, Malformed, Out, Parsed};
+
+/// Encode and decode of one kind of record, side by side.
+trait Body<'a>: Sized {
+    fn encode(&self, out: &mut Out<'_>);
+    fn decode(input: &mut In<'a>) -> Parsed<Self>;
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Record<'a> {
+    Meta(Meta<'a>),
+    Class(Class<'a>),
+    Method(Method<'a>),
+    Site(Site<'a>),
+    SiteSize(SiteSize),
+    Change(Change),
+    Thread(Thread<'a>),
+    ThreadEnd(ThreadEnd),
+    Mismatch(Mismatch<'a>),
+    Skipped(Skipped<'a>),
+    Warning(Warning<'a>),
+    Stat(Stat<'a>),
+    End(End),
+}
+
+/// A record's kind: the first byte of the record.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    const META: u8 = 1;
+    const CLASS: u8 = 2;
+    const METHOD: u8 = 3;
+    const SITE: u8 = 4;
+    const SITE_SIZE: u8 = 5;
+    const BASE: u8 = 6;
+    const NODE: u8 = 7;
+    const TRANSITION: u8 = 8;
+    const ANCHOR: u8 = 9;
+    const THREAD: u8 = 10;
+    const THREAD_END: u8 = 11;
+    const MISMATCH: u8 = 12;
+    const SKIPPED: u8 = 13;
+    const WARNING: u8 = 14;
+    const STAT: u8 = 15;
+    const END: u8 = 16;
+
+    /// The kind's name, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Self::META => "meta",
+            Self::CLASS => "class",
+            Self::METHOD => "method",
+            Self::SITE => "site",
+            Self::SITE_SIZE => "site-size",
+            Self::BASE => "base",
+            Self::NODE => "node",
+            Self::TRANSITION => "transition",
+            Self::ANCHOR => "anchor",
+            Self::THREAD => "thread",
+            Self::THREAD_END => "thread-end",
+            Self::MISMATCH => "mismatch",
+            Self::SKIPPED => "skipped",
+            Self::WARNING => "warning",
+            Self::STAT => "stat",
+            Self::END => "end",
+            _ => "unknown",
+        }
+    }
+}
+
+impl Record<'_> {
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        Kind(match self {
+            Record::Meta(_) => Kind::META,
+            Record::Class(_) => Kind::CLASS,
+            Record::Method(_) => Kind::METHOD,
+            Record::Site(_) => Kind::SITE,
+            Record::SiteSize(_) => Kind::SITE_SIZE,
+            Record::Change(Change::Base(_)) => Kind::BASE,
+            Record::Change(Change::Node(_)) => Kind::NODE,
+            Record::Change(Change::Transition(_)) => Kind::TRANSITION,
+            Record::Change(Change::Anchor(_)) => Kind::ANCHOR,
+            Record::Thread(_) => Kind::THREAD,
+            Record::ThreadEnd(_) => Kind::THREAD_END,
+            Record::Mismatch(_) => Kind::MISMATCH,
+            Record::Skipped(_) => Kind::SKIPPED,
+            Record::Warning(_) => Kind::WARNING,
+            Record::Stat(_) => Kind::STAT,
+            Record::End(_) => Kind::END,
+        })
+    }
+
+    /// What tells how a run ended: it is written even when the disk is full.
+    pub(crate) fn is_closing(&self) -> bool {
+        matches!(self, Record::Stat(_) | Record::End(_))
+    }
+
+    pub(crate) fn encode_body(&self, bytes: &mut Vec<u8>) {
+        let out = &mut Out(bytes);
+        match self {
+            Record::Meta(r) => r.encode(out),
+            Record::Class(r) => r.encode(out),
+            Record::Method(r) => r.encode(out),
+            Record::Site(r) => r.encode(out),
+            Record::SiteSize(r) => r.encode(out),
+            Record::Change(Change::Base(r)) => r.encode(out),
+            Record::Change(Change::Node(r)) => r.encode(out),
+            Record::Change(Change::Transition(r)) => r.encode(out),
+            Record::Change(Change::Anchor(r)) => r.encode(out),
+            Record::Thread(r) => r.encode(out),
+            Record::ThreadEnd(r) => r.encode(out),
+            Record::Mismatch(r) => r.encode(out),
+            Record::Skipped(r) => r.encode(out),
+            Record::Warning(r) => r.encode(out),
+            Record::Stat(r) => r.encode(out),
+            Record::End(r) => r.encode(out),
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    /// `None`: a kind that this version does not know.
+    pub(crate) fn decode_body(kind: Kind, body: &'a [u8]) -> Parsed<Option<Self>> {
+        let input = &mut In(body);
+        let record = match kind.0 {
+            0 => return Err(Malformed("record of kind 0")),
+            Kind::META => Record::Meta(Meta::decode(input)?),
+            Kind::CLASS => Record::Class(Class::decode(input)?),
+            Kind::METHOD => Record::Method(Method::decode(input)?),
+            Kind::SITE => Record::Site(Site::decode(input)?),
+            Kind::SITE_SIZE => Record::SiteSize(SiteSize::decode(input)?),
+            Kind::BASE => Record::Change(Change::Base(Base::decode(input)?)),
+            Kind::NODE => Record::Change(Change::Node(Node::decode(input)?)),
+            Kind::TRANSITION => Record::Change(Change::Transition(Transition::decode(input)?)),
+            Kind::ANCHOR => Record::Change(Change::Anchor(Anchor::decode(input)?)),
+            Kind::THREAD => Record::Thread(Thread::decode(input)?),
+            Kind::THREAD_END => Record::ThreadEnd(ThreadEnd::decode(input)?),
+            Kind::MISMATCH => Record::Mismatch(Mismatch::decode(input)?),
+            Kind::SKIPPED => Record::Skipped(Skipped::decode(input)?),
+            Kind::WARNING => Record::Warning(Warning::decode(input)?),
+            Kind::STAT => Record::Stat(Stat::decode(input)?),
+            Kind::END => Record::End(End::decode(input)?),
+            _ => return Ok(None),
+        };
+        Ok(Some(record))
+    }
+}
+
+/// `From<Class>` and so on, so that `writer.append(&class.into())` reads well.
+macro_rules! into_record {
+    ($($name:ident $(<$lt:lifetime>)?),*) => {
+        $(impl<'a> From<$name $(<$lt>)?> for Record<'a> {
+            fn from(record: $name $(<$lt>)?) -> Self {
+                Record::$name(record)
+            }
+        })*
+    };
+}
+
+into_record!(
+    Meta<'a>,
+    Class<'a>,
+    Method<'a>,
+    Site<'a>,
+    SiteSize,
+    Change,
+    Thread<'a>,
+    ThreadEnd,
+    Mismatch<'a>,
+    Skipped<'a>,
+    Warning<'a>,
+    Stat<'a>,
+    End
+);
+
+#[cfg(test)]
+mod tests;

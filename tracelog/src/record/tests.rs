@@ -1,0 +1,184 @@
+//! Every kind of record comes back as it was.
+
+use lucce_callgraph::{
+    Anchor, AnchorId, Base, ContextId, Effect, MethodId, Node, SiteId, Transition, Version,
+};
+
+use super::*;
+
+fn all() -> Vec<Record<'static>> {
+    let (version, method, site) = (Version(3), MethodId(70_000), SiteId(1 << 20));
+    let transition = |effect| Transition {
+        version,
+        site,
+        caller: method,
+        callee: MethodId::EVENT,
+        effect,
+    };
+    let anchor = |parent| Anchor {
+        base: version,
+        id: AnchorId(9),
+        head: method,
+        parent,
+    };
+    let at = |what, line| Site {
+        id: site,
+        method,
+        bci: -1,
+        line,
+        what,
+    };
+    vec![
+        Meta {
+            key: "jvm".into(),
+            value: "17".into(),
+        }
+        .into(),
+        Class {
+            id: ClassId(1),
+            loader: LoaderId(2),
+            name: "a.b.C".into(),
+            source_file: None,
+        }
+        .into(),
+        Class {
+            id: ClassId(u32::MAX),
+            loader: LoaderId(0),
+            name: "ä".into(),
+            source_file: Some("C.java".into()),
+        }
+        .into(),
+        Method {
+            id: method,
+            class: ClassId(1),
+            name: "<init>".into(),
+            descriptor: "()V".into(),
+            access: 0x8421,
+            lines: vec![(0, 10), (65_535, 1), (4, 65_535)].into(),
+        }
+        .into(),
+        at(SiteKind::Call, None).into(),
+        at(SiteKind::New("La/b/C;".into()), Some(-1)).into(),
+        at(SiteKind::Array("[I".into()), None).into(),
+        at(SiteKind::Native, Some(-2)).into(),
+        at(SiteKind::Current, None).into(),
+        at(SiteKind::Other, Some(i32::MAX)).into(),
+        SiteSize {
+            site,
+            bytes: u64::MAX,
+        }
+        .into(),
+        Change::Base(Base { version }).into(),
+        Change::Node(Node {
+            version,
+            method,
+            capacity: 1 << 40,
+        })
+        .into(),
+        Change::Transition(transition(Effect::Anchoring)).into(),
+        Change::Transition(transition(Effect::Additive {
+            to: Version(4),
+            av: 77,
+        }))
+        .into(),
+        Change::Anchor(anchor(None)).into(),
+        Change::Anchor(anchor(Some((ContextId(u64::MAX), SiteId(5), MethodId(6))))).into(),
+        Thread {
+            id: ThreadId(1),
+            name: "main".into(),
+            is_virtual: true,
+        }
+        .into(),
+        ThreadEnd { id: ThreadId(1) }.into(),
+        Mismatch {
+            id: ContextId(1 << 63),
+            at: 9,
+            expected: "a\nb".into(),
+            decoded: "".into(),
+        }
+        .into(),
+        Skipped {
+            class: "a.B".into(),
+            method: None,
+            reason: "64 KB".into(),
+        }
+        .into(),
+        Skipped {
+            class: "a.B".into(),
+            method: Some("m()V".into()),
+            reason: "".into(),
+        }
+        .into(),
+        Warning { text: "w".into() }.into(),
+        Stat {
+            key: "events.lost".into(),
+            value: 3,
+        }
+        .into(),
+        End.into(),
+    ]
+}
+
+fn body(record: &Record<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode_body(&mut bytes);
+    bytes
+}
+
+#[test]
+fn every_record_comes_back() {
+    for record in all() {
+        let bytes = body(&record);
+        assert_eq!(Record::decode_body(record.kind(), &bytes), Ok(Some(record)));
+    }
+}
+
+#[test]
+fn every_kind_has_a_name_and_is_tested() {
+    let mut names: Vec<_> = all().iter().map(|r| r.kind().name()).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 16);
+    assert!(!names.contains(&"unknown"));
+}
+
+#[test]
+fn fields_may_be_added_later() {
+    for record in all() {
+        let mut bytes = body(&record);
+        bytes.extend([1, 2, 3]);
+        assert_eq!(Record::decode_body(record.kind(), &bytes), Ok(Some(record)));
+    }
+}
+
+#[test]
+fn a_cut_body_is_refused_not_guessed() {
+    for record in all() {
+        let bytes = body(&record);
+        for len in 0..bytes.len() {
+            assert!(
+                Record::decode_body(record.kind(), &bytes[..len]).is_err(),
+                "{record:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn unknown_kinds_are_skipped() {
+    assert_eq!(Record::decode_body(Kind(200), &[1, 2]), Ok(None));
+}
+
+#[test]
+fn a_line_table_cannot_claim_more_than_its_record() {
+    let mut bytes = Vec::new();
+    let mut out = Out(&mut bytes);
+    out.num(1u8);
+    out.num(1u8);
+    out.text("m");
+    out.text("()V");
+    out.num(0u8);
+    out.num(60_000u16);
+    assert!(Record::decode_body(Kind(Kind::METHOD), &bytes).is_err());
+}

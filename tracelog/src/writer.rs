@@ -1,0 +1,330 @@
+//! The writer: appends records, hands out counters.
+//!
+//! States of a records block, of which one at most is open:
+//! ```text
+//! absent ──magic stored last──► open ──committed grows──► open ──sealed stored last──► sealed
+//! ```
+//! Each arrow is one Release store after the bytes that it stands for, so that a kill between any
+//! two instructions leaves a log that ends with the last whole record.
+//!
+//! Space: `end` ≤ `map.mapped()`. Ordinary records and counters leave [`RESERVE`] bytes of it
+//! alone; `Stat` and `End` may use them, so that a run on a full disk can still say what it lost.
+//! Once an ordinary record is refused, all later ones are: a log is always a prefix of what
+//! happened.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::{error, fmt};
+
+use crate::cells::Counters;
+use crate::layout::{
+    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
+    FILE_HEADER, Header, RECORDS,
+};
+use crate::limits::{MAX_CELLS, MAX_RECORD};
+use crate::map::{Map, PIECE, file_size_limit};
+use crate::record::{Record, Stat, ThreadId};
+use crate::wire::Out;
+
+/// Addresses reserved for the log; it cannot become larger.
+const ADDRESSES: u64 = 64 << 30;
+/// Payload of an ordinary records block: what one flipped bit can cost.
+const BLOCK: u64 = (64 << 10) - BLOCK_HEADER;
+/// Kept back for `Stat` and `End`.
+const RESERVE: u64 = 32 << 10;
+/// The file grows by at least and at most this much ahead.
+const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
+
+/// The log takes no more: disk full, limit reached, or closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the log is full")
+    }
+}
+
+impl error::Error for Full {}
+
+/// Appends to a log. One per process; share it behind a mutex.
+pub struct Writer {
+    map: Arc<Map>,
+    /// The file may not grow beyond this.
+    limit: u64,
+    /// Where the next block begins.
+    end: u64,
+    open: Option<Open>,
+    refused: u64,
+    closed: bool,
+    scratch: Vec<u8>,
+}
+
+/// The block that is appended to.
+#[derive(Clone, Copy)]
+struct Open {
+    at: u64,
+    capacity: u64,
+    committed: u64,
+}
+
+impl Writer {
+    /// Creates the log; a file of that name is replaced (not overwritten: another process may
+    /// still be writing it).
+    ///
+    /// # Errors
+    /// The file cannot be created there, is not an ordinary file, or has no room.
+    pub fn create(path: impl AsRef<Path>, header: &Header) -> io::Result<Writer> {
+        Self::create_with_limit(path, header, u64::MAX)
+    }
+
+    /// As `create`, for a file of at most `limit` bytes: beyond it the writer behaves as on a full
+    /// disk.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub fn create_with_limit(
+        path: impl AsRef<Path>,
+        header: &Header,
+        limit: u64,
+    ) -> io::Result<Writer> {
+        let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
+        let map = Map::new(new_file(path.as_ref())?, limit)?;
+        let mut writer = Writer {
+            limit: limit.min(map.reserved()),
+            map: Arc::new(map),
+            end: FILE_HEADER,
+            open: None,
+            refused: 0,
+            closed: false,
+            scratch: Vec::with_capacity(1 << 10),
+        };
+        let room = writer.room_for(FILE_HEADER, RESERVE);
+        if room.is_err() || !writer.map.write(0, &header.encode()) {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "no room for the log",
+            ));
+        }
+        Ok(writer)
+    }
+
+    /// Appends a record. When this returns, the record survives the process.
+    ///
+    /// # Errors
+    /// [`Full`]: it was not appended, nor will any later one be, except `Stat` and `End`, for which
+    /// some room is kept.
+    pub fn append<'a>(&mut self, record: impl Into<Record<'a>>) -> Result<(), Full> {
+        let record = record.into();
+        if self.closed || (self.refused > 0 && !record.is_closing()) {
+            return self.refuse();
+        }
+        let mut bytes = std::mem::take(&mut self.scratch);
+        encode(&record, &mut bytes);
+        let appended = self.append_bytes(&bytes, record.is_closing());
+        bytes.clear();
+        bytes.shrink_to(BLOCK as usize);
+        self.scratch = bytes;
+        appended.or_else(|Full| self.refuse())
+    }
+
+    #[cold]
+    fn refuse(&mut self) -> Result<(), Full> {
+        self.refused += 1;
+        Err(Full)
+    }
+
+    /// Cells for `thread`, all zero.
+    ///
+    /// # Errors
+    /// [`Full`]: no room; smaller requests may still succeed.
+    pub fn counters(&mut self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {
+        if self.closed || self.refused > 0 || cells > MAX_CELLS {
+            return Err(Full);
+        }
+        let used = u64::from(cells) * CELL;
+        let capacity = used.next_multiple_of(ALIGN);
+        let at = self.begin_block(COUNTERS, capacity, (thread, cells), used, RESERVE)?;
+        Counters::new(&self.map, at + BLOCK_HEADER, cells).ok_or(Full)
+    }
+
+    /// How long the log is.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.open.map_or(self.end, |open| match self.is_last(open) {
+            true => open.at + BLOCK_HEADER + open.committed,
+            false => self.end,
+        })
+    }
+
+    /// How many records were refused.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Waits until everything is on the disk: for losing nothing when the machine fails. A process
+    /// that is killed loses nothing without it.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn flush(&self) -> io::Result<()> {
+        self.map.file().sync_data()
+    }
+
+    /// Seals the last block and gives back the disk space that is not used. Nothing can be appended
+    /// any more; counters may go on counting.
+    ///
+    /// # Errors
+    /// The file could not be shortened; it is whole nevertheless.
+    pub fn close(&mut self) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        if self.refused > 0 {
+            let refused = Stat {
+                key: "log.refused".into(),
+                value: self.refused,
+            };
+            // On failure: the log says "full" by having no End.
+            let _ = self.append(refused);
+        }
+        self.closed = true;
+        let used = self.bytes_written();
+        self.seal();
+        self.map.file().set_len(used)
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8], closing: bool) -> Result<(), Full> {
+        let len = bytes.len() as u64;
+        let open = match self.open {
+            Some(open) if open.capacity - open.committed >= len => open,
+            _ => self.next_block(len, closing)?,
+        };
+        let committed = open.committed + len;
+        let written = self
+            .map
+            .write(open.at + BLOCK_HEADER + open.committed, bytes)
+            && self.map.publish_u64(open.at + AT_COMMITTED, committed);
+        self.open = Some(Open { committed, ..open });
+        written.then_some(()).ok_or(Full)
+    }
+
+    fn next_block(&mut self, len: u64, closing: bool) -> Result<Open, Full> {
+        let least = len.next_multiple_of(ALIGN);
+        let sizes = match closing {
+            true => [least.max(4 << 10), least],
+            false => [least.max(BLOCK), least],
+        };
+        let reserve = if closing { 0 } else { RESERVE };
+        let begun = sizes.into_iter().find_map(|capacity| {
+            let at = self
+                .begin_block(RECORDS, capacity, Default::default(), 0, reserve)
+                .ok()?;
+            Some(Open {
+                at,
+                capacity,
+                committed: 0,
+            })
+        });
+        let open = begun.ok_or(Full)?;
+        self.seal();
+        self.open = Some(open);
+        Ok(open)
+    }
+
+    /// Writes a block header at the end of the log and returns where it is.
+    fn begin_block(
+        &mut self,
+        kind: u8,
+        capacity: u64,
+        (thread, cells): (ThreadId, u32),
+        committed: u64,
+        reserve: u64,
+    ) -> Result<u64, Full> {
+        let at = self.end;
+        let next = at + BLOCK_HEADER + capacity;
+        self.room_for(next, reserve)?;
+        let capacity = u32::try_from(capacity).map_err(|_| Full)?;
+        let head = BlockHead {
+            kind,
+            capacity,
+            thread: thread.0,
+            cells,
+        };
+        let written = self.map.write(at + 4, &head.encode())
+            && self.map.publish_u64(at + AT_COMMITTED, committed)
+            && self.map.publish_u32(at, BLOCK_MAGIC);
+        self.end = next;
+        written.then_some(at).ok_or(Full)
+    }
+
+    /// Makes sure that `reserve` bytes are left after `end`.
+    fn room_for(&mut self, end: u64, reserve: u64) -> Result<(), Full> {
+        let need = (end + reserve).next_multiple_of(PIECE);
+        let mapped = self.map.mapped();
+        if need <= mapped {
+            return Ok(());
+        }
+        let ahead = mapped.clamp(GROWTH.0, GROWTH.1);
+        let most = need.max(mapped + ahead).min(self.limit);
+        if need > self.limit {
+            return Err(Full);
+        }
+        self.map
+            .grow(most)
+            .or_else(|_| self.map.grow(need))
+            .map_err(|_| Full)
+    }
+
+    fn seal(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let crc = self
+            .map
+            .read(open.at + BLOCK_HEADER, open.committed, crc32fast::hash);
+        if let Some(crc) = crc
+            && self.map.publish_u32(open.at + AT_CRC, crc)
+        {
+            // On failure the block stays open, which is as good.
+            let _ = self.map.publish_u32(open.at + AT_SEALED, 1);
+        }
+    }
+
+    fn is_last(&self, open: Open) -> bool {
+        open.at + BLOCK_HEADER + open.capacity == self.end
+    }
+}
+
+/// `kind`, length, body.
+fn encode(record: &Record<'_>, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    record.encode_body(bytes);
+    debug_assert!(bytes.len() <= MAX_RECORD);
+    let body = bytes.len();
+    let mut out = Out(bytes);
+    out.byte(record.kind().0);
+    out.num(body as u64);
+    bytes.rotate_left(body);
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    match fs::metadata(path) {
+        Ok(file) if file.is_file() => fs::remove_file(path)?,
+        Ok(_) => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not an ordinary file",
+            ));
+        }
+        Err(_) => {}
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+}

@@ -1,0 +1,237 @@
+//! What the writer appends, the reader returns: also when nobody closes the log.
+
+use lucce_callgraph::{Base, Change, ContextId, Version};
+use lucce_tracelog::{
+    End, Full, Header, Item, Log, OpenError, Record, Stat, ThreadId, Warning, Writer,
+};
+use tempfile::TempDir;
+
+const HEADER: Header = Header {
+    version_bits: 16,
+    anchor_bits: 16,
+    call_bits: 32,
+    pid: 7,
+    start: 8,
+};
+
+fn dir() -> (TempDir, std::path::PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.lucce");
+    (dir, path)
+}
+
+fn warning(n: usize) -> Warning<'static> {
+    Warning {
+        text: format!("{n} {}", "x".repeat(n % 300)).into(),
+    }
+}
+
+fn records(log: &Log) -> Vec<Record<'_>> {
+    let entries = log.items().filter_map(|item| match item.unwrap() {
+        Item::Record(entry) => entry.record,
+        Item::Cells(_) => None,
+    });
+    entries.collect()
+}
+
+fn cells(log: &Log) -> Vec<(u32, u64, u64, u64)> {
+    let blocks = log.items().filter_map(|item| match item.unwrap() {
+        Item::Cells(cells) => Some(cells),
+        Item::Record(_) => None,
+    });
+    blocks
+        .flat_map(|b| {
+            b.iter()
+                .map(move |c| (b.thread.0, c.id.0, c.count, c.bytes))
+        })
+        .collect()
+}
+
+#[test]
+fn records_come_back_in_order_over_many_blocks() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create(&path, &HEADER).unwrap();
+    for n in 0..20_000 {
+        writer.append(warning(n)).unwrap();
+    }
+    writer.append(End).unwrap();
+    let written = writer.bytes_written();
+    writer.close().unwrap();
+    let log = Log::open(&path).unwrap();
+    assert_eq!(log.size(), written);
+    assert_eq!(*log.header(), HEADER);
+    let expected = (0..20_000)
+        .map(|n| Record::from(warning(n)))
+        .chain([End.into()]);
+    assert!(expected.eq(records(&log)));
+}
+
+#[test]
+fn a_log_that_nobody_closed_is_whole() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create(&path, &HEADER).unwrap();
+    for n in 0..5_000 {
+        writer.append(warning(n)).unwrap();
+        if n % 500 == 0 {
+            assert_eq!(records(&Log::open(&path).unwrap()).len(), n + 1);
+        }
+    }
+    assert_eq!(records(&Log::open(&path).unwrap()).len(), 5_000);
+}
+
+#[test]
+fn counters_keep_their_place_and_count_in_the_file() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create(&path, &HEADER).unwrap();
+    let first = writer.counters(ThreadId(5), 3).unwrap();
+    let address = first.address();
+    assert_eq!(address % 8, 0);
+    first[0].claim(ContextId(77));
+    first[0].count(0);
+    for n in 0..10_000 {
+        writer.append(warning(n)).unwrap();
+    }
+    let second = writer.counters(ThreadId(6), 1000).unwrap();
+    second[999].claim(ContextId(78));
+    second[999].count(24);
+    second[999].count(16);
+    first[0].count(0);
+    assert_eq!(first.address(), address);
+    assert_eq!(first[0].id(), ContextId(77));
+    let expected = [(5, 77, 2, 0), (6, 78, 2, 40)];
+    assert_eq!(cells(&Log::open(&path).unwrap()), expected);
+    writer.close().unwrap();
+    first[0].count(1);
+    drop(writer);
+    first[0].count(1);
+    assert_eq!(
+        cells(&Log::open(&path).unwrap()),
+        [(5, 77, 4, 2), (6, 78, 2, 40)]
+    );
+}
+
+#[test]
+fn a_record_larger_than_a_block_gets_its_own() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create(&path, &HEADER).unwrap();
+    writer.append(warning(1)).unwrap();
+    let long = Warning {
+        text: "y".repeat(1 << 20).into(),
+    };
+    writer.append(long.clone()).unwrap();
+    writer.append(warning(2)).unwrap();
+    writer.close().unwrap();
+    let log = Log::open(&path).unwrap();
+    assert_eq!(
+        records(&log),
+        [warning(1).into(), long.into(), warning(2).into()]
+    );
+}
+
+#[test]
+fn a_full_log_keeps_a_prefix_and_its_end() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create_with_limit(&path, &HEADER, 300 << 10).unwrap();
+    let fitted = (0..)
+        .take_while(|n| writer.append(warning(*n)).is_ok())
+        .count();
+    assert!(fitted > 100);
+    assert_eq!(
+        writer.append(Change::Base(Base {
+            version: Version(1)
+        })),
+        Err(Full)
+    );
+    assert!(writer.counters(ThreadId(1), 1).is_err());
+    for value in 0..500 {
+        writer
+            .append(Stat {
+                key: "events.lost".into(),
+                value,
+            })
+            .unwrap();
+    }
+    writer.append(End).unwrap();
+    assert_eq!(writer.refused(), 2);
+    writer.close().unwrap();
+    assert_eq!(writer.append(End), Err(Full));
+    let log = Log::open(&path).unwrap();
+    assert!(log.size() <= 300 << 10);
+    let read = records(&log);
+    assert!(
+        (0..fitted)
+            .map(|n| Record::from(warning(n)))
+            .eq(read[..fitted].iter().cloned())
+    );
+    assert_eq!(read[fitted + 500], End.into());
+    assert_eq!(
+        read[fitted + 501],
+        Stat {
+            key: "log.refused".into(),
+            value: 2
+        }
+        .into()
+    );
+}
+
+#[test]
+fn a_smaller_request_for_counters_may_still_fit() {
+    let (_dir, path) = dir();
+    let mut writer = Writer::create_with_limit(&path, &HEADER, 256 << 10).unwrap();
+    assert!(writer.counters(ThreadId(1), 1 << 20).is_err());
+    assert!(writer.counters(ThreadId(1), u32::MAX).is_err());
+    assert!(writer.counters(ThreadId(1), 1 << 10).is_ok());
+    assert!(writer.append(warning(1)).is_ok());
+}
+
+#[test]
+fn a_log_without_room_is_not_created() {
+    let (_dir, path) = dir();
+    let error = Writer::create_with_limit(&path, &HEADER, 1000)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn only_ordinary_files_are_written() {
+    let (dir, path) = dir();
+    assert!(Writer::create(dir.path(), &HEADER).is_err());
+    assert!(Writer::create("/dev/null", &HEADER).is_err());
+    assert!(Writer::create(path.join("missing/x"), &HEADER).is_err());
+}
+
+#[test]
+fn an_older_log_of_the_same_name_stays_with_its_writer() {
+    let (_dir, path) = dir();
+    let mut old = Writer::create(&path, &HEADER).unwrap();
+    let mut new = Writer::create(&path, &HEADER).unwrap();
+    (0..10_000).for_each(|n| old.append(warning(n)).unwrap());
+    new.append(warning(1)).unwrap();
+    assert_eq!(records(&Log::open(&path).unwrap()), [warning(1).into()]);
+}
+
+#[test]
+fn other_files_are_refused() {
+    let (_dir, path) = dir();
+    for foreign in [&b""[..], b"LUCC", b"#!/bin/sh\n", &[0; 4096]] {
+        std::fs::write(&path, foreign).unwrap();
+        assert!(matches!(Log::open(&path), Err(OpenError::Foreign)));
+    }
+    assert!(matches!(Log::open("/nonexistent"), Err(OpenError::Io(_))));
+}
+
+#[test]
+fn a_newer_format_is_named() {
+    let (_dir, path) = dir();
+    drop(Writer::create(&path, &HEADER).unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] = 9;
+    assert!(matches!(
+        Log::from_bytes(bytes.clone()),
+        Err(OpenError::Damaged(_))
+    ));
+    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..64].copy_from_slice(&crc);
+    assert!(matches!(Log::from_bytes(bytes), Err(OpenError::Newer(9))));
+}
