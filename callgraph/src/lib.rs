@@ -1,7 +1,40 @@
 //! The versioned graph: encoder and decoder of calling contexts. No I/O, no JVM.
+//!
+//! ```text
+//! step ──► TransitionTable, AnchorTable      lock-free, shared with foreign readers
+//!   └─ miss ─► Learner ──► Journal           one mutex: choose, log, apply, publish
+//!                └──────► Graph ◄── Change   the decoder builds the same graph from the log
+//! ```
+//!
+//! *Architecture Invariant*: a number is handed out only after every change that gives it its
+//! meaning was accepted by the journal. Nothing is ever changed or removed, so a number keeps its
+//! meaning for ever.
 
 mod ids;
 mod journal;
+mod layout;
+mod policy;
 
+mod error;
+mod graph;
+
+mod sync;
+mod words;
+
+mod anchor_table;
+mod transition_table;
+
+mod encoder;
+mod learner;
+mod stats;
+mod tables;
+
+pub use encoder::Encoder;
+pub use error::{DecodeError, GraphError, Missing};
+pub use graph::{Frame, Graph};
 pub use ids::*;
 pub use journal::*;
+pub use layout::Layout;
+pub use policy::Policy;
+pub use stats::Stats;
+pub use tables::RawTables;

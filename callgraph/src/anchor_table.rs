@@ -1,0 +1,144 @@
+//! (context, site, callee) → the anchored context. May forget, never answers wrongly.
+//!
+//! ```text
+//! entry: [ ctx, site << 24 | callee, to, 0 ]        to = 0: empty
+//! ```
+//!
+//! The holder of the encoder's mutex is the only writer. It fills an entry in the order ctx, key,
+//! `to`, each with Release. A reader loads `to`, ctx and key, each with Acquire, and then `to`
+//! again: if it is the same, ctx and key are those that `to` was written with.
+//!
+//! Why: entries are reused only after `to` was cleared. A reader that sees a ctx or key of a later
+//! use has synchronised with a store after the clearing, so its second load of `to` sees 0 or a
+//! later `to`; and no `to` is ever written twice, because each is a new anchor.
+//!
+//! A table at its budget forgets everything in place. A forgotten context then gets a second number.
+
+use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
+use crate::words::{Generations, Words};
+use crate::{ContextId, MethodId, SiteId};
+
+/// A call of `callee` at `site` by the frame with number `context`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    context: u64,
+    place: u64,
+}
+
+impl Call {
+    #[inline]
+    pub(crate) fn new(context: ContextId, site: SiteId, callee: MethodId) -> Call {
+        let place = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
+        Call {
+            context: context.0,
+            place,
+        }
+    }
+
+    /// A thread's first frame: no context has number 0.
+    #[inline]
+    pub(crate) fn entry(head: MethodId) -> Call {
+        Call::new(ContextId::UNKNOWN, SiteId::ENTRY, head)
+    }
+
+    #[inline]
+    fn hash(self) -> u64 {
+        self.context ^ self.place.rotate_left(32)
+    }
+}
+
+pub(crate) struct AnchorTable {
+    generations: Generations<4>,
+    budget: usize,
+    /// Written by the mutex's holder only.
+    len: AtomicUsize,
+}
+
+impl AnchorTable {
+    pub(crate) fn new(budget: usize, address: &AtomicU64) -> Self {
+        let generations = Generations::new(FIRST_SLOTS, address);
+        AnchorTable {
+            generations,
+            budget: budget.max(1),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, call: Call) -> Option<ContextId> {
+        for entry in self.generations.newest().probe(call.hash()) {
+            // Acquire: pairs with the Release of `to` in put(), so ctx and key are seen.
+            let to = entry[2].load(Ordering::Acquire);
+            if to == 0 {
+                return None;
+            }
+            // Acquire: pairs with the Releases in put(), so that an earlier clearing is seen below.
+            let context = entry[0].load(Ordering::Acquire);
+            let place = entry[1].load(Ordering::Acquire);
+            // Relaxed: ordered by the two loads above.
+            if (Call { context, place }) == call && entry[2].load(Ordering::Relaxed) == to {
+                return Some(ContextId(to));
+            }
+        }
+        None
+    }
+
+    /// The call is not in the table, the caller holds the encoder's mutex, `to` is a new anchor.
+    pub(crate) fn insert(&self, call: Call, to: ContextId, address: &AtomicU64) {
+        // Relaxed: only the mutex's holder writes it.
+        let len = self.len.load(Ordering::Relaxed);
+        let kept = self.make_room(len, address);
+        self.len.store(kept + 1, Ordering::Relaxed);
+        put(self.generations.newest(), call, to.0);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.generations.bytes()
+    }
+
+    /// Returns how many entries are left.
+    fn make_room(&self, len: usize, address: &AtomicU64) -> usize {
+        if len >= self.budget {
+            forget(self.generations.newest());
+            return 0;
+        }
+        if (len + 1) * 2 > self.generations.newest().slots() {
+            self.grow(address);
+        }
+        len
+    }
+
+    #[cold]
+    fn grow(&self, address: &AtomicU64) {
+        let old = self.generations.newest();
+        let new = Words::new(old.slots() * 2);
+        for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
+            // Relaxed: this thread holds the mutex that all writers held.
+            let [context, place, to] = [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed));
+            if to != 0 {
+                put(&new, Call { context, place }, to);
+            }
+        }
+        self.generations.publish(new, address);
+    }
+}
+
+#[cold]
+fn forget(words: &Words<4>) {
+    for slot in 0..words.slots() {
+        // Relaxed: ordered before the entry's next use by the Releases in put().
+        words.entry(slot)[2].store(0, Ordering::Relaxed);
+    }
+}
+
+fn put(words: &Words<4>, call: Call, to: u64) {
+    // Relaxed: only the mutex's holder writes entries.
+    let empty = |entry: &&[AtomicU64]| entry[2].load(Ordering::Relaxed) == 0;
+    if let Some(entry) = words.probe(call.hash()).find(empty) {
+        // Release: pairs with the Acquires in find(); a reader that sees these sees `to` cleared.
+        entry[0].store(call.context, Ordering::Release);
+        entry[1].store(call.place, Ordering::Release);
+        // Release: pairs with the Acquire of `to` in find() and in foreign readers.
+        entry[2].store(to, Ordering::Release);
+    }
+}

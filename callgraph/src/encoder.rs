@@ -1,0 +1,135 @@
+//! Numbers for calling contexts: a lock-free lookup, and one mutex for what is seen first.
+
+use std::sync::PoisonError;
+
+use crate::anchor_table::Call;
+use crate::graph::Graph;
+use crate::learner::{Learner, Lost, Step};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::tables::{RawTables, Tables};
+use crate::transition_table::{ANCHORING, Key};
+use crate::{ContextId, DecodeError, Frame, Journal, Layout, MethodId, Policy, SiteId, Stats};
+
+/// Shared by all threads. Ids given to it must be within their ranges
+/// ([`MethodId::MAX`], [`SiteId::MAX`]), and a site must always come with the same caller.
+pub struct Encoder<J> {
+    layout: Layout,
+    tables: Tables,
+    learner: Mutex<Learner<J>>,
+    unknown: AtomicU64,
+}
+
+impl<J: Journal> Encoder<J> {
+    pub fn new(layout: Layout, policy: Policy, journal: J) -> Self {
+        Encoder {
+            layout,
+            tables: Tables::new(layout, policy.anchor_budget),
+            learner: Mutex::new(Learner::new(Graph::new(layout), policy, journal)),
+            unknown: AtomicU64::new(0),
+        }
+    }
+
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The number of a thread's first frame.
+    pub fn root(&self, head: MethodId) -> ContextId {
+        match self.tables.anchors.find(Call::entry(head)) {
+            Some(known) => known,
+            None => self.given(self.lock().root(&self.tables, head)),
+        }
+    }
+
+    /// The number of `callee`, called at `site` by the frame of `caller` with number `ctx`.
+    #[inline]
+    pub fn step(
+        &self,
+        ctx: ContextId,
+        site: SiteId,
+        caller: MethodId,
+        callee: MethodId,
+    ) -> ContextId {
+        let key = Key::new(self.layout.version(ctx), site, callee);
+        match self.tables.transitions.find(key) {
+            Some(ANCHORING) => match self.tables.anchors.find(Call::new(ctx, site, callee)) {
+                Some(known) => known,
+                None => self.learn(Step {
+                    context: ctx,
+                    site,
+                    caller,
+                    callee,
+                }),
+            },
+            Some(delta) => ContextId(ctx.0.wrapping_add(delta)),
+            None => self.learn(Step {
+                context: ctx,
+                site,
+                caller,
+                callee,
+            }),
+        }
+    }
+
+    /// The number to hand out for an event at `site` in the frame of `caller` with number `ctx`.
+    #[inline]
+    pub fn event(&self, ctx: ContextId, site: SiteId, caller: MethodId) -> ContextId {
+        self.step(ctx, site, caller, MethodId::EVENT)
+    }
+
+    /// The callers of `last` in context `id`, innermost first. `last` is [`MethodId::EVENT`] for a
+    /// number from [`event`](Self::event): the first frame is then the event's own place.
+    ///
+    /// # Errors
+    /// If `id` is not a number that was handed out for `last`.
+    pub fn decode(&self, id: ContextId, last: MethodId) -> Result<Vec<Frame>, DecodeError> {
+        self.lock().graph.decode(id, last)
+    }
+
+    /// For readers that look numbers up by themselves; see the layout in [`RawTables`].
+    pub fn tables(&self) -> RawTables {
+        self.tables.raw()
+    }
+
+    pub fn stats(&self) -> Stats {
+        let learner = self.lock();
+        Stats {
+            nodes: learner.graph.nodes(),
+            transitions: learner.graph.transitions(),
+            anchors: learner.graph.anchors(),
+            versions: learner.graph.versions(),
+            bases: learner.graph.bases(),
+            slow_lookups: learner.slow_lookups,
+            // Relaxed: a count, nothing depends on it.
+            unknown: self.unknown.load(Ordering::Relaxed),
+            refused: learner.refused,
+            memory: learner.graph.memory() + self.tables.bytes(),
+        }
+    }
+
+    /// The journal, under the lock that orders all changes. `f` must not ask for numbers.
+    pub fn journal<R>(&self, f: impl FnOnce(&mut J) -> R) -> R {
+        f(&mut self.lock().journal)
+    }
+
+    #[cold]
+    fn learn(&self, step: Step) -> ContextId {
+        if step.context == ContextId::UNKNOWN {
+            return self.given(Err(Lost));
+        }
+        self.given(self.lock().step(&self.tables, step))
+    }
+
+    fn given(&self, number: Result<ContextId, Lost>) -> ContextId {
+        number.unwrap_or_else(|Lost| {
+            // Relaxed: a count, nothing depends on it.
+            self.unknown.fetch_add(1, Ordering::Relaxed);
+            ContextId::UNKNOWN
+        })
+    }
+
+    /// A panic of the journal leaves no half change behind, so poison is no reason to stop.
+    fn lock(&self) -> MutexGuard<'_, Learner<J>> {
+        self.learner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

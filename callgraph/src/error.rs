@@ -1,0 +1,121 @@
+//! Why a change or a number was not understood.
+
+use std::fmt;
+
+use crate::{AnchorId, ContextId, MethodId, Version};
+
+/// A number that this graph cannot decode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecodeError {
+    /// The graph does not hold what the number (or one it was reached through) refers to.
+    Unknown { id: ContextId, missing: Missing },
+    /// The number's anchor stands for another method than the one asked for.
+    NotHead {
+        id: ContextId,
+        method: MethodId,
+        head: MethodId,
+    },
+    /// More frames than any thread has.
+    TooDeep,
+}
+
+/// What a number refers to and the graph does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// It is [`ContextId::UNKNOWN`] or no number of this layout.
+    Number,
+    /// No base version is at or before it.
+    Base(Version),
+    Node(Version, MethodId),
+    /// The node exists but no transition owns this callId.
+    Interval(Version, MethodId, u64),
+    Anchor(Version, AnchorId),
+}
+
+/// A change that contradicts the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GraphError {
+    /// A version of 0, beyond the layout, or before the first base.
+    Version(Version),
+    /// A base must come after every version in use.
+    BaseTooEarly(Version),
+    Method(MethodId),
+    Site(u32),
+    /// A capacity of 0 or beyond the layout.
+    Capacity(u64),
+    NodeExists(Version, MethodId),
+    NoNode(Version, MethodId),
+    /// An additive transition must stay within its base and never go back.
+    Backwards(Version, Version),
+    /// The interval overlaps another one, or slot 0, or the node's end.
+    Interval {
+        to: Version,
+        callee: MethodId,
+        av: u64,
+    },
+    /// Anchors are counted one by one within the newest base.
+    AnchorOrder(Version, AnchorId),
+    /// The anchor's parent is not a number that could have been handed out before.
+    Parent(ContextId),
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { id, missing } => write!(f, "context {id}: {missing}"),
+            Self::NotHead { id, method, head } => {
+                write!(
+                    f,
+                    "context {id} begins at method {}, not {}",
+                    head.0, method.0
+                )
+            }
+            Self::TooDeep => write!(f, "more frames than any thread has"),
+        }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number => write!(f, "not a known number"),
+            Self::Base(v) => write!(f, "version {} is not known", v.0),
+            Self::Node(v, m) => write!(f, "method {} is not known in version {}", m.0, v.0),
+            Self::Interval(v, m, call) => {
+                write!(
+                    f,
+                    "no caller owns callId {call} of method {} in version {}",
+                    m.0, v.0
+                )
+            }
+            Self::Anchor(v, a) => write!(f, "anchor {} of base {} is not known", a.0, v.0),
+        }
+    }
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(v) => write!(f, "version {} cannot be", v.0),
+            Self::BaseTooEarly(v) => write!(f, "base {} is not after all versions in use", v.0),
+            Self::Method(m) => write!(f, "method {} is out of range", m.0),
+            Self::Site(s) => write!(f, "site {s} is out of range"),
+            Self::Capacity(c) => write!(f, "capacity {c} is out of range"),
+            Self::NodeExists(v, m) => write!(f, "method {} exists in version {}", m.0, v.0),
+            Self::NoNode(v, m) => write!(f, "method {} is not known in version {}", m.0, v.0),
+            Self::Backwards(v, to) => write!(f, "no transition from version {} to {}", v.0, to.0),
+            Self::Interval { to, callee, av } => {
+                write!(
+                    f,
+                    "interval at {av} of method {} in version {} is taken",
+                    callee.0, to.0
+                )
+            }
+            Self::AnchorOrder(v, a) => write!(f, "anchor {} of base {} is out of order", a.0, v.0),
+            Self::Parent(id) => write!(f, "anchor's parent {id} is not known"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+impl std::error::Error for GraphError {}

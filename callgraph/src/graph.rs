@@ -1,0 +1,489 @@
+//! The versioned graph and how a number is decoded in it.
+//!
+//! Invariants, checked by [`Graph::apply`] before anything changes:
+//! - Node (v, m) owns `[0, capacity)`; slot 0 means "the sub-path begins here".
+//! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`,
+//!   behind all intervals before it. So intervals are disjoint and sorted, and capacity strictly
+//!   grows along additive transitions: walking back, callId shrinks at every step.
+//! - An additive transition stays within its epoch (the versions from one base to the next), so
+//!   the anchor field keeps its meaning.
+//! - An anchor's parent was known before the anchor. So walking back ends.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::{
+    Anchor, AnchorId, Base, Change, ContextId, DecodeError, Effect, GraphError, Layout, MethodId,
+    Missing, Node, SiteId, Transition, Version,
+};
+
+/// A caller in a decoded context: the method and the place in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Frame {
+    pub site: SiteId,
+    pub method: MethodId,
+}
+
+/// All that is known about numbers: built by the encoder, and again from the log.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    layout: Layout,
+    epochs: Vec<Epoch>,
+    nodes: BTreeMap<(MethodId, Version), Range>,
+    /// The newest version in use, 0 before the first base.
+    newest: Version,
+    transitions: usize,
+    intervals: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Epoch {
+    base: Version,
+    anchors: Vec<Origin>,
+}
+
+/// An anchor: 24 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    parent: ContextId,
+    site: SiteId,
+    caller: MethodId,
+    head: MethodId,
+}
+
+/// A node's numbers: `[0, used)` are given to `incoming`, `[used, capacity)` are free.
+#[derive(Clone, Debug)]
+pub(crate) struct Range {
+    pub(crate) capacity: u64,
+    pub(crate) used: u64,
+    incoming: Vec<Incoming>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Incoming {
+    av: u64,
+    from: Version,
+    site: SiteId,
+    caller: MethodId,
+}
+
+impl Graph {
+    /// More frames than this are a damaged log, not a stack.
+    pub const MAX_FRAMES: usize = 1 << 22;
+
+    #[must_use]
+    pub fn new(layout: Layout) -> Graph {
+        Graph {
+            layout,
+            epochs: Vec::new(),
+            nodes: BTreeMap::new(),
+            newest: Version(0),
+            transitions: 0,
+            intervals: 0,
+        }
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// # Errors
+    /// If the change contradicts the ones before it; the graph is then as it was.
+    pub fn apply(&mut self, change: Change) -> Result<(), GraphError> {
+        self.check(change)?;
+        self.commit(change);
+        Ok(())
+    }
+
+    /// The callers of `last` in context `id`, innermost first; none if it is a thread's entry.
+    ///
+    /// # Errors
+    /// If the number is not one that this graph gives to `last`.
+    pub fn decode(&self, id: ContextId, last: MethodId) -> Result<Vec<Frame>, DecodeError> {
+        let mut frames = Vec::new();
+        let mut at = (id, last);
+        while let Some((parent, frame)) = self.caller(at.0, at.1)? {
+            if frames.len() == Self::MAX_FRAMES {
+                return Err(DecodeError::TooDeep);
+            }
+            frames.push(frame);
+            at = (parent, frame.method);
+        }
+        Ok(frames)
+    }
+
+    /// One step back: the caller of `method` in context `id`, and the caller's own context.
+    fn caller(
+        &self,
+        id: ContextId,
+        method: MethodId,
+    ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
+        if !self.layout.fits(id) {
+            return Err(unknown(id, Missing::Number));
+        }
+        match self.layout.call(id) {
+            0 => self.parent(id, method),
+            call => self.source(id, method, call).map(Some),
+        }
+    }
+
+    fn parent(
+        &self,
+        id: ContextId,
+        method: MethodId,
+    ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
+        let origin = self.origin(id).map_err(|missing| unknown(id, missing))?;
+        if origin.head != method {
+            return Err(DecodeError::NotHead {
+                id,
+                method,
+                head: origin.head,
+            });
+        }
+        let frame = Frame {
+            site: origin.site,
+            method: origin.caller,
+        };
+        Ok((origin.parent != ContextId::UNKNOWN).then_some((origin.parent, frame)))
+    }
+
+    fn source(
+        &self,
+        id: ContextId,
+        method: MethodId,
+        call: u64,
+    ) -> Result<(ContextId, Frame), DecodeError> {
+        let version = self.layout.version(id);
+        let node = self.node(version, method);
+        let node = node.ok_or_else(|| unknown(id, Missing::Node(version, method)))?;
+        let edge = self.owner(node, call);
+        let edge = edge.ok_or_else(|| unknown(id, Missing::Interval(version, method, call)))?;
+        let parent = self
+            .layout
+            .pack(edge.from, self.layout.anchor(id), call - edge.av);
+        Ok((
+            parent,
+            Frame {
+                site: edge.site,
+                method: edge.caller,
+            },
+        ))
+    }
+
+    /// The transition whose interval holds `call`.
+    fn owner(&self, node: &Range, call: u64) -> Option<Incoming> {
+        let behind = node.incoming.partition_point(|edge| edge.av <= call);
+        let edge = *node.incoming.get(behind.checked_sub(1)?)?;
+        let width = self.node(edge.from, edge.caller)?.capacity;
+        (call - edge.av < width).then_some(edge)
+    }
+
+    fn origin(&self, id: ContextId) -> Result<&Origin, Missing> {
+        let (version, anchor) = (self.layout.version(id), self.layout.anchor(id));
+        let epoch = self.epoch(version).ok_or(Missing::Base(version))?;
+        let missing = Missing::Anchor(epoch.base, anchor);
+        epoch.anchors.get(anchor.0 as usize).ok_or(missing)
+    }
+
+    fn epoch_index(&self, version: Version) -> Option<usize> {
+        self.epochs
+            .partition_point(|epoch| epoch.base <= version)
+            .checked_sub(1)
+    }
+
+    fn epoch(&self, version: Version) -> Option<&Epoch> {
+        self.epochs.get(self.epoch_index(version)?)
+    }
+}
+
+/// What the encoder asks before it chooses.
+impl Graph {
+    pub(crate) fn node(&self, version: Version, method: MethodId) -> Option<&Range> {
+        self.nodes.get(&(method, version))
+    }
+
+    /// The nodes of `method` in `versions`, in order.
+    pub(crate) fn nodes_of(
+        &self,
+        method: MethodId,
+        versions: RangeInclusive<Version>,
+    ) -> impl Iterator<Item = (Version, &Range)> {
+        let keys = (method, *versions.start())..=(method, *versions.end());
+        self.nodes
+            .range(keys)
+            .map(|(&(_, version), node)| (version, node))
+    }
+
+    /// The newest base and how many anchors it has.
+    pub(crate) fn newest_base(&self) -> Option<(Version, u64)> {
+        self.epochs
+            .last()
+            .map(|epoch| (epoch.base, epoch.anchors.len() as u64))
+    }
+
+    /// The version that a fresh base would have.
+    pub(crate) fn next_base(&self) -> Option<Version> {
+        (self.newest < self.layout.max_version()).then_some(Version(self.newest.0 + 1))
+    }
+
+    /// The last version of an epoch that has ended; none for the newest.
+    pub(crate) fn epoch_end(&self, version: Version) -> Option<Version> {
+        let next = self.epochs.get(self.epoch_index(version)? + 1)?;
+        Some(Version(next.base.0 - 1))
+    }
+
+    /// Whether `id` can be a context of `method`: its node, range and anchor are known.
+    pub(crate) fn holds(&self, id: ContextId, method: MethodId) -> bool {
+        let node = self.node(self.layout.version(id), method);
+        self.layout.fits(id)
+            && node.is_some_and(|node| self.layout.call(id) < node.capacity)
+            && self.origin(id).is_ok()
+    }
+}
+
+/// How large the graph is.
+impl Graph {
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    #[must_use]
+    pub fn transitions(&self) -> usize {
+        self.transitions
+    }
+
+    #[must_use]
+    pub fn anchors(&self) -> usize {
+        self.epochs.iter().map(|epoch| epoch.anchors.len()).sum()
+    }
+
+    #[must_use]
+    pub fn versions(&self) -> usize {
+        self.newest.0 as usize
+    }
+
+    #[must_use]
+    pub fn bases(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// An estimate that counts what grows.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let node = size_of::<((MethodId, Version), Range)>();
+        let anchors: usize = self
+            .epochs
+            .iter()
+            .map(|epoch| epoch.anchors.capacity())
+            .sum();
+        self.nodes.len() * node
+            + self.intervals * size_of::<Incoming>()
+            + anchors * size_of::<Origin>()
+    }
+}
+
+/// The checks of [`Graph::apply`], one per kind of change.
+impl Graph {
+    pub(crate) fn check(&self, change: Change) -> Result<(), GraphError> {
+        match change {
+            Change::Base(base) => self.check_base(base),
+            Change::Node(node) => self.check_node(node),
+            Change::Transition(transition) => self.check_transition(transition),
+            Change::Anchor(anchor) => self.check_anchor(anchor),
+        }
+    }
+
+    fn check_base(&self, Base { version }: Base) -> Result<(), GraphError> {
+        if version.0 == 0 || version > self.layout.max_version() {
+            return Err(GraphError::Version(version));
+        }
+        ensure(version > self.newest, GraphError::BaseTooEarly(version))
+    }
+
+    fn check_node(
+        &self,
+        Node {
+            version,
+            method,
+            capacity,
+        }: Node,
+    ) -> Result<(), GraphError> {
+        check_method(method)?;
+        if version > self.layout.max_version() || self.epoch(version).is_none() {
+            return Err(GraphError::Version(version));
+        }
+        let fits = (1..=self.layout.calls()).contains(&capacity);
+        ensure(fits, GraphError::Capacity(capacity))?;
+        let free = self.node(version, method).is_none();
+        ensure(free, GraphError::NodeExists(version, method))
+    }
+
+    fn check_transition(&self, transition: Transition) -> Result<(), GraphError> {
+        let Transition {
+            version,
+            site,
+            caller,
+            callee,
+            effect,
+        } = transition;
+        check_method(callee)?;
+        check_site(site)?;
+        let node = self
+            .node(version, caller)
+            .ok_or(GraphError::NoNode(version, caller))?;
+        match effect {
+            Effect::Anchoring => Ok(()),
+            Effect::Additive { to, av } => {
+                let same_epoch = self.epoch_index(version) == self.epoch_index(to);
+                ensure(
+                    version <= to && same_epoch,
+                    GraphError::Backwards(version, to),
+                )?;
+                self.check_interval(to, callee, av, node.capacity)
+            }
+        }
+    }
+
+    fn check_interval(
+        &self,
+        to: Version,
+        callee: MethodId,
+        av: u64,
+        width: u64,
+    ) -> Result<(), GraphError> {
+        let node = self
+            .node(to, callee)
+            .ok_or(GraphError::NoNode(to, callee))?;
+        let end = av.checked_add(width);
+        let fits = av >= node.used && end.is_some_and(|end| end <= node.capacity);
+        ensure(fits, GraphError::Interval { to, callee, av })
+    }
+
+    fn check_anchor(
+        &self,
+        Anchor {
+            base,
+            id,
+            head,
+            parent,
+        }: Anchor,
+    ) -> Result<(), GraphError> {
+        let next = self
+            .newest_base()
+            .filter(|&(_, count)| count < self.layout.anchors());
+        ensure(
+            next == Some((base, u64::from(id.0))),
+            GraphError::AnchorOrder(base, id),
+        )?;
+        self.node(base, head)
+            .ok_or(GraphError::NoNode(base, head))?;
+        let Some((context, site, caller)) = parent else {
+            return Ok(());
+        };
+        check_site(site)?;
+        ensure(self.holds(context, caller), GraphError::Parent(context))
+    }
+}
+
+/// The effects of [`Graph::apply`]; the change was checked.
+impl Graph {
+    pub(crate) fn commit(&mut self, change: Change) {
+        match change {
+            Change::Base(Base { version }) => {
+                self.epochs.push(Epoch {
+                    base: version,
+                    anchors: Vec::new(),
+                });
+                self.newest = version;
+            }
+            Change::Node(node) => self.commit_node(node),
+            Change::Transition(transition) => self.commit_transition(transition),
+            Change::Anchor(anchor) => self.commit_anchor(anchor),
+        }
+    }
+
+    fn commit_node(
+        &mut self,
+        Node {
+            version,
+            method,
+            capacity,
+        }: Node,
+    ) {
+        let range = Range {
+            capacity,
+            used: 1,
+            incoming: Vec::new(),
+        };
+        self.nodes.insert((method, version), range);
+        self.newest = self.newest.max(version);
+    }
+
+    fn commit_transition(&mut self, transition: Transition) {
+        self.transitions += 1;
+        let Transition {
+            version: from,
+            site,
+            caller,
+            callee,
+            effect,
+        } = transition;
+        let Effect::Additive { to, av } = effect else {
+            return;
+        };
+        let width = self.node(from, caller).map_or(0, |node| node.capacity);
+        if let Some(node) = self.nodes.get_mut(&(callee, to)) {
+            node.incoming.push(Incoming {
+                av,
+                from,
+                site,
+                caller,
+            });
+            node.used = av + width;
+            self.intervals += 1;
+        }
+    }
+
+    fn commit_anchor(&mut self, Anchor { head, parent, .. }: Anchor) {
+        let entry = (ContextId::UNKNOWN, SiteId::ENTRY, MethodId(0));
+        let (parent, site, caller) = parent.unwrap_or(entry);
+        if let Some(epoch) = self.epochs.last_mut() {
+            epoch.anchors.push(Origin {
+                parent,
+                site,
+                caller,
+                head,
+            });
+        }
+    }
+}
+
+impl Range {
+    pub(crate) fn free(&self) -> u64 {
+        self.capacity - self.used
+    }
+}
+
+#[cold]
+fn unknown(id: ContextId, missing: Missing) -> DecodeError {
+    DecodeError::Unknown { id, missing }
+}
+
+fn ensure(holds: bool, error: GraphError) -> Result<(), GraphError> {
+    if holds { Ok(()) } else { Err(error) }
+}
+
+fn check_method(method: MethodId) -> Result<(), GraphError> {
+    ensure(method <= MethodId::EVENT, GraphError::Method(method))
+}
+
+fn check_site(site: SiteId) -> Result<(), GraphError> {
+    ensure(site <= SiteId::ENTRY, GraphError::Site(site.0))
+}
+
+/// The next anchor of a base that has `count` of them; the count was checked against the layout.
+pub(crate) fn anchor_id(count: u64) -> AnchorId {
+    AnchorId(u32::try_from(count).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,238 @@
+//! The slow path: what happens when a call is seen for the first time. Runs under the mutex.
+//!
+//! Order of every change: check it, append it to the journal, apply it to the graph, and only when
+//! all changes of a call are applied, publish the result in the tables. A change that is refused
+//! leaves a prefix behind (a node without callers, a base without anchors) that later calls use.
+
+use crate::anchor_table::Call;
+use crate::graph::{Graph, anchor_id};
+use crate::tables::Tables;
+use crate::transition_table::{ANCHORING, Key};
+use crate::{
+    Anchor, Base, Change, ContextId, Effect, Journal, MethodId, Node, Policy, SiteId, Transition,
+    Version,
+};
+
+pub(crate) struct Learner<J> {
+    pub(crate) graph: Graph,
+    pub(crate) journal: J,
+    policy: Policy,
+    pub(crate) slow_lookups: u64,
+    pub(crate) refused: u64,
+}
+
+/// There is no number to give: the journal refused, or the fields have run out, or the caller's
+/// number is not one of this encoder's.
+pub(crate) struct Lost;
+
+/// A call on its way: `caller` with number `context` calls `callee` at `site`.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) context: ContextId,
+    pub(crate) site: SiteId,
+    pub(crate) caller: MethodId,
+    pub(crate) callee: MethodId,
+}
+
+/// Where an additive transition goes.
+struct Place {
+    to: Version,
+    av: u64,
+    /// The node does not exist yet: the capacity to create it with.
+    create: Option<u64>,
+}
+
+impl<J: Journal> Learner<J> {
+    pub(crate) fn new(graph: Graph, policy: Policy, journal: J) -> Self {
+        Learner {
+            graph,
+            journal,
+            policy,
+            slow_lookups: 0,
+            refused: 0,
+        }
+    }
+
+    pub(crate) fn root(&mut self, tables: &Tables, head: MethodId) -> Result<ContextId, Lost> {
+        self.slow_lookups += 1;
+        let call = Call::entry(head);
+        if let Some(known) = tables.anchors.find(call) {
+            return Ok(known);
+        }
+        self.anchor(tables, call, head, None)
+    }
+
+    pub(crate) fn step(&mut self, tables: &Tables, step: Step) -> Result<ContextId, Lost> {
+        self.slow_lookups += 1;
+        let layout = self.graph.layout();
+        let known_ids = step.site <= SiteId::ENTRY && step.callee <= MethodId::EVENT;
+        if !known_ids || !self.graph.holds(step.context, step.caller) {
+            return Err(Lost);
+        }
+        let key = Key::new(layout.version(step.context), step.site, step.callee);
+        let delta = match tables.transitions.find(key) {
+            Some(delta) => delta,
+            None => self.transition(tables, key, step)?,
+        };
+        match delta {
+            ANCHORING => self.interned(tables, step),
+            _ => Ok(ContextId(step.context.0.wrapping_add(delta))),
+        }
+    }
+
+    /// Decides for ever what (version, site, callee) does.
+    fn transition(&mut self, tables: &Tables, key: Key, step: Step) -> Result<u64, Lost> {
+        let layout = self.graph.layout();
+        let from = layout.version(step.context);
+        let (effect, delta) = match self.place(from, step.caller, step.callee) {
+            Some(Place { to, av, create }) => {
+                if let Some(capacity) = create {
+                    self.record(Change::Node(Node {
+                        version: to,
+                        method: step.callee,
+                        capacity,
+                    }))?;
+                }
+                (Effect::Additive { to, av }, layout.delta(from, to, av))
+            }
+            None => (Effect::Anchoring, ANCHORING),
+        };
+        let Step {
+            site,
+            caller,
+            callee,
+            ..
+        } = step;
+        self.record(Change::Transition(Transition {
+            version: from,
+            site,
+            caller,
+            callee,
+            effect,
+        }))?;
+        tables.publish_transition(key, delta);
+        Ok(delta)
+    }
+
+    /// The first version in reach whose node has, or can be created with, room for the caller.
+    fn place(&self, from: Version, caller: MethodId, callee: MethodId) -> Option<Place> {
+        let need = self.graph.node(from, caller)?.capacity;
+        let last = self.last_version(from);
+        let mut to = from;
+        for (version, node) in self.graph.nodes_of(callee, from..=last) {
+            if version != to {
+                break;
+            }
+            if node.free() >= need {
+                return Some(Place {
+                    to,
+                    av: node.used,
+                    create: None,
+                });
+            }
+            to = Version(to.0 + 1);
+        }
+        let capacity = self.capacity(callee, need);
+        (to <= last && capacity > need).then_some(Place {
+            to,
+            av: 1,
+            create: Some(capacity),
+        })
+    }
+
+    /// The last version that a transition from `from` may go to; at least `from` itself.
+    fn last_version(&self, from: Version) -> Version {
+        let reach = Version(from.0.saturating_add(self.policy.unroll));
+        let end = self
+            .graph
+            .epoch_end(from)
+            .unwrap_or_else(|| self.newest_end());
+        reach.min(end).max(from)
+    }
+
+    /// Versions are kept back so that anchors can have fresh bases.
+    fn newest_end(&self) -> Version {
+        let base = self.graph.newest_base().map_or(0, |(base, _)| base.0);
+        let remaining = self.graph.layout().max_version().0 - base;
+        Version(base + remaining / self.policy.epoch_share.max(1))
+    }
+
+    fn capacity(&self, method: MethodId, need: u64) -> u64 {
+        let all = self.graph.layout().calls();
+        if method == MethodId::EVENT {
+            // An event calls nothing: its range is nobody's need.
+            return all;
+        }
+        let limit = 1u64.checked_shl(self.policy.max_node_bits).unwrap_or(all);
+        self.policy.capacity(need, limit.min(all))
+    }
+
+    fn interned(&mut self, tables: &Tables, step: Step) -> Result<ContextId, Lost> {
+        let Step {
+            context,
+            site,
+            caller,
+            callee,
+        } = step;
+        let call = Call::new(context, site, callee);
+        if let Some(known) = tables.anchors.find(call) {
+            return Ok(known);
+        }
+        self.anchor(tables, call, callee, Some((context, site, caller)))
+    }
+
+    fn anchor(
+        &mut self,
+        tables: &Tables,
+        call: Call,
+        head: MethodId,
+        parent: Option<(ContextId, SiteId, MethodId)>,
+    ) -> Result<ContextId, Lost> {
+        let (base, count) = self.base_with_room()?;
+        if self.graph.node(base, head).is_none() {
+            let capacity = self.capacity(head, 0);
+            self.record(Change::Node(Node {
+                version: base,
+                method: head,
+                capacity,
+            }))?;
+        }
+        let id = anchor_id(count);
+        self.record(Change::Anchor(Anchor {
+            base,
+            id,
+            head,
+            parent,
+        }))?;
+        let to = self.graph.layout().pack(base, id, 0);
+        tables.publish_anchor(call, to);
+        Ok(to)
+    }
+
+    /// The newest base and how many anchors it has, or a fresh one if its anchors have run out.
+    fn base_with_room(&mut self) -> Result<(Version, u64), Lost> {
+        let anchors = self.graph.layout().anchors();
+        if let Some(base) = self
+            .graph
+            .newest_base()
+            .filter(|&(_, count)| count < anchors)
+        {
+            return Ok(base);
+        }
+        let version = self.graph.next_base().ok_or(Lost)?;
+        self.record(Change::Base(Base { version }))?;
+        Ok((version, 0))
+    }
+
+    fn record(&mut self, change: Change) -> Result<(), Lost> {
+        let checked = self.graph.check(change);
+        debug_assert_eq!(checked, Ok(()));
+        checked.map_err(|_| Lost)?;
+        if self.journal.append(change).is_err() {
+            self.refused += 1;
+            return Err(Lost);
+        }
+        self.graph.commit(change);
+        Ok(())
+    }
+}

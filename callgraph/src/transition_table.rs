@@ -1,0 +1,99 @@
+//! (version, site, callee) → what to add to the caller's number. Insert-only, never forgets.
+//!
+//! ```text
+//! entry: [ key, delta ]        key = version << 52 | site << 24 | callee, 0: empty
+//!                              delta = u64::MAX: look into the anchor table
+//! ```
+//!
+//! The holder of the encoder's mutex writes delta, then key (Release). A reader that sees the key
+//! (Acquire) sees its delta; a reader that does not takes the slow path and looks again.
+
+use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
+use crate::words::{Generations, Words};
+use crate::{MethodId, SiteId, Version};
+
+/// The delta of a transition that anchors.
+pub(crate) const ANCHORING: u64 = u64::MAX;
+
+/// Never 0, because no version is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    #[inline]
+    pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Key {
+        debug_assert!(site <= SiteId::ENTRY && callee <= MethodId::EVENT);
+        let low = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
+        Key(u64::from(version.0) << (SiteId::BITS + MethodId::BITS) | low)
+    }
+}
+
+pub(crate) struct TransitionTable {
+    generations: Generations<2>,
+    /// Written by the mutex's holder only.
+    len: AtomicUsize,
+}
+
+impl TransitionTable {
+    pub(crate) fn new(address: &AtomicU64) -> Self {
+        let generations = Generations::new(FIRST_SLOTS, address);
+        TransitionTable {
+            generations,
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: Key) -> Option<u64> {
+        for entry in self.generations.newest().probe(key.0) {
+            // Acquire: pairs with the Release in put(), so that delta is this key's.
+            match entry[0].load(Ordering::Acquire) {
+                0 => return None,
+                // Relaxed: ordered by the load of the key.
+                found if found == key.0 => return Some(entry[1].load(Ordering::Relaxed)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// The key is new, the caller holds the encoder's mutex.
+    pub(crate) fn insert(&self, key: Key, delta: u64, address: &AtomicU64) {
+        // Relaxed: only the mutex's holder writes it.
+        let len = self.len.load(Ordering::Relaxed) + 1;
+        self.len.store(len, Ordering::Relaxed);
+        if len * 2 > self.generations.newest().slots() {
+            self.grow(address);
+        }
+        put(self.generations.newest(), key.0, delta);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.generations.bytes()
+    }
+
+    #[cold]
+    fn grow(&self, address: &AtomicU64) {
+        let old = self.generations.newest();
+        let new = Words::new(old.slots() * 2);
+        for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
+            // Relaxed: this thread holds the mutex that all writers held.
+            match entry[0].load(Ordering::Relaxed) {
+                0 => {}
+                key => put(&new, key, entry[1].load(Ordering::Relaxed)),
+            }
+        }
+        self.generations.publish(new, address);
+    }
+}
+
+fn put(words: &Words<2>, key: u64, delta: u64) {
+    // Relaxed: only the mutex's holder writes keys.
+    let empty = |entry: &&[AtomicU64]| entry[0].load(Ordering::Relaxed) == 0;
+    if let Some(entry) = words.probe(key).find(empty) {
+        // Relaxed: published by the key.
+        entry[1].store(delta, Ordering::Relaxed);
+        // Release: pairs with the Acquire in find() and in foreign readers.
+        entry[0].store(key, Ordering::Release);
+    }
+}
