@@ -1,0 +1,174 @@
+package io.lucce.programs;
+
+import io.lucce.CallContext;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+
+/**
+ * Compares context numbers with the JVM's own stack traces.
+ *
+ * <p>The idiom, always on one line, in the very method that is to be checked:
+ *
+ * <pre>{@code Check.that(CallContext.current(), new Throwable());}</pre>
+ *
+ * <p>Decoding waits until {@link #done()}, when the graph has grown over the number. No lambdas, no
+ * library beyond collections: this class is called in the middle of everything.
+ */
+public final class Check {
+    private static final int PENDING_LIMIT = 20_000;
+    private static final int DIFFERENCES_SHOWN = 5;
+
+    private static List<Place> pending = new ArrayList<>();
+    private static final Set<StackTraceElement> innermost = new HashSet<>();
+    private static int contexts;
+    private static int differences;
+    private static int wrongResults;
+    private static int traceLimit = -1;
+
+    private Check() {}
+
+    private record Place(long id, StackTraceElement[] trace, Thread thread) {}
+
+    /** Notes a number and the trace that it must decode to. */
+    public static void that(long id, Throwable here) {
+        Place place = new Place(id, here.getStackTrace(), Thread.currentThread());
+        List<Place> full = null;
+        synchronized (Check.class) {
+            contexts++;
+            if (place.trace.length > 0) {
+                innermost.add(place.trace[0]);
+            }
+            if (CallContext.isActive()) {
+                pending.add(place);
+                if (pending.size() >= PENDING_LIMIT) {
+                    full = pending;
+                    pending = new ArrayList<>();
+                }
+            }
+        }
+        if (full != null) {
+            compareAll(full);
+        }
+    }
+
+    /** Checks a result of the program itself, which must be the same with and without the agent. */
+    public static void equal(Object expected, Object actual) {
+        if (!Objects.equals(expected, actual)) {
+            wrong("expected <" + expected + "> but was <" + actual + ">");
+        }
+    }
+
+    /** Notes that the program itself went wrong. */
+    public static void wrong(String what) {
+        synchronized (Check.class) {
+            wrongResults++;
+        }
+        new AssertionError(what).printStackTrace(System.out);
+    }
+
+    /** Prints the summary and ends the JVM with 1 if anything differed. */
+    public static void done() {
+        if (!summary()) {
+            System.exit(1);
+        }
+    }
+
+    /** Prints the summary; for use where {@code System.exit} cannot be called. */
+    public static boolean summary() {
+        List<Place> rest;
+        synchronized (Check.class) {
+            rest = pending;
+            pending = new ArrayList<>();
+        }
+        compareAll(rest);
+        synchronized (Check.class) {
+            if (contexts == 0) {
+                System.out.println("FAILED no place was reached");
+                return false;
+            }
+            if (differences > 0 || wrongResults > 0) {
+                System.out.println("FAILED " + differences + " of " + contexts
+                        + " contexts differ, " + wrongResults + " wrong results");
+                return false;
+            }
+            String counts = contexts + " contexts at " + innermost.size() + " places";
+            System.out.println(CallContext.isActive() ? "OK " + counts : "SKIPPED no agent (" + counts + ")");
+            return true;
+        }
+    }
+
+    private static void compareAll(List<Place> places) {
+        for (Place place : places) {
+            String difference = difference(place);
+            if (difference != null) {
+                report(place, difference);
+            }
+        }
+    }
+
+    private static String difference(Place place) {
+        if (place.id == 0) {
+            return "no number";
+        }
+        StackTraceElement[] decoded;
+        try {
+            decoded = CallContext.decode(place.id);
+        } catch (RuntimeException e) {
+            return "not decoded: " + e;
+        }
+        StackTraceElement[] trace = place.trace;
+        if (decoded.length != trace.length
+                && !(decoded.length > trace.length && trace.length == traceLimit())) {
+            return trace.length + " frames expected, " + decoded.length + " decoded" + text(decoded);
+        }
+        for (int i = 0; i < trace.length; i++) {
+            if (!same(trace[i], decoded[i])) {
+                return "frame " + i + " differs" + text(decoded);
+            }
+        }
+        return null;
+    }
+
+    private static boolean same(StackTraceElement a, StackTraceElement b) {
+        return a.getLineNumber() == b.getLineNumber()
+                && a.getMethodName().equals(b.getMethodName())
+                && a.getClassName().equals(b.getClassName())
+                && Objects.equals(a.getFileName(), b.getFileName());
+    }
+
+    private static synchronized void report(Place place, String difference) {
+        differences++;
+        if (differences <= DIFFERENCES_SHOWN) {
+            System.out.println("DIFFERENT context 0x" + Long.toHexString(place.id) + " on "
+                    + place.thread.getName() + ": " + difference + "\n  the JVM says:" + lines(place.trace));
+        }
+    }
+
+    private static String text(StackTraceElement[] decoded) {
+        return "\n  decoded:" + lines(decoded);
+    }
+
+    private static String lines(StackTraceElement[] frames) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < frames.length && i < 60; i++) {
+            text.append("\n\tat ").append(frames[i]);
+        }
+        return frames.length > 60 ? text.append("\n\t…").toString() : text.toString();
+    }
+
+    /** The depth at which this JVM cuts traces (-XX:MaxJavaStackTraceDepth), 0 if it seems not to. */
+    private static synchronized int traceLimit() {
+        if (traceLimit < 0) {
+            int length = probe(1100).length;
+            traceLimit = length < 1100 ? length : 0;
+        }
+        return traceLimit;
+    }
+
+    private static StackTraceElement[] probe(int depth) {
+        return depth == 0 ? new Throwable().getStackTrace() : probe(depth - 1);
+    }
+}
