@@ -1,10 +1,11 @@
 //! Encodes recorded contexts of real programs and prints what that took.
 //!
 //! `contexts [layout=12,20,32] [growth=50] [slack=4] [unroll=max] [node=30] [share=2]
-//! [budget=524288] [verify=17] FILE.zst…`
+//! [budget=524288] [verify=17] [tree=1] FILE.zst…`
 //!
 //! A file holds events: a big-endian u32 length, then that many u32 sites from the thread's entry
 //! to the event, outermost first; `site >> 12` is the method. Events that hold a zero are skipped.
+//! Recorded ids are sparse; they are counted anew here, as the agent counts them.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -15,6 +16,7 @@ struct Options {
     layout: Layout,
     policy: Policy,
     verify: u64,
+    tree: bool,
     files: Vec<String>,
 }
 
@@ -76,12 +78,14 @@ fn set(options: &mut Options, name: &str, value: &str) {
         "node" => options.policy.max_node_bits = number(),
         "share" => options.policy.epoch_share = number(),
         "budget" => options.policy.anchor_budget = number() as usize,
+        "tree" => options.tree = number() != 0,
         "verify" => options.verify = u64::from(number()).max(1),
         _ => panic!("unknown option {name}"),
     }
 }
 
-fn read(file: &str) -> Vec<Vec<u32>> {
+/// Events as frames, outermost first.
+fn read(file: &str) -> Vec<Vec<Frame>> {
     let source = std::fs::File::open(file).expect(file);
     let mut bytes = Vec::new();
     let mut decoder = ruzstd::decoding::StreamingDecoder::new(source).expect(file);
@@ -90,13 +94,29 @@ fn read(file: &str) -> Vec<Vec<u32>> {
         .chunks_exact(4)
         .map(|word| u32::from_be_bytes(word.try_into().unwrap()));
     let mut events = Vec::new();
+    let (mut sites, mut methods) = (Dense::default(), Dense::default());
     while let Some(length) = words.next() {
         let event: Vec<u32> = words.by_ref().take(length as usize).collect();
         if !event.is_empty() && !event.contains(&0) {
-            events.push(event);
+            let frame = |site: u32| Frame {
+                site: SiteId(sites.id(site)),
+                method: MethodId(methods.id(site >> 12)),
+            };
+            events.push(event.into_iter().map(frame).collect());
         }
     }
     events
+}
+
+/// Ids from 1 on, in the order of first use.
+#[derive(Default)]
+struct Dense(HashMap<u32, u32>);
+
+impl Dense {
+    fn id(&mut self, recorded: u32) -> u32 {
+        let next = self.0.len() as u32 + 1;
+        *self.0.entry(recorded).or_insert(next)
+    }
 }
 
 /// One program's events on their way through an encoder.
@@ -109,12 +129,12 @@ struct Run {
     cct: HashMap<(u32, u32, u32), u32>,
     seconds: f64,
     /// The frames of the last event: a frame that is still there is not encoded again.
-    stack: Vec<(u32, ContextId)>,
+    stack: Vec<(Frame, ContextId)>,
     numbers: HashSet<ContextId>,
 }
 
 impl Run {
-    fn of(options: &Options, events: &[Vec<u32>]) -> Run {
+    fn of(options: &Options, events: &[Vec<Frame>]) -> Run {
         let mut run = Run {
             encoder: Encoder::new(options.layout, options.policy, Vec::new()),
             events: 0,
@@ -131,17 +151,19 @@ impl Run {
             run.event(event, options.verify);
         }
         run.seconds = start.elapsed().as_secs_f64();
-        run.count(events);
+        if options.tree {
+            run.count(events);
+        }
         run
     }
 
-    fn event(&mut self, sites: &[u32], verify: u64) {
+    fn event(&mut self, frames: &[Frame], verify: u64) {
         self.events += 1;
-        let ctx = self.enter(sites);
-        let ctx = self.step(ctx, sites[sites.len() - 1], MethodId::EVENT);
+        let ctx = self.enter(frames);
+        let ctx = self.step(ctx, frames[frames.len() - 1], MethodId::EVENT);
         self.numbers.insert(ctx);
         if self.events.is_multiple_of(verify) && ctx != ContextId::UNKNOWN {
-            let plain: Vec<Frame> = sites.iter().rev().map(|&site| frame(site)).collect();
+            let plain: Vec<Frame> = frames.iter().rev().copied().collect();
             assert_eq!(
                 self.encoder.decode(ctx, MethodId::EVENT).as_ref(),
                 Ok(&plain)
@@ -151,42 +173,41 @@ impl Run {
     }
 
     /// The number of the innermost frame, encoding only frames that are new since the last event.
-    fn enter(&mut self, sites: &[u32]) -> ContextId {
+    fn enter(&mut self, frames: &[Frame]) -> ContextId {
         let same = self
             .stack
             .iter()
-            .zip(sites)
+            .zip(frames)
             .take_while(|((old, _), new)| old == *new)
             .count();
         // The frame above the last equal site is the same frame if it is of the same method.
-        let kept = match (self.stack.get(same), sites.get(same)) {
-            (Some((old, _)), Some(new)) if old >> 12 == new >> 12 => same + 1,
+        let kept = match (self.stack.get(same), frames.get(same)) {
+            (Some((old, _)), Some(new)) if old.method == new.method => same + 1,
             _ => same,
         };
         self.stack.truncate(kept);
-        for (at, &site) in sites.iter().enumerate() {
+        for (at, &frame) in frames.iter().enumerate() {
             match self.stack.get_mut(at) {
-                Some(kept) => kept.0 = site,
+                Some(kept) => kept.0 = frame,
                 None => {
-                    let ctx = self.called(MethodId(site >> 12));
-                    self.stack.push((site, ctx));
+                    let ctx = self.called(frame.method);
+                    self.stack.push((frame, ctx));
                 }
             }
         }
-        self.stack[sites.len() - 1].1
+        self.stack[frames.len() - 1].1
     }
 
     /// The number of a new frame on top of the stack.
     fn called(&mut self, callee: MethodId) -> ContextId {
         match self.stack.last() {
-            Some(&(site, ctx)) => self.step(ctx, site, callee),
+            Some(&(caller, ctx)) => self.step(ctx, caller, callee),
             None => self.encoder.root(callee),
         }
     }
 
-    fn step(&mut self, ctx: ContextId, site: u32, callee: MethodId) -> ContextId {
-        let Frame { site, method } = frame(site);
-        let to = self.encoder.step(ctx, site, method, callee);
+    fn step(&mut self, ctx: ContextId, caller: Frame, callee: MethodId) -> ContextId {
+        let to = self.encoder.step(ctx, caller.site, caller.method, callee);
         self.steps += 1;
         // An additive transition never arrives at callId 0.
         self.anchoring += u64::from(self.encoder.layout().call(to) == 0);
@@ -194,16 +215,16 @@ impl Run {
     }
 
     /// The calling context tree that the numbers replace, and whether they are as many.
-    fn count(&mut self, events: &[Vec<u32>]) {
+    fn count(&mut self, events: &[Vec<Frame>]) {
         let mut leaves = HashSet::new();
         for event in events {
             let mut node = 0;
-            for (at, &site) in event.iter().enumerate() {
+            for (at, frame) in event.iter().enumerate() {
                 let callee = event
                     .get(at + 1)
-                    .map_or(MethodId::EVENT.0, |next| next >> 12);
+                    .map_or(MethodId::EVENT.0, |next| next.method.0);
                 let next = self.cct.len() as u32 + 1;
-                node = *self.cct.entry((node, site, callee)).or_insert(next);
+                node = *self.cct.entry((node, frame.site.0, callee)).or_insert(next);
             }
             leaves.insert(node);
         }
@@ -234,12 +255,5 @@ impl Run {
             self.seconds,
             self.verified
         )
-    }
-}
-
-fn frame(site: u32) -> Frame {
-    Frame {
-        site: SiteId(site),
-        method: MethodId(site >> 12),
     }
 }

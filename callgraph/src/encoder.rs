@@ -10,8 +10,8 @@ use crate::tables::{RawTables, Tables};
 use crate::transition_table::{ANCHORING, Key};
 use crate::{ContextId, DecodeError, Frame, Journal, Layout, MethodId, Policy, SiteId, Stats};
 
-/// Shared by all threads. Ids given to it must be within their ranges
-/// ([`MethodId::MAX`], [`SiteId::MAX`]), and a site must always come with the same caller.
+/// Shared by all threads. A site must always come with the same caller. Ids out of range and
+/// numbers of other encoders give [`ContextId::UNKNOWN`] at the latest when they are learned.
 pub struct Encoder<J> {
     layout: Layout,
     tables: Tables,
@@ -50,24 +50,20 @@ impl<J: Journal> Encoder<J> {
         caller: MethodId,
         callee: MethodId,
     ) -> ContextId {
+        let step = Step {
+            context: ctx,
+            site,
+            caller,
+            callee,
+        };
         let key = Key::new(self.layout.version(ctx), site, callee);
-        match self.tables.transitions.find(key) {
+        match key.and_then(|key| self.tables.transitions.find(key)) {
             Some(ANCHORING) => match self.tables.anchors.find(Call::new(ctx, site, callee)) {
                 Some(known) => known,
-                None => self.learn(Step {
-                    context: ctx,
-                    site,
-                    caller,
-                    callee,
-                }),
+                None => self.learn(step),
             },
             Some(delta) => ContextId(ctx.0.wrapping_add(delta)),
-            None => self.learn(Step {
-                context: ctx,
-                site,
-                caller,
-                callee,
-            }),
+            None => self.learn(step),
         }
     }
 

@@ -55,6 +55,9 @@ impl<J: Journal> Learner<J> {
 
     pub(crate) fn root(&mut self, tables: &Tables, head: MethodId) -> Result<ContextId, Lost> {
         self.slow_lookups += 1;
+        if head > MethodId::EVENT {
+            return Err(Lost);
+        }
         let call = Call::entry(head);
         if let Some(known) = tables.anchors.find(call) {
             return Ok(known);
@@ -65,11 +68,11 @@ impl<J: Journal> Learner<J> {
     pub(crate) fn step(&mut self, tables: &Tables, step: Step) -> Result<ContextId, Lost> {
         self.slow_lookups += 1;
         let layout = self.graph.layout();
-        let known_ids = step.site <= SiteId::ENTRY && step.callee <= MethodId::EVENT;
-        if !known_ids || !self.graph.holds(step.context, step.caller) {
+        if !self.graph.holds(step.context, step.caller) {
             return Err(Lost);
         }
-        let key = Key::new(layout.version(step.context), step.site, step.callee);
+        let version = layout.version(step.context);
+        let key = Key::new(version, step.site, step.callee).ok_or(Lost)?;
         let delta = match tables.transitions.find(key) {
             Some(delta) => delta,
             None => self.transition(tables, key, step)?,

@@ -20,11 +20,12 @@ pub(crate) const ANCHORING: u64 = u64::MAX;
 pub(crate) struct Key(u64);
 
 impl Key {
+    /// None if an id is out of range: it would run into its neighbour and become another key.
     #[inline]
-    pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Key {
-        debug_assert!(site <= SiteId::ENTRY && callee <= MethodId::EVENT);
+    pub(crate) fn new(version: Version, site: SiteId, callee: MethodId) -> Option<Key> {
         let low = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
-        Key(u64::from(version.0) << (SiteId::BITS + MethodId::BITS) | low)
+        let key = u64::from(version.0) << (SiteId::BITS + MethodId::BITS) | low;
+        (site <= SiteId::ENTRY && callee <= MethodId::EVENT).then_some(Key(key))
     }
 }
 
