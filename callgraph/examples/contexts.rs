@@ -51,6 +51,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Options {
         layout,
         policy,
         verify: 17,
+        tree: true,
         files: Vec::new(),
     };
     for argument in arguments {
