@@ -1,1 +1,45 @@
-//! Lossless class-file rewriter.
+//! Class bytes in, class bytes out: a lossless class-file rewriter that knows no JVM.
+//!
+//! The modules follow the class file chapter of the JVM specification (JVMS 4):
+//!
+//! ```text
+//! ClassFile ─► Pool, Method ─► Code ─► Scan       what the planner looks at
+//! Plan ─► Edits ─► Layout ─► code, tables, frames  what `rewrite` does per method
+//! ```
+//!
+//! Invariants: the constant pool is only appended to, so every index in an attribute that this
+//! crate does not understand stays right; methods without a plan are copied byte for byte; no
+//! local variable is renumbered. Class bytes are hostile: every read is checked.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs
+)]
+
+mod annotations;
+mod assemble;
+mod class;
+mod code;
+mod descriptor;
+mod edits;
+mod error;
+mod frames;
+mod infer;
+mod layout;
+mod mutf8;
+mod opcode;
+mod plan;
+mod pool;
+mod reader;
+mod rewrite;
+mod scan;
+mod tables;
+
+pub use class::{ClassFile, Method};
+pub use code::Code;
+pub use error::{Error, ErrorKind};
+pub use plan::{Entry, Helper, Insert, MethodPlan, NewField, Plan};
+pub use rewrite::{Rewritten, rewrite};
+pub use scan::{Alloc, AllocKind, Call, Scan};

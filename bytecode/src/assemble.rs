@@ -1,0 +1,108 @@
+//! Emits the few instructions that hooks are made of, each in its shortest form: inserted bytes
+//! count against the JIT compilers' inlining budget.
+
+use crate::error::Error;
+use crate::opcode;
+use crate::plan::Helper;
+use crate::pool::Additions;
+
+/// Appends instructions to code.
+pub(crate) struct Assembler<'x, 'c, 'a, 'p> {
+    pub(crate) out: &'x mut Vec<u8>,
+    pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
+}
+
+impl<'p> Assembler<'_, '_, '_, 'p> {
+    pub(crate) fn op(&mut self, op: u8) {
+        self.out.push(op);
+    }
+
+    fn op_u2(&mut self, op: u8, operand: u16) {
+        self.out.push(op);
+        self.out.extend(operand.to_be_bytes());
+    }
+
+    pub(crate) fn push(&mut self, value: i32) -> Result<(), Error> {
+        if let Ok(value @ -1..=5) = i8::try_from(value) {
+            self.op(opcode::ICONST_0.wrapping_add_signed(value));
+        } else if let Ok(value) = i8::try_from(value) {
+            self.out.extend([opcode::BIPUSH, value.cast_unsigned()]);
+        } else if let Ok(value) = i16::try_from(value) {
+            self.op_u2(opcode::SIPUSH, value.cast_unsigned());
+        } else {
+            let index = self.pool.integer(value)?;
+            match u8::try_from(index) {
+                Ok(index) => self.out.extend([opcode::LDC, index]),
+                Err(_) => self.op_u2(opcode::LDC_W, index),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lload(&mut self, local: u16) {
+        self.local(opcode::LLOAD, opcode::LLOAD_0, local);
+    }
+
+    pub(crate) fn lstore(&mut self, local: u16) {
+        self.local(opcode::LSTORE, opcode::LSTORE_0, local);
+    }
+
+    /// `lload_0` to `lload_3`, else `lload`, else `wide lload`; stores alike.
+    fn local(&mut self, op: u8, op_0: u8, local: u16) {
+        match u8::try_from(local) {
+            Ok(local @ 0..=3) => self.op(op_0 + local),
+            Ok(local) => self.out.extend([op, local]),
+            Err(_) => {
+                self.op(opcode::WIDE);
+                self.op_u2(op, local);
+            }
+        }
+    }
+
+    pub(crate) fn call(&mut self, helper: &Helper<'p>) -> Result<(), Error> {
+        let index = self.pool.method(helper)?;
+        self.op_u2(opcode::INVOKESTATIC, index);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+    use crate::reader::Reader;
+
+    fn assembled(emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
+        let bytes = [0; 2];
+        let pool = Pool::parse(&bytes, &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
+        let (mut out, mut pool) = (vec![], Additions::new(&pool));
+        emit(&mut Assembler {
+            out: &mut out,
+            pool: &mut pool,
+        });
+        out
+    }
+
+    #[test]
+    fn constants_are_short() {
+        let push = |value| assembled(|a| a.push(value).unwrap());
+        assert_eq!(push(-1), [2]);
+        assert_eq!(push(5), [8]);
+        assert_eq!(push(6), [16, 6]);
+        assert_eq!(push(-128), [16, 128]);
+        assert_eq!(push(128), [17, 0, 128]);
+        assert_eq!(push(-32768), [17, 128, 0]);
+        assert_eq!(push(32768), [18, 1]);
+    }
+
+    #[test]
+    fn locals_are_short() {
+        let lload = |local| assembled(|a| a.lload(local));
+        assert_eq!(lload(3), [33]);
+        assert_eq!(lload(4), [22, 4]);
+        assert_eq!(lload(255), [22, 255]);
+        assert_eq!(lload(256), [196, 22, 1, 0]);
+        assert_eq!(assembled(|a| a.lstore(1)), [64]);
+    }
+}

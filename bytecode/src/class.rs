@@ -1,0 +1,225 @@
+//! The `ClassFile` structure (JVMS 4.1) and its methods (JVMS 4.6).
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::annotations;
+use crate::code::Code;
+use crate::error::{Error, ErrorKind};
+use crate::mutf8;
+use crate::pool::Pool;
+use crate::reader::Reader;
+use crate::scan::Scan;
+
+const MAGIC: u32 = 0xCAFE_BABE;
+
+/// A parsed view of a class file; it borrows the bytes.
+///
+/// Parsing finds the structures; code is decoded by [`ClassFile::scan`] and [`crate::rewrite()`].
+#[derive(Debug)]
+pub struct ClassFile<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) pool: Pool<'a>,
+    pub(crate) this_class: u16,
+    pub(crate) fields_count: u16,
+    /// From `access_flags` to before `fields_count`.
+    pub(crate) head: Range<usize>,
+    /// All `field_info` structures.
+    pub(crate) fields: Range<usize>,
+    /// From `methods_count` on to the end of the last method.
+    pub(crate) methods_at: usize,
+    pub(crate) methods_end: usize,
+    major: u16,
+    access: u16,
+    super_class: u16,
+    interfaces: Vec<u16>,
+    methods: Vec<Method<'a>>,
+    source_file: Option<u16>,
+    name: Cow<'a, str>,
+}
+
+/// A `method_info` (JVMS 4.6).
+#[derive(Debug)]
+pub struct Method<'a> {
+    /// The unqualified name.
+    pub name: Cow<'a, str>,
+    /// The descriptor.
+    pub descriptor: Cow<'a, str>,
+    /// The access flags.
+    pub access: u16,
+    /// Absent in native and abstract methods.
+    pub code: Option<Code<'a>>,
+    /// Types of its `RuntimeVisibleAnnotations`.
+    annotations: Vec<&'a [u8]>,
+    /// The whole `method_info`.
+    pub(crate) span: Range<usize>,
+    pub(crate) raw_name: &'a [u8],
+    pub(crate) raw_descriptor: &'a [u8],
+}
+
+impl<'a> ClassFile<'a> {
+    /// Finds the structures of a class file.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(bytes, 0, "class file");
+        if reader.u4()? != MAGIC {
+            return Err(reader.error(ErrorKind::BadMagic));
+        }
+        let (_minor, major) = (reader.u2()?, reader.u2()?);
+        let pool = Pool::parse(bytes, &mut reader)?;
+        let head_start = reader.offset();
+        let (access, this_class, super_class) = (reader.u2()?, reader.u2()?, reader.u2()?);
+        let interfaces = (0..reader.u2()?)
+            .map(|_| reader.u2())
+            .collect::<Result<Vec<_>, _>>()?;
+        let head = head_start..reader.offset();
+        let fields_count = reader.u2()?;
+        let fields = skip_fields(&mut reader, fields_count)?;
+        let methods_at = reader.offset();
+        let methods = (0..reader.u2()?)
+            .map(|_| Method::parse(&pool, &mut reader))
+            .collect::<Result<Vec<_>, _>>()?;
+        let methods_end = reader.offset();
+        let source_file = find_source_file(&pool, &mut reader)?;
+        reader.expect_end()?;
+        Ok(Self {
+            name: mutf8::decode(pool.class_name(this_class)?),
+            bytes,
+            pool,
+            this_class,
+            fields_count,
+            head,
+            fields,
+            methods_at,
+            methods_end,
+            major,
+            access,
+            super_class,
+            interfaces,
+            methods,
+            source_file,
+        })
+    }
+
+    /// The internal name: `java/lang/Object`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The superclass's internal name; none for `java/lang/Object` and module descriptors.
+    pub fn super_name(&self) -> Option<Cow<'a, str>> {
+        self.pool
+            .class_name(self.super_class)
+            .ok()
+            .map(mutf8::decode)
+    }
+
+    /// The access flags.
+    pub fn access(&self) -> u16 {
+        self.access
+    }
+
+    /// The major version: 61 for Java 17.
+    pub fn major(&self) -> u16 {
+        self.major
+    }
+
+    /// What the `SourceFile` attribute says (JVMS 4.7.10).
+    pub fn source_file(&self) -> Option<Cow<'a, str>> {
+        self.pool.text(self.source_file?).ok()
+    }
+
+    /// Internal names of the direct superinterfaces.
+    pub fn interfaces(&self) -> impl Iterator<Item = Cow<'a, str>> + '_ {
+        self.interfaces
+            .iter()
+            .filter_map(|&index| self.pool.class_name(index).ok().map(mutf8::decode))
+    }
+
+    /// All methods; a [`crate::Plan`] names them by index in this slice.
+    pub fn methods(&self) -> &[Method<'a>] {
+        &self.methods
+    }
+
+    /// Decodes a method's code for what a planner wants to know.
+    pub fn scan(&self, code: &Code<'a>) -> Result<Scan<'a>, Error> {
+        Scan::of(&self.pool, code)
+    }
+}
+
+fn skip_fields(reader: &mut Reader<'_>, count: u16) -> Result<Range<usize>, Error> {
+    let start = reader.offset();
+    for _ in 0..count {
+        reader.take(6)?;
+        skip_attributes(reader)?;
+    }
+    Ok(start..reader.offset())
+}
+
+fn skip_attributes(reader: &mut Reader<'_>) -> Result<(), Error> {
+    for _ in 0..reader.u2()? {
+        reader.take(2)?;
+        reader.block()?;
+    }
+    Ok(())
+}
+
+fn find_source_file(pool: &Pool<'_>, reader: &mut Reader<'_>) -> Result<Option<u16>, Error> {
+    let mut found = None;
+    for _ in 0..reader.u2()? {
+        let name = reader.u2()?;
+        let mut body = reader.block()?;
+        if pool.utf8(name)? == b"SourceFile" {
+            found = Some(body.u2()?);
+        }
+    }
+    Ok(found)
+}
+
+impl<'a> Method<'a> {
+    fn parse(pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let start = reader.offset();
+        let access = reader.u2()?;
+        let raw_name = pool.utf8(reader.u2()?)?;
+        let raw_descriptor = pool.utf8(reader.u2()?)?;
+        let mut method = Self {
+            name: mutf8::decode(raw_name),
+            descriptor: mutf8::decode(raw_descriptor),
+            access,
+            code: None,
+            annotations: Vec::new(),
+            span: start..start,
+            raw_name,
+            raw_descriptor,
+        };
+        for _ in 0..reader.u2()? {
+            method.attribute(pool, reader)?;
+        }
+        method.span.end = reader.offset();
+        Ok(method)
+    }
+
+    fn attribute(&mut self, pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<(), Error> {
+        let name = pool.utf8(reader.u2()?)?;
+        let body = reader.block()?;
+        match name {
+            b"Code" if self.code.is_some() => Err(body.error(ErrorKind::Trailing)),
+            b"Code" => {
+                self.code = Some(Code::parse(body)?);
+                Ok(())
+            }
+            b"RuntimeVisibleAnnotations" => annotations::types(pool, body, &mut self.annotations),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the method is static.
+    pub fn is_static(&self) -> bool {
+        self.access & 0x0008 != 0
+    }
+
+    /// Looks for a run-time visible annotation by its type: `Ljava/lang/Deprecated;`.
+    pub fn has_annotation(&self, descriptor: &str) -> bool {
+        let wanted = mutf8::encode(descriptor);
+        self.annotations.iter().any(|found| **found == *wanted)
+    }
+}

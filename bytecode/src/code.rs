@@ -1,0 +1,98 @@
+//! The `Code` attribute (JVMS 4.7.3).
+
+use crate::error::Error;
+use crate::opcode::Instructions;
+use crate::reader::Reader;
+
+/// A method's code; nothing in it is decoded yet.
+#[derive(Debug, Clone)]
+pub struct Code<'a> {
+    /// `max_stack`.
+    pub max_stack: u16,
+    /// `max_locals`.
+    pub max_locals: u16,
+    /// The instructions.
+    pub bytes: &'a [u8],
+    /// Number of entries in the exception table.
+    pub handlers: u16,
+    /// The attribute's contents, for its offset and length.
+    pub(crate) body: Reader<'a>,
+    code_offset: usize,
+    exceptions: Reader<'a>,
+    /// Behind `attributes_count`.
+    attributes: Reader<'a>,
+    attributes_count: u16,
+}
+
+/// An entry of the exception table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handler {
+    pub(crate) start: u16,
+    pub(crate) end: u16,
+    pub(crate) handler: u16,
+    pub(crate) catch_type: u16,
+}
+
+impl<'a> Code<'a> {
+    pub(crate) fn parse(body: Reader<'a>) -> Result<Self, Error> {
+        let body = body.within("code");
+        let mut reader = body;
+        let (max_stack, max_locals) = (reader.u2()?, reader.u2()?);
+        let code = reader.block()?;
+        let handlers = reader.u2()?;
+        let exceptions = reader
+            .part(8 * usize::from(handlers))?
+            .within("exception table");
+        let attributes_count = reader.u2()?;
+        let attributes = reader.within("code attributes");
+        for _ in 0..attributes_count {
+            reader.take(2)?;
+            reader.block()?;
+        }
+        reader.expect_end()?;
+        Ok(Self {
+            max_stack,
+            max_locals,
+            bytes: code.rest(),
+            handlers,
+            body,
+            code_offset: code.offset(),
+            exceptions,
+            attributes,
+            attributes_count,
+        })
+    }
+
+    /// Where the instructions start in the class file.
+    pub(crate) fn offset(&self) -> usize {
+        self.code_offset
+    }
+
+    pub(crate) fn instructions(&self) -> Instructions<'a> {
+        Instructions::new(self.bytes, self.code_offset)
+    }
+
+    pub(crate) fn exceptions(&self) -> impl Iterator<Item = Result<Handler, Error>> + use<'a> {
+        let mut reader = self.exceptions;
+        (0..self.handlers).map(move |_| {
+            Ok(Handler {
+                start: reader.u2()?,
+                end: reader.u2()?,
+                handler: reader.u2()?,
+                catch_type: reader.u2()?,
+            })
+        })
+    }
+
+    pub(crate) fn attributes_count(&self) -> u16 {
+        self.attributes_count
+    }
+
+    /// Name index and contents of each attribute.
+    pub(crate) fn attributes(
+        &self,
+    ) -> impl Iterator<Item = Result<(u16, Reader<'a>), Error>> + use<'a> {
+        let mut reader = self.attributes;
+        (0..self.attributes_count).map(move |_| Ok((reader.u2()?, reader.block()?)))
+    }
+}

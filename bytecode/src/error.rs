@@ -1,0 +1,91 @@
+//! What can be wrong with a class or a plan, and where.
+
+use std::fmt;
+
+/// Why a class cannot be read, or a method not rewritten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What is wrong.
+    pub kind: ErrorKind,
+    /// Byte offset in the class file. For an error in a plan: the bci.
+    pub offset: usize,
+    /// The structure that was being read or written.
+    pub context: &'static str,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A structure reaches past the end of its container.
+    Truncated,
+    /// Bytes are left over where a structure must end.
+    Trailing,
+    /// The file does not begin with `CAFEBABE`.
+    BadMagic,
+    /// A constant pool entry with an unknown tag.
+    BadConstantTag(u8),
+    /// A constant pool index that names no entry of the expected kind.
+    BadConstant(u16),
+    /// An unknown opcode.
+    BadOpcode(u8),
+    /// An offset into code that is not the start of an instruction.
+    NotAnInstruction(u32),
+    /// An instruction with impossible operands.
+    BadOperands,
+    /// An unknown stack map frame or verification type.
+    BadFrame(u8),
+    /// An unknown type annotation target or element value.
+    BadAnnotation(u8),
+    /// A field or method descriptor that does not follow JVMS 4.3.
+    BadDescriptor,
+    /// A type state that the instructions do not agree with.
+    BadTypeState,
+    /// The constant pool would exceed 65,535 entries.
+    PoolFull,
+    /// The method would exceed a limit of JVMS 4.7.3.
+    MethodTooLarge,
+    /// The plan asks for something that cannot be done.
+    BadPlan(&'static str),
+}
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(kind: ErrorKind, offset: usize, context: &'static str) -> Self {
+        Self {
+            kind,
+            offset,
+            context,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:#x}: {}", self.context, self.offset, self.kind)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("truncated"),
+            Self::Trailing => f.write_str("trailing bytes"),
+            Self::BadMagic => f.write_str("not a class file"),
+            Self::BadConstantTag(tag) => write!(f, "unknown constant tag {tag}"),
+            Self::BadConstant(index) => write!(f, "constant {index} is not of the expected kind"),
+            Self::BadOpcode(op) => write!(f, "unknown opcode {op:#x}"),
+            Self::NotAnInstruction(bci) => write!(f, "no instruction starts at bci {bci}"),
+            Self::BadOperands => f.write_str("impossible operands"),
+            Self::BadFrame(tag) => write!(f, "unknown frame or type {tag}"),
+            Self::BadAnnotation(tag) => write!(f, "unknown annotation part {tag:#x}"),
+            Self::BadDescriptor => f.write_str("malformed descriptor"),
+            Self::BadTypeState => f.write_str("types do not fit the instructions"),
+            Self::PoolFull => f.write_str("constant pool is full"),
+            Self::MethodTooLarge => f.write_str("method would be too large"),
+            Self::BadPlan(why) => write!(f, "plan: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,368 @@
+//! The `StackMapTable` (JVMS 4.7.4): read into whole frames, written as differences again.
+//!
+//! The new local variable is in every frame, behind all others; unused variables between are
+//! `top`. Each frame is compared with the one before it and takes the shortest form.
+
+use crate::class::{ClassFile, Method};
+use crate::descriptor::{Parameters, class_name};
+use crate::edits::Edits;
+use crate::error::{Error, ErrorKind};
+use crate::layout::Layout;
+use crate::pool::{Additions, Pool};
+use crate::reader::Reader;
+
+/// A `verification_type_info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Type<'a> {
+    Top,
+    Int,
+    Float,
+    Double,
+    Long,
+    Null,
+    UninitializedThis,
+    /// A `Class` constant.
+    Object(u16),
+    /// The bci of a `new` in the original code.
+    Uninitialized(u32),
+    /// A class by name, as an array of so many more dimensions. The pool may not have it yet.
+    Named {
+        array_of: u8,
+        name: &'a [u8],
+    },
+}
+
+/// The types of the local variables and of the operand stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    /// Longs and doubles are one entry each.
+    pub(crate) locals: Vec<Type<'a>>,
+    pub(crate) stack: Vec<Type<'a>>,
+}
+
+impl<'a> Type<'a> {
+    pub(crate) fn is_wide(self) -> bool {
+        matches!(self, Self::Long | Self::Double)
+    }
+
+    pub(crate) fn slots(self) -> usize {
+        if self.is_wide() { 2 } else { 1 }
+    }
+
+    pub(crate) fn named(name: &'a [u8]) -> Self {
+        Self::Named { array_of: 0, name }
+    }
+
+    /// The type that a value of a field descriptor has (JVMS 4.10.1.2).
+    pub(crate) fn of_descriptor(descriptor: &'a [u8]) -> Self {
+        match descriptor {
+            b"B" | b"C" | b"I" | b"S" | b"Z" => Self::Int,
+            b"F" => Self::Float,
+            b"D" => Self::Double,
+            b"J" => Self::Long,
+            _ => Self::named(class_name(descriptor)),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(match reader.u1()? {
+            0 => Self::Top,
+            1 => Self::Int,
+            2 => Self::Float,
+            3 => Self::Double,
+            4 => Self::Long,
+            5 => Self::Null,
+            6 => Self::UninitializedThis,
+            7 => Self::Object(reader.u2()?),
+            8 => Self::Uninitialized(u32::from(reader.u2()?)),
+            tag => return Err(reader.error(ErrorKind::BadFrame(tag))),
+        })
+    }
+
+    fn tag(self) -> u8 {
+        match self {
+            Self::Top => 0,
+            Self::Int => 1,
+            Self::Float => 2,
+            Self::Double => 3,
+            Self::Long => 4,
+            Self::Null => 5,
+            Self::UninitializedThis => 6,
+            Self::Object(_) | Self::Named { .. } => 7,
+            Self::Uninitialized(_) => 8,
+        }
+    }
+
+    /// The same type, be it by index or by name.
+    fn is_same(self, other: Self, pool: &Pool<'_>) -> bool {
+        match (self, other) {
+            (Self::Object(index), Self::Named { array_of: 0, name })
+            | (Self::Named { array_of: 0, name }, Self::Object(index)) => {
+                pool.class_name(index).is_ok_and(|found| found == name)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// The frame that a method starts with, which the table does not hold (JVMS 4.10.1.6).
+    pub(crate) fn initial(class: &ClassFile<'a>, method: &Method<'a>) -> Result<Self, Error> {
+        let mut locals = Vec::new();
+        if !method.is_static() {
+            let is_uninitialized =
+                method.raw_name == b"<init>" && class.name() != "java/lang/Object";
+            locals.push(if is_uninitialized {
+                Type::UninitializedThis
+            } else {
+                Type::Object(class.this_class)
+            });
+        }
+        let mut parameters = Parameters::of(method.raw_descriptor)?;
+        while let Some(parameter) = parameters.next()? {
+            locals.push(Type::of_descriptor(parameter));
+        }
+        Ok(Self {
+            locals,
+            stack: Vec::new(),
+        })
+    }
+}
+
+/// Reads frame after frame, each from the one before it.
+pub(crate) struct FrameReader<'a> {
+    reader: Reader<'a>,
+    remaining: u16,
+    next_bci: u32,
+}
+
+impl<'a> FrameReader<'a> {
+    pub(crate) fn new(body: Reader<'a>) -> Result<Self, Error> {
+        let mut reader = body.within("stack map");
+        Ok(Self {
+            remaining: reader.u2()?,
+            reader,
+            next_bci: 0,
+        })
+    }
+
+    /// Changes `frame` into the next one; returns its bci.
+    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<u32>, Error> {
+        let Some(remaining) = self.remaining.checked_sub(1) else {
+            self.reader.expect_end()?;
+            return Ok(None);
+        };
+        self.remaining = remaining;
+        let tag = self.reader.u1()?;
+        let delta = match tag {
+            0..=63 => u16::from(tag),
+            64..=127 => u16::from(tag - 64),
+            247..=255 => self.reader.u2()?,
+            _ => return Err(self.reader.error(ErrorKind::BadFrame(tag))),
+        };
+        self.change(tag, frame)?;
+        let bci = self.next_bci + u32::from(delta);
+        self.next_bci = bci + 1;
+        Ok(Some(bci))
+    }
+
+    fn change(&mut self, tag: u8, frame: &mut Frame<'a>) -> Result<(), Error> {
+        frame.stack.clear();
+        match tag {
+            64..=127 | 247 => frame.stack.push(Type::read(&mut self.reader)?),
+            248..=250 => {
+                let kept = frame.locals.len().checked_sub(usize::from(251 - tag));
+                let kept = kept.ok_or_else(|| self.reader.error(ErrorKind::BadFrame(tag)))?;
+                frame.locals.truncate(kept);
+            }
+            252..=254 => self.types(u16::from(tag - 251), &mut frame.locals)?,
+            255 => {
+                frame.locals.clear();
+                let count = self.reader.u2()?;
+                self.types(count, &mut frame.locals)?;
+                let count = self.reader.u2()?;
+                self.types(count, &mut frame.stack)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn types(&mut self, count: u16, types: &mut Vec<Type<'a>>) -> Result<(), Error> {
+        for _ in 0..count {
+            types.push(Type::read(&mut self.reader)?);
+        }
+        Ok(())
+    }
+}
+
+/// Frames that all hold many variables could make a small table huge.
+const MAX_TABLE: usize = 1 << 24;
+
+/// Writes frame after frame.
+pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
+    pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
+    pub(crate) layout: &'x Layout,
+    pub(crate) edits: &'x Edits,
+    frames: Vec<u8>,
+    count: u16,
+    previous: Vec<Type<'a>>,
+    next_offset: u32,
+    /// The slot of the new variable, which every frame gets.
+    local: Option<u16>,
+    extended: Vec<Type<'a>>,
+}
+
+impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
+    pub(crate) fn new(
+        pool: &'x mut Additions<'c, 'a, 'p>,
+        layout: &'x Layout,
+        edits: &'x Edits,
+        initial: &Frame<'a>,
+        local: Option<u16>,
+    ) -> Self {
+        Self {
+            pool,
+            layout,
+            edits,
+            frames: Vec::new(),
+            count: 0,
+            previous: initial.locals.clone(),
+            next_offset: 0,
+            local,
+            extended: Vec::new(),
+        }
+    }
+
+    /// The attribute's contents.
+    pub(crate) fn finish(self) -> impl Iterator<Item = u8> {
+        self.count.to_be_bytes().into_iter().chain(self.frames)
+    }
+
+    /// Adds the frame for an offset in the new code.
+    pub(crate) fn write(&mut self, offset: u32, frame: &Frame<'a>) -> Result<(), Error> {
+        self.extend(&frame.locals)?;
+        let delta = offset.checked_sub(self.next_offset);
+        let delta = delta.and_then(|delta| u16::try_from(delta).ok());
+        let delta = delta.ok_or_else(|| too_large(offset))?;
+        self.encode(delta, &frame.stack)?;
+        std::mem::swap(&mut self.previous, &mut self.extended);
+        self.next_offset = offset + 1;
+        self.count = self.count.checked_add(1).ok_or_else(|| too_large(offset))?;
+        if self.frames.len() > MAX_TABLE {
+            return Err(too_large(offset));
+        }
+        Ok(())
+    }
+
+    /// Fills `extended` with the locals and the new variable.
+    fn extend(&mut self, locals: &[Type<'a>]) -> Result<(), Error> {
+        self.extended.clear();
+        self.extended.extend_from_slice(locals);
+        let Some(local) = self.local else {
+            return Ok(());
+        };
+        let used = locals.iter().map(|one| one.slots()).sum::<usize>();
+        let Some(unused) = usize::from(local).checked_sub(used) else {
+            return Err(Error::new(
+                ErrorKind::BadTypeState,
+                used,
+                "stack map locals",
+            ));
+        };
+        self.extended.extend(std::iter::repeat_n(Type::Top, unused));
+        self.extended.push(Type::Long);
+        Ok(())
+    }
+
+    fn encode(&mut self, delta: u16, stack: &[Type<'a>]) -> Result<(), Error> {
+        let pool = self.pool.pool();
+        let (old, new) = (self.previous.len(), self.extended.len());
+        let pairs = self.previous.iter().zip(&self.extended);
+        let shared = pairs.take_while(|(a, b)| a.is_same(**b, pool)).count();
+        match (stack, new.wrapping_sub(shared), old - shared) {
+            ([], 0, 0) => self.head(delta, 0, 251),
+            ([one], 0, 0) => {
+                self.head(delta, 64, 247);
+                self.put_type(*one)?;
+            }
+            ([], 0, dropped @ 1..=3) => self.tagged(251 - dropped as u8, delta),
+            ([], added @ 1..=3, 0) => {
+                self.tagged(251 + added as u8, delta);
+                self.put_locals(shared)?;
+            }
+            _ => {
+                self.tagged(255, delta);
+                self.put_u2(new)?;
+                self.put_locals(0)?;
+                self.put_u2(stack.len())?;
+                for one in stack {
+                    self.put_type(*one)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Small deltas fit into the tag.
+    fn head(&mut self, delta: u16, short_tag: u8, long_tag: u8) {
+        match delta {
+            0..=63 => self.frames.push(short_tag + delta as u8),
+            _ => self.tagged(long_tag, delta),
+        }
+    }
+
+    fn tagged(&mut self, tag: u8, delta: u16) {
+        self.frames.push(tag);
+        self.frames.extend(delta.to_be_bytes());
+    }
+
+    fn put_u2(&mut self, value: usize) -> Result<(), Error> {
+        let value = u16::try_from(value).map_err(|_| too_large(self.next_offset))?;
+        self.frames.extend(value.to_be_bytes());
+        Ok(())
+    }
+
+    fn put_locals(&mut self, from: usize) -> Result<(), Error> {
+        let locals = std::mem::take(&mut self.extended);
+        for one in locals.iter().skip(from) {
+            self.put_type(*one)?;
+        }
+        self.extended = locals;
+        Ok(())
+    }
+
+    fn put_type(&mut self, one: Type<'a>) -> Result<(), Error> {
+        self.frames.push(one.tag());
+        let operand = match one {
+            Type::Object(index) => index,
+            Type::Named { array_of: 0, name } => self.pool.class(name)?,
+            Type::Named { array_of, name } => self.pool.class(&array_name(array_of, name))?,
+            Type::Uninitialized(bci) => {
+                let offset = self.layout.instruction(bci, self.edits)?;
+                u16::try_from(offset).map_err(|_| too_large(offset))?
+            }
+            _ => return Ok(()),
+        };
+        self.frames.extend(operand.to_be_bytes());
+        Ok(())
+    }
+}
+
+/// `[Lp/C;` for `p/C`, `[[I` for `[I`.
+fn array_name(array_of: u8, name: &[u8]) -> Vec<u8> {
+    let mut array = vec![b'['; usize::from(array_of)];
+    if name.first() == Some(&b'[') {
+        array.extend(name);
+    } else {
+        array.push(b'L');
+        array.extend(name);
+        array.push(b';');
+    }
+    array
+}
+
+#[cold]
+fn too_large(offset: u32) -> Error {
+    Error::new(ErrorKind::MethodTooLarge, offset as usize, "stack map")
+}

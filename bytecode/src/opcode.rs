@@ -1,0 +1,181 @@
+//! The instruction set (JVMS 6.5): names that the rewriter needs, lengths, and decoding.
+
+use crate::error::{Error, ErrorKind};
+use crate::reader::Reader;
+
+pub(crate) const ICONST_0: u8 = 3;
+pub(crate) const BIPUSH: u8 = 16;
+pub(crate) const SIPUSH: u8 = 17;
+pub(crate) const LDC: u8 = 18;
+pub(crate) const LDC_W: u8 = 19;
+pub(crate) const LLOAD: u8 = 22;
+pub(crate) const LLOAD_0: u8 = 30;
+pub(crate) const LSTORE: u8 = 55;
+pub(crate) const LSTORE_0: u8 = 63;
+pub(crate) const DUP: u8 = 89;
+pub(crate) const IINC: u8 = 132;
+pub(crate) const IFEQ: u8 = 153;
+pub(crate) const IF_ACMPNE: u8 = 166;
+pub(crate) const GOTO: u8 = 167;
+pub(crate) const JSR: u8 = 168;
+pub(crate) const RET: u8 = 169;
+pub(crate) const TABLESWITCH: u8 = 170;
+pub(crate) const LOOKUPSWITCH: u8 = 171;
+pub(crate) const IRETURN: u8 = 172;
+pub(crate) const RETURN: u8 = 177;
+pub(crate) const INVOKEVIRTUAL: u8 = 182;
+pub(crate) const INVOKESPECIAL: u8 = 183;
+pub(crate) const INVOKESTATIC: u8 = 184;
+pub(crate) const INVOKEINTERFACE: u8 = 185;
+pub(crate) const INVOKEDYNAMIC: u8 = 186;
+pub(crate) const NEW: u8 = 187;
+pub(crate) const NEWARRAY: u8 = 188;
+pub(crate) const ANEWARRAY: u8 = 189;
+pub(crate) const ATHROW: u8 = 191;
+pub(crate) const MONITORENTER: u8 = 194;
+pub(crate) const WIDE: u8 = 196;
+pub(crate) const MULTIANEWARRAY: u8 = 197;
+pub(crate) const IFNULL: u8 = 198;
+pub(crate) const IFNONNULL: u8 = 199;
+pub(crate) const GOTO_W: u8 = 200;
+pub(crate) const JSR_W: u8 = 201;
+
+/// Lengths by opcode; 0: the operands tell (switches and `wide`), or no such instruction.
+const LENGTHS: [u8; 256] = lengths();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
+const fn lengths() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut op = 0;
+    while op < 202 {
+        table[op] = match op {
+            170 | 171 | 196 => 0,
+            16 | 18 | 21..=25 | 54..=58 | 169 | 188 => 2,
+            17 | 19 | 20 | 132 | 153..=168 | 178..=184 | 187 | 189 | 192 | 193 | 198 | 199 => 3,
+            197 => 4,
+            185 | 186 | 200 | 201 => 5,
+            _ => 1,
+        };
+        op += 1;
+    }
+    table
+}
+
+/// `if*`, `goto`, `jsr`: a 16-bit branch offset.
+pub(crate) fn is_short_branch(op: u8) -> bool {
+    matches!(op, IFEQ..=JSR | IFNULL | IFNONNULL)
+}
+
+pub(crate) fn is_conditional(op: u8) -> bool {
+    matches!(op, IFEQ..=IF_ACMPNE | IFNULL | IFNONNULL)
+}
+
+pub(crate) fn is_wide_branch(op: u8) -> bool {
+    matches!(op, GOTO_W | JSR_W)
+}
+
+pub(crate) fn is_switch(op: u8) -> bool {
+    matches!(op, TABLESWITCH | LOOKUPSWITCH)
+}
+
+pub(crate) fn is_return(op: u8) -> bool {
+    matches!(op, IRETURN..=RETURN)
+}
+
+pub(crate) fn is_invoke(op: u8) -> bool {
+    matches!(op, INVOKEVIRTUAL..=INVOKEDYNAMIC)
+}
+
+/// Control always goes on to the next instruction, unless an exception is thrown.
+pub(crate) fn falls_through(op: u8) -> bool {
+    let jumps = is_short_branch(op) || is_wide_branch(op) || is_switch(op) || op == RET;
+    !(jumps || is_return(op) || op == ATHROW)
+}
+
+/// The condition that holds when `op`'s does not. Conditions come in pairs: 153/154 … 198/199.
+pub(crate) fn inverted(op: u8) -> u8 {
+    if op >= IFNULL {
+        op ^ 1
+    } else {
+        ((op + 1) ^ 1) - 1
+    }
+}
+
+/// One instruction in place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instruction {
+    pub(crate) bci: u32,
+    pub(crate) opcode: u8,
+}
+
+/// Decodes instruction after instruction.
+pub(crate) struct Instructions<'a> {
+    code: &'a [u8],
+    bci: usize,
+    /// Where the code starts in the class file.
+    offset: usize,
+}
+
+impl<'a> Instructions<'a> {
+    pub(crate) fn new(code: &'a [u8], offset: usize) -> Self {
+        Self {
+            code,
+            bci: 0,
+            offset,
+        }
+    }
+
+    /// The next instruction and its operands, padding of switches included.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<(Instruction, Reader<'a>)>, Error> {
+        let Some((&opcode, tail)) = self.code.get(self.bci..).and_then(<[u8]>::split_first) else {
+            return Ok(None);
+        };
+        let bci = self.bci;
+        let mut operands = Reader::new(tail, self.offset + bci + 1, "instruction");
+        let len = match LENGTHS.get(usize::from(opcode)) {
+            Some(&len) if len != 0 => usize::from(len) - 1,
+            _ => variable_length(opcode, bci, operands)?,
+        };
+        let operands = operands.part(len)?;
+        self.bci = bci + 1 + len;
+        // Code is at most 4 GiB long by its length field.
+        let bci = bci as u32;
+        Ok(Some((Instruction { bci, opcode }, operands)))
+    }
+}
+
+/// Zero bytes between a switch's opcode and its first operand: operands are aligned to 4.
+pub(crate) fn switch_padding(position: usize) -> usize {
+    3 - position % 4
+}
+
+/// Length of the operands of `wide`, `tableswitch` and `lookupswitch`.
+fn variable_length(opcode: u8, bci: usize, mut operands: Reader<'_>) -> Result<usize, Error> {
+    let padding = switch_padding(bci);
+    match opcode {
+        WIDE => wide_length(operands),
+        TABLESWITCH => {
+            operands.take(padding + 4)?;
+            let (low, high) = (i64::from(operands.i4()?), i64::from(operands.i4()?));
+            let count = usize::try_from(high - low + 1)
+                .map_err(|_| operands.error(ErrorKind::BadOperands))?;
+            Ok(padding + 12 + 4 * count)
+        }
+        LOOKUPSWITCH => {
+            operands.take(padding + 4)?;
+            let count = usize::try_from(operands.i4()?)
+                .map_err(|_| operands.error(ErrorKind::BadOperands))?;
+            Ok(padding + 8 + 8 * count)
+        }
+        _ => Err(operands.error(ErrorKind::BadOpcode(opcode))),
+    }
+}
+
+fn wide_length(mut operands: Reader<'_>) -> Result<usize, Error> {
+    match operands.u1()? {
+        IINC => Ok(5),
+        21..=25 | 54..=58 | RET => Ok(3),
+        op => Err(operands.error(ErrorKind::BadOpcode(op))),
+    }
+}

@@ -1,0 +1,115 @@
+//! What to insert. The local variable `N` below is the method's old `max_locals`.
+
+use std::collections::BTreeMap;
+
+/// A static method to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Helper<'p> {
+    /// Name of the method.
+    pub name: &'p str,
+    /// Internal name of its class.
+    pub class: &'p str,
+    /// Its descriptor.
+    pub descriptor: &'p str,
+}
+
+/// What to change in a class.
+#[derive(Debug, Clone, Default)]
+pub struct Plan<'p> {
+    /// Fields to append.
+    pub fields: Vec<NewField<'p>>,
+    /// Changes by index of the method.
+    pub methods: BTreeMap<usize, MethodPlan<'p>>,
+}
+
+/// A field without attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewField<'p> {
+    /// Its name.
+    pub name: &'p str,
+    /// Its descriptor.
+    pub descriptor: &'p str,
+    /// Its access flags.
+    pub access: u16,
+}
+
+/// What to change in a method.
+///
+/// Whatever loads `N` needs an [`Entry`], which stores it. A plan with nothing in it lays the
+/// code out anew without a change.
+#[derive(Debug, Clone, Default)]
+pub struct MethodPlan<'p> {
+    /// Runs once, before everything.
+    pub entry: Option<Entry<'p>>,
+    /// `lload N; invokestatic H(J)V` before every return instruction.
+    pub exit: Option<Helper<'p>>,
+    /// The same, first thing in each exception handler of the original code. A handler that is
+    /// reached by a jump, too, runs it then as well.
+    pub caught: Option<Helper<'p>>,
+    /// The same, in a new handler that catches everything from behind the entry to the end of the
+    /// original code, and throws it again. Not for constructors: their handlers would see an
+    /// uninitialised `this` (JVMS 4.10.1.6).
+    pub unwind: Option<Helper<'p>>,
+    /// Insertions sorted by bci; several at one bci are nested in their order.
+    pub inserts: Vec<(u16, Insert<'p>)>,
+}
+
+/// `invokestatic H()J; lstore N`, or with an argument `push i; invokestatic H(I)J; lstore N`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'p> {
+    /// The method that tells what to keep in `N`.
+    pub helper: Helper<'p>,
+    /// Its argument.
+    pub argument: Option<i32>,
+}
+
+/// A change at one instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Insert<'p> {
+    /// Before the instruction: `lload N; push site; invokestatic H(JI)V`.
+    Mark {
+        /// `(JI)V`
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
+    /// Around an instruction that falls through: `lload N; push site; push inner; invokestatic
+    /// before(JII)V`, then `lload N; invokestatic after(J)V`.
+    Bracket {
+        /// `(JII)V`
+        before: Helper<'p>,
+        /// The call site.
+        site: i32,
+        /// The second number.
+        inner: i32,
+        /// `(J)V`
+        after: Helper<'p>,
+    },
+    /// After an instruction that falls through: `lload N; push site; invokestatic H(JI)V`.
+    After {
+        /// `(JI)V`
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
+    /// After an array allocation or a call that returns a reference: `dup; lload N; push site;
+    /// invokestatic H`.
+    AfterDup {
+        /// `([IJI)V` or whichever type is on the stack.
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
+    /// In place of a call: `lload N; push site; invokestatic H`.
+    ReplaceWithContext {
+        /// Takes the receiver, if any, the arguments, then `JI`; returns what the call returned.
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
+    /// In place of a call: `invokestatic H`.
+    Redirect {
+        /// Takes the receiver, if any, and the arguments; returns what the call returned.
+        helper: Helper<'p>,
+    },
+}

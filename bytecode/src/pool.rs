@@ -1,0 +1,272 @@
+//! The constant pool (JVMS 4.4): read in place, only ever appended to.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::error::{Error, ErrorKind};
+use crate::mutf8;
+use crate::plan::Helper;
+use crate::reader::Reader;
+
+pub(crate) const UTF8: u8 = 1;
+pub(crate) const INTEGER: u8 = 3;
+pub(crate) const FLOAT: u8 = 4;
+pub(crate) const LONG: u8 = 5;
+pub(crate) const DOUBLE: u8 = 6;
+pub(crate) const CLASS: u8 = 7;
+pub(crate) const STRING: u8 = 8;
+pub(crate) const FIELDREF: u8 = 9;
+pub(crate) const METHODREF: u8 = 10;
+pub(crate) const INTERFACE_METHODREF: u8 = 11;
+pub(crate) const NAME_AND_TYPE: u8 = 12;
+pub(crate) const METHOD_HANDLE: u8 = 15;
+pub(crate) const METHOD_TYPE: u8 = 16;
+pub(crate) const DYNAMIC: u8 = 17;
+pub(crate) const INVOKE_DYNAMIC: u8 = 18;
+const MODULE: u8 = 19;
+const PACKAGE: u8 = 20;
+
+/// The pool of a class as it came.
+#[derive(Debug)]
+pub(crate) struct Pool<'a> {
+    /// The class file up to the end of the pool.
+    bytes: &'a [u8],
+    /// Offset of each entry's tag; 0 where an index names no entry.
+    offsets: Vec<u32>,
+}
+
+/// A field or method reference, or the name and type of a dynamic constant (without an owner).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member<'a> {
+    pub(crate) owner: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) descriptor: &'a [u8],
+}
+
+impl<'a> Pool<'a> {
+    /// Reads from `constant_pool_count` on and leaves the reader behind the last entry.
+    pub(crate) fn parse(file: &'a [u8], reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let count = usize::from(reader.u2()?);
+        let mut offsets = vec![0; count];
+        let mut slots = offsets.iter_mut().skip(1);
+        while let Some(slot) = slots.next() {
+            *slot =
+                u32::try_from(reader.offset()).map_err(|_| reader.error(ErrorKind::Truncated))?;
+            let tag = reader.u1()?;
+            let len = match tag {
+                UTF8 => usize::from(reader.u2()?),
+                INTEGER | FLOAT | FIELDREF..=NAME_AND_TYPE | DYNAMIC | INVOKE_DYNAMIC => 4,
+                LONG | DOUBLE => 8,
+                CLASS | STRING | METHOD_TYPE | MODULE | PACKAGE => 2,
+                METHOD_HANDLE => 3,
+                _ => return Err(reader.error(ErrorKind::BadConstantTag(tag))),
+            };
+            reader.take(len)?;
+            // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5).
+            if matches!(tag, LONG | DOUBLE) {
+                slots.next();
+            }
+        }
+        let bytes = file.get(..reader.offset()).unwrap_or(file);
+        Ok(Self { bytes, offsets })
+    }
+
+    /// `constant_pool_count`.
+    pub(crate) fn count(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// The entries as they are in the file.
+    pub(crate) fn entries(&self) -> &'a [u8] {
+        self.bytes.get(10..).unwrap_or_default()
+    }
+
+    /// Tag and contents of an entry.
+    pub(crate) fn entry(&self, index: u16) -> Result<(u8, Reader<'a>), Error> {
+        let offset = self.offsets.get(usize::from(index)).copied().unwrap_or(0) as usize;
+        match self.bytes.get(offset..) {
+            Some(rest) if offset != 0 => {
+                let mut reader = Reader::new(rest, offset, "constant");
+                Ok((reader.u1()?, reader))
+            }
+            _ => Err(bad_constant(index)),
+        }
+    }
+
+    fn tagged(&self, index: u16, tag: u8) -> Result<Reader<'a>, Error> {
+        match self.entry(index)? {
+            (found, reader) if found == tag => Ok(reader),
+            _ => Err(bad_constant(index)),
+        }
+    }
+
+    pub(crate) fn utf8(&self, index: u16) -> Result<&'a [u8], Error> {
+        let mut reader = self.tagged(index, UTF8)?;
+        let len = usize::from(reader.u2()?);
+        reader.take(len)
+    }
+
+    pub(crate) fn text(&self, index: u16) -> Result<Cow<'a, str>, Error> {
+        self.utf8(index).map(mutf8::decode)
+    }
+
+    pub(crate) fn class_name(&self, index: u16) -> Result<&'a [u8], Error> {
+        let name = self.tagged(index, CLASS)?.u2()?;
+        self.utf8(name)
+    }
+
+    fn name_and_type(&self, index: u16) -> Result<(&'a [u8], &'a [u8]), Error> {
+        let mut reader = self.tagged(index, NAME_AND_TYPE)?;
+        let (name, descriptor) = (reader.u2()?, reader.u2()?);
+        Ok((self.utf8(name)?, self.utf8(descriptor)?))
+    }
+
+    /// Reads any kind of field, method or dynamic reference.
+    pub(crate) fn member(&self, index: u16) -> Result<Member<'a>, Error> {
+        let (tag, mut reader) = self.entry(index)?;
+        let first = reader.u2()?;
+        let owner = match tag {
+            FIELDREF | METHODREF | INTERFACE_METHODREF => self.class_name(first)?,
+            DYNAMIC | INVOKE_DYNAMIC => b"",
+            _ => return Err(bad_constant(index)),
+        };
+        let (name, descriptor) = self.name_and_type(reader.u2()?)?;
+        Ok(Member {
+            owner,
+            name,
+            descriptor,
+        })
+    }
+
+    fn indices(&self) -> impl Iterator<Item = u16> {
+        1..=u16::try_from(self.count().saturating_sub(1)).unwrap_or(u16::MAX)
+    }
+}
+
+#[cold]
+fn bad_constant(index: u16) -> Error {
+    Error::new(ErrorKind::BadConstant(index), 0, "constant pool")
+}
+
+/// Constants to append behind an existing pool, each at most once.
+#[derive(Debug)]
+pub(crate) struct Additions<'c, 'a, 'p> {
+    pool: &'c Pool<'a>,
+    bytes: Vec<u8>,
+    next: usize,
+    texts: HashMap<Vec<u8>, u16>,
+    integers: HashMap<i32, u16>,
+    /// `Class` constants by name, those of the original pool included once it was looked through.
+    classes: HashMap<Cow<'a, [u8]>, u16>,
+    looked_through: bool,
+    /// A class has a handful of helpers: searching beats hashing three strings.
+    helpers: Vec<(Helper<'p>, u16)>,
+}
+
+impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
+    pub(crate) fn new(pool: &'c Pool<'a>) -> Self {
+        Self {
+            pool,
+            bytes: Vec::new(),
+            next: pool.count(),
+            texts: HashMap::new(),
+            integers: HashMap::new(),
+            classes: HashMap::new(),
+            looked_through: false,
+            helpers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn pool(&self) -> &'c Pool<'a> {
+        self.pool
+    }
+
+    /// The new `constant_pool_count`.
+    pub(crate) fn count(&self) -> usize {
+        self.next
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// `constant_pool_count` is a u2, so the last usable index is 65,534.
+    fn add(&mut self, tag: u8, contents: &[&[u8]]) -> Result<u16, Error> {
+        let full = || Error::new(ErrorKind::PoolFull, self.pool.bytes.len(), "constant pool");
+        let index = u16::try_from(self.next).map_err(|_| full())?;
+        if index == u16::MAX {
+            return Err(full());
+        }
+        self.bytes.push(tag);
+        for part in contents {
+            self.bytes.extend_from_slice(part);
+        }
+        self.next += 1;
+        Ok(index)
+    }
+
+    pub(crate) fn utf8(&mut self, text: &[u8]) -> Result<u16, Error> {
+        if let Some(&index) = self.texts.get(text) {
+            return Ok(index);
+        }
+        let len = u16::try_from(text.len())
+            .map_err(|_| Error::new(ErrorKind::BadPlan("name too long"), 0, "constant pool"))?;
+        let index = self.add(UTF8, &[&len.to_be_bytes(), text])?;
+        self.texts.insert(text.to_vec(), index);
+        Ok(index)
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> Result<u16, Error> {
+        self.utf8(&mutf8::encode(text))
+    }
+
+    pub(crate) fn integer(&mut self, value: i32) -> Result<u16, Error> {
+        if let Some(&index) = self.integers.get(&value) {
+            return Ok(index);
+        }
+        let index = self.add(INTEGER, &[&value.to_be_bytes()])?;
+        self.integers.insert(value, index);
+        Ok(index)
+    }
+
+    /// A `Class` constant, the class's own where it has one.
+    pub(crate) fn class(&mut self, name: &[u8]) -> Result<u16, Error> {
+        self.look_through();
+        if let Some(&index) = self.classes.get(name) {
+            return Ok(index);
+        }
+        let text = self.utf8(name)?;
+        let index = self.add(CLASS, &[&text.to_be_bytes()])?;
+        self.classes.insert(Cow::Owned(name.to_vec()), index);
+        Ok(index)
+    }
+
+    fn look_through(&mut self) {
+        if std::mem::replace(&mut self.looked_through, true) {
+            return;
+        }
+        for index in self.pool.indices() {
+            if let Ok(name) = self.pool.class_name(index) {
+                self.classes.entry(Cow::Borrowed(name)).or_insert(index);
+            }
+        }
+    }
+
+    /// A `Methodref` to a static helper.
+    pub(crate) fn method(&mut self, helper: &Helper<'p>) -> Result<u16, Error> {
+        if let Some((_, index)) = self.helpers.iter().find(|(known, _)| known == helper) {
+            return Ok(*index);
+        }
+        let index = self.add_method(helper)?;
+        self.helpers.push((*helper, index));
+        Ok(index)
+    }
+
+    fn add_method(&mut self, helper: &Helper<'_>) -> Result<u16, Error> {
+        let owner = self.class(&mutf8::encode(helper.class))?.to_be_bytes();
+        let name = self.text(helper.name)?.to_be_bytes();
+        let descriptor = self.text(helper.descriptor)?.to_be_bytes();
+        let both = self.add(NAME_AND_TYPE, &[&name, &descriptor])?;
+        self.add(METHODREF, &[&owner, &both.to_be_bytes()])
+    }
+}

@@ -1,0 +1,194 @@
+//! Puts the class together again: everything that no plan touches is copied.
+
+use std::ops::Range;
+
+use crate::class::{ClassFile, Method};
+use crate::code::Code;
+use crate::edits::{Edits, Planner};
+use crate::error::{Error, ErrorKind};
+use crate::layout::{self, Layout};
+use crate::plan::{MethodPlan, NewField, Plan};
+use crate::pool::Additions;
+use crate::reader::Reader;
+use crate::tables::{Tables, with_length};
+
+/// A class after its plan.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// The class file.
+    pub bytes: Vec<u8>,
+    /// Methods that were left as they are, by index, and why: most often because they would be
+    /// too large. Constants for their hooks may be in the pool; nothing uses them.
+    pub skipped: Vec<(usize, Error)>,
+}
+
+/// Carries out a plan. Nothing to insert: the result is the class as it came.
+///
+/// # Errors
+/// The class cannot be rewritten at all: its constant pool is full, or the plan names methods
+/// that it does not have.
+pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
+    if let Some((&index, _)) = plan.methods.range(class.methods().len()..).next() {
+        return Err(Error::new(
+            ErrorKind::BadPlan("no such method"),
+            index,
+            "plan",
+        ));
+    }
+    let mut rewriter = Rewriter {
+        class,
+        pool: Additions::new(&class.pool),
+        skipped: Vec::new(),
+        edits: Edits::default(),
+        layout: Layout::default(),
+    };
+    let fields = rewriter.new_fields(&plan.fields)?;
+    let methods = rewriter.methods(plan)?;
+    Ok(Rewritten {
+        bytes: rewriter.assemble(&fields, plan.fields.len(), &methods)?,
+        skipped: rewriter.skipped,
+    })
+}
+
+struct Rewriter<'c, 'a, 'p> {
+    class: &'c ClassFile<'a>,
+    pool: Additions<'c, 'a, 'p>,
+    skipped: Vec<(usize, Error)>,
+    // Reused from method to method.
+    edits: Edits,
+    layout: Layout,
+}
+
+impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
+    fn copy(&self, range: Range<usize>) -> &'a [u8] {
+        self.class.bytes.get(range).unwrap_or_default()
+    }
+
+    /// `field_info` structures without attributes (JVMS 4.5).
+    fn new_fields(&mut self, fields: &[NewField<'p>]) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        for field in fields {
+            let name = self.pool.text(field.name)?;
+            let descriptor = self.pool.text(field.descriptor)?;
+            for value in [field.access, name, descriptor, 0] {
+                out.extend(value.to_be_bytes());
+            }
+        }
+        Ok(out)
+    }
+
+    /// Everything from `methods_count` to the last method.
+    fn methods(&mut self, plan: &Plan<'p>) -> Result<Vec<u8>, Error> {
+        let class = self.class;
+        let size = class.methods_end - class.methods_at;
+        let mut out = Vec::with_capacity(size + size / 2);
+        let mut copied = class.methods_at;
+        for (&index, method_plan) in &plan.methods {
+            let Some(method) = class.methods().get(index) else {
+                continue;
+            };
+            out.extend(self.copy(copied..method.span.start));
+            copied = method.span.start;
+            let start = out.len();
+            match self.method(method, method_plan, &mut out) {
+                Ok(()) => copied = method.span.end,
+                Err(error) if error.kind == ErrorKind::PoolFull => return Err(error),
+                Err(error) => {
+                    out.truncate(start);
+                    self.skipped.push((index, error));
+                }
+            }
+        }
+        out.extend(self.copy(copied..class.methods_end));
+        Ok(out)
+    }
+
+    /// Copies a `method_info` around its new code.
+    fn method(
+        &mut self,
+        method: &'c Method<'a>,
+        plan: &MethodPlan<'p>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let Some(code) = &method.code else {
+            return Err(bad_plan("method without code"));
+        };
+        if plan.unwind.is_some() && method.raw_name == b"<init>" {
+            return Err(bad_plan("no unwind handler in a constructor"));
+        }
+        // The name and the length of the attribute are in front of its contents.
+        let (start, body) = (code.body.offset() - 6, code.body);
+        out.extend(self.copy(method.span.start..start));
+        let mut header = Reader::new(self.copy(start..body.offset()), start, "code");
+        with_length(out, header.u2()?, |out| self.code(method, code, plan, out))?;
+        out.extend(self.copy(body.offset() + body.rest().len()..method.span.end));
+        Ok(())
+    }
+
+    /// The contents of a `Code` attribute (JVMS 4.7.3).
+    fn code(
+        &mut self,
+        method: &'c Method<'a>,
+        code: &'c Code<'a>,
+        plan: &MethodPlan<'p>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.edits.clear();
+        let planner = Planner::new(code, plan, &mut self.pool, &mut self.edits)?;
+        self.layout.decode(code, planner)?;
+        self.layout.arrange(code, &self.edits)?;
+        let new_locals = if plan.entry.is_some() { 2 } else { 0 };
+        for (old, extra) in [
+            (code.max_stack, self.edits.extra_stack()),
+            (code.max_locals, new_locals),
+        ] {
+            out.extend(grown(old, extra, code)?.to_be_bytes());
+        }
+        let length = self.layout.end() as usize + self.edits.unwind().len();
+        out.extend((length as u32).to_be_bytes());
+        layout::write_code(out, &self.layout, code, &self.edits)?;
+        let mut tables = Tables {
+            class: self.class,
+            method,
+            code,
+            plan,
+            layout: &self.layout,
+            edits: &self.edits,
+            pool: &mut self.pool,
+        };
+        tables.exceptions(out)?;
+        tables.attributes(out)
+    }
+
+    /// The `ClassFile` structure (JVMS 4.1).
+    fn assemble(&self, fields: &[u8], count: usize, methods: &[u8]) -> Result<Vec<u8>, Error> {
+        let class = self.class;
+        let size = class.bytes.len() + self.pool.bytes().len() + fields.len() + methods.len();
+        let mut out = Vec::with_capacity(size);
+        out.extend(self.copy(0..8));
+        // Additions never exceed the limit.
+        out.extend((self.pool.count() as u16).to_be_bytes());
+        out.extend(class.pool.entries());
+        out.extend(self.pool.bytes());
+        out.extend(self.copy(class.head.clone()));
+        let fields_count = u16::try_from(count).ok();
+        let fields_count = fields_count.and_then(|count| class.fields_count.checked_add(count));
+        let fields_count = fields_count.ok_or_else(|| bad_plan("too many fields"))?;
+        out.extend(fields_count.to_be_bytes());
+        out.extend(self.copy(class.fields.clone()));
+        out.extend(fields);
+        out.extend(methods);
+        out.extend(self.copy(class.methods_end..class.bytes.len()));
+        Ok(out)
+    }
+}
+
+fn grown(old: u16, extra: u16, code: &Code<'_>) -> Result<u16, Error> {
+    let too_large = || Error::new(ErrorKind::MethodTooLarge, code.offset(), "code");
+    old.checked_add(extra).ok_or_else(too_large)
+}
+
+#[cold]
+fn bad_plan(why: &'static str) -> Error {
+    Error::new(ErrorKind::BadPlan(why), 0, "plan")
+}

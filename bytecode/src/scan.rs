@@ -1,0 +1,188 @@
+//! What a planner wants to know about a method's code.
+
+use std::borrow::Cow;
+
+use crate::code::Code;
+use crate::error::{Error, ErrorKind};
+use crate::mutf8;
+use crate::opcode::{self, Instruction};
+use crate::pool::Pool;
+use crate::reader::Reader;
+
+/// What a method's code does, in the order of its instructions.
+#[derive(Debug, Clone, Default)]
+pub struct Scan<'a> {
+    /// Every `invoke*`.
+    pub calls: Vec<Call<'a>>,
+    /// Every instruction that allocates.
+    pub allocations: Vec<Alloc<'a>>,
+    /// The code has exception handlers.
+    pub has_handlers: bool,
+    /// The code has a return instruction.
+    pub has_returns: bool,
+    /// The code has a `monitorenter`.
+    pub has_monitors: bool,
+    /// The code has an `athrow`.
+    pub has_throws: bool,
+    /// `(bci, line)` sorted by bci, merged from all line number tables.
+    pub lines: Vec<(u16, u16)>,
+}
+
+/// A method invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Where the instruction is.
+    pub bci: u16,
+    /// Which of the five it is, 182 (`invokevirtual`) to 186 (`invokedynamic`).
+    pub opcode: u8,
+    /// Class that the reference names; empty for `invokedynamic`.
+    pub owner: Cow<'a, str>,
+    /// Name of the method.
+    pub name: Cow<'a, str>,
+    /// Descriptor of the method.
+    pub descriptor: Cow<'a, str>,
+}
+
+/// An allocation by an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alloc<'a> {
+    /// Where the instruction is.
+    pub bci: u16,
+    /// Which instruction it is.
+    pub kind: AllocKind,
+    /// What is allocated, as a descriptor: `Ljava/lang/String;`, `[[J`.
+    pub type_name: Cow<'a, str>,
+}
+
+/// The instructions that allocate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocKind {
+    /// `new`
+    New,
+    /// `newarray`
+    NewArray,
+    /// `anewarray`
+    ANewArray,
+    /// `multianewarray`
+    MultiANewArray,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn of(pool: &Pool<'a>, code: &Code<'a>) -> Result<Self, Error> {
+        let mut scan = Self {
+            has_handlers: code.handlers > 0,
+            ..Self::default()
+        };
+        let mut instructions = code.instructions();
+        while let Some((instruction, operands)) = instructions.next()? {
+            scan.instruction(pool, instruction, operands)?;
+        }
+        scan.lines = lines(pool, code)?;
+        Ok(scan)
+    }
+
+    fn instruction(
+        &mut self,
+        pool: &Pool<'a>,
+        instruction: Instruction,
+        operands: Reader<'a>,
+    ) -> Result<(), Error> {
+        match instruction.opcode {
+            opcode::INVOKEVIRTUAL..=opcode::INVOKEDYNAMIC => {
+                self.calls.push(call(pool, instruction, operands)?);
+            }
+            opcode::NEW..=opcode::ANEWARRAY | opcode::MULTIANEWARRAY => {
+                self.allocations.push(alloc(pool, instruction, operands)?);
+            }
+            opcode::IRETURN..=opcode::RETURN => self.has_returns = true,
+            opcode::ATHROW => self.has_throws = true,
+            opcode::MONITORENTER => self.has_monitors = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Code is shorter than 64 KiB (JVMS 4.7.3).
+fn short_bci(instruction: Instruction, operands: Reader<'_>) -> Result<u16, Error> {
+    u16::try_from(instruction.bci).map_err(|_| operands.error(ErrorKind::MethodTooLarge))
+}
+
+fn call<'a>(
+    pool: &Pool<'a>,
+    instruction: Instruction,
+    mut operands: Reader<'a>,
+) -> Result<Call<'a>, Error> {
+    let member = pool.member(operands.u2()?)?;
+    Ok(Call {
+        bci: short_bci(instruction, operands)?,
+        opcode: instruction.opcode,
+        owner: mutf8::decode(member.owner),
+        name: mutf8::decode(member.name),
+        descriptor: mutf8::decode(member.descriptor),
+    })
+}
+
+fn alloc<'a>(
+    pool: &Pool<'a>,
+    instruction: Instruction,
+    mut operands: Reader<'a>,
+) -> Result<Alloc<'a>, Error> {
+    let bci = short_bci(instruction, operands)?;
+    let (kind, type_name) = match instruction.opcode {
+        opcode::NEWARRAY => (AllocKind::NewArray, primitive_array(&mut operands)?.into()),
+        op => {
+            let class = mutf8::decode(pool.class_name(operands.u2()?)?);
+            match op {
+                opcode::NEW => (AllocKind::New, as_descriptor(class)),
+                opcode::ANEWARRAY => (
+                    AllocKind::ANewArray,
+                    format!("[{}", as_descriptor(class)).into(),
+                ),
+                _ => (AllocKind::MultiANewArray, class),
+            }
+        }
+    };
+    Ok(Alloc {
+        bci,
+        kind,
+        type_name,
+    })
+}
+
+fn as_descriptor(class: Cow<'_, str>) -> Cow<'_, str> {
+    if class.starts_with('[') {
+        class
+    } else {
+        format!("L{class};").into()
+    }
+}
+
+/// `atype` of `newarray` (JVMS 6.5).
+pub(crate) fn primitive_array(operands: &mut Reader<'_>) -> Result<&'static str, Error> {
+    Ok(match operands.u1()? {
+        4 => "[Z",
+        5 => "[C",
+        6 => "[F",
+        7 => "[D",
+        8 => "[B",
+        9 => "[S",
+        10 => "[I",
+        11 => "[J",
+        _ => return Err(operands.error(ErrorKind::BadOperands)),
+    })
+}
+
+fn lines(pool: &Pool<'_>, code: &Code<'_>) -> Result<Vec<(u16, u16)>, Error> {
+    let mut lines = Vec::new();
+    for attribute in code.attributes() {
+        let (name, mut body) = attribute?;
+        if pool.utf8(name)? == b"LineNumberTable" {
+            for _ in 0..body.u2()? {
+                lines.push((body.u2()?, body.u2()?));
+            }
+        }
+    }
+    lines.sort_by_key(|&(bci, _)| bci);
+    Ok(lines)
+}
