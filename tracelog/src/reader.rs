@@ -3,6 +3,7 @@
 //! A log of a JVM that was killed or still runs is whole: its last block is open, and the disk space
 //! obtained in advance is zeros. A sealed block must match its checksum.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -22,7 +23,7 @@ use crate::wire::{In, Malformed};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     pub offset: u64,
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 impl fmt::Display for Damage {
@@ -72,10 +73,7 @@ impl From<NotALog> for OpenError {
         match e {
             NotALog::Magic => OpenError::Foreign,
             NotALog::Newer(version) => OpenError::Newer(version),
-            NotALog::Crc => OpenError::Damaged(Damage {
-                offset: 0,
-                reason: "bad file header",
-            }),
+            NotALog::Crc => OpenError::Damaged(damage(0, "file header: wrong checksum")),
         }
     }
 }
@@ -326,5 +324,8 @@ fn parse_record<'a>(input: &mut In<'a>) -> Result<(Kind, Option<Record<'a>>), Ma
 
 #[cold]
 fn damage(offset: u64, reason: &'static str) -> Damage {
-    Damage { offset, reason }
+    Damage {
+        offset,
+        reason: reason.into(),
+    }
 }

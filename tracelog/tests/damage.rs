@@ -1,0 +1,155 @@
+//! Whatever happens to a log, the reader gives what precedes the damage, and never panics.
+
+mod sample;
+
+use lucce_tracelog::{Header, Item, Log, OpenError, Stat, Writer};
+
+/// Where the sample's records block begins: after the file header and the counters.
+const BLOCK: usize = 64 + 64 + 128;
+
+fn bytes() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    sample::write(&path);
+    std::fs::read(path).unwrap()
+}
+
+/// The number of whole items, and where the damage is.
+fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
+    let log = Log::from_bytes(bytes.to_vec()).ok()?;
+    let mut count = 0;
+    for item in log.items() {
+        match item {
+            Ok(Item::Record(_)) => count += 1,
+            Ok(Item::Cells(cells)) => count += cells.iter().count(),
+            Err(damage) => return Some((count, Some(damage.offset))),
+        }
+    }
+    Some((count, None))
+}
+
+#[test]
+fn cut_anywhere() {
+    let bytes = bytes();
+    let (all, damage) = items(&bytes).unwrap();
+    assert_eq!(damage, None);
+    let mut last = 0;
+    for len in 0..bytes.len() {
+        let Some((count, damage)) = items(&bytes[..len]) else {
+            assert!(len < 64, "a log with its header is read");
+            continue;
+        };
+        assert!(count >= last && count <= all);
+        assert!(damage.is_none_or(|at| at <= len as u64));
+        last = count;
+    }
+    assert_eq!(items(&bytes[..64]), Some((0, None)));
+    assert_eq!(last, all - 1, "only the last record is missing");
+}
+
+#[test]
+fn every_bit_of_every_byte() {
+    let bytes = bytes();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            // A longer `committed` is the same as a shorter file: all that is there is read.
+            let committed = (BLOCK + 24..BLOCK + 32).contains(&at);
+            if let Some((_, Some(offset))) = items(&flipped).filter(|_| !committed) {
+                // A block that does not match its header is reported where its payload begins.
+                assert!(offset <= at as u64 + 64, "damage at {at} was passed over");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_sealed_block_is_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let mut writer = Writer::create(&path, &Header::default()).unwrap();
+    for value in 0..20_000 {
+        writer
+            .append(Stat {
+                key: "n".into(),
+                value,
+            })
+            .unwrap();
+    }
+    writer.close().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let (all, _) = items(&whole).unwrap();
+    for at in (128..whole.len()).step_by(7_777) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 4;
+        let (count, damage) = items(&flipped).unwrap();
+        assert!(count < all);
+        let damage = damage.unwrap();
+        assert!(damage <= at as u64 && at as u64 - damage < 64 << 10);
+    }
+}
+
+#[test]
+fn random_bytes_behind_a_header() {
+    let header = bytes()[..64].to_vec();
+    // A linear congruential generator: the same bytes in every run.
+    let mut state = 1u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    };
+    for _ in 0..2_000 {
+        let len = usize::from(random()) * 4;
+        let tail: Vec<u8> = (0..len).map(|_| random()).collect();
+        items(&[&header[..], &tail].concat());
+        let block = [&header[..], b"LBLK", &tail].concat();
+        items(&block);
+    }
+}
+
+#[test]
+fn random_records_in_a_block() {
+    let whole = bytes();
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for _ in 0..5_000 {
+        let mut bytes = whole.clone();
+        // Not sealed, so that the records themselves are looked at.
+        bytes[BLOCK + 36] = 0;
+        for _ in 0..=random(8) {
+            let at = BLOCK + 64 + random(bytes.len() - BLOCK - 64);
+            bytes[at] = random(256) as u8;
+        }
+        items(&bytes);
+    }
+}
+
+#[test]
+fn a_cut_header_is_damage_not_foreign() {
+    let bytes = bytes();
+    let error = Log::from_bytes(bytes[..40].to_vec()).err().unwrap();
+    assert!(matches!(error, OpenError::Damaged(_)));
+    assert_eq!(
+        error.to_string(),
+        "damaged at offset 0: file header: wrong checksum"
+    );
+}
+
+#[test]
+fn space_obtained_in_advance_is_not_damage() {
+    let mut bytes = bytes();
+    let before = items(&bytes);
+    bytes.resize(1 << 20, 0);
+    // The last block's unused part is there too, then nothing.
+    assert_eq!(items(&bytes), before);
+    bytes[(1 << 20) - 1] = 1;
+    assert!(items(&bytes).unwrap().1.is_some());
+}

@@ -1,0 +1,179 @@
+//! A small log with every kind of record, several blocks and counters.
+
+use std::path::Path;
+
+use lucce_callgraph::{
+    Anchor, AnchorId, Base, Change, ContextId, Effect, MethodId, Node, SiteId, Transition, Version,
+};
+use lucce_tracelog::*;
+
+pub fn write(path: &Path) {
+    let header = Header {
+        version_bits: 12,
+        anchor_bits: 20,
+        call_bits: 32,
+        pid: 1234,
+        start: 1_763_730_000_000_000_000,
+    };
+    let mut writer = Writer::create(path, &header).unwrap();
+    let counters = writer.counters(ThreadId(1), 3).unwrap();
+    counters[0].claim(ContextId(1 << 52 | 1));
+    counters[0].count(24);
+    counters[2].claim(ContextId(1 << 52 | 2));
+    counters[2].count(0);
+    code(&mut writer);
+    let change = |writer: &mut Writer, change: Change| writer.append(change).unwrap();
+    graph(|c| change(&mut writer, c));
+    run(&mut writer);
+    writer.append(End).unwrap();
+    writer.close().unwrap();
+}
+
+fn code(writer: &mut Writer) {
+    let meta = |key, value| Meta { key, value };
+    writer
+        .append(meta("jvm".into(), "OpenJDK 17".into()))
+        .unwrap();
+    writer
+        .append(Class {
+            id: ClassId(1),
+            loader: LoaderId(0),
+            name: "a.b.C".into(),
+            source_file: Some("C.java".into()),
+        })
+        .unwrap();
+    writer
+        .append(Method {
+            id: MethodId(1),
+            class: ClassId(1),
+            name: "main".into(),
+            descriptor: "([Ljava/lang/String;)V".into(),
+            access: 9,
+            lines: vec![(0, 10), (8, 11), (20, 7)].into(),
+        })
+        .unwrap();
+    for (id, line, what) in [
+        (1, None, SiteKind::Call),
+        (2, None, SiteKind::New("La/b/D;".into())),
+        (3, Some(-1), SiteKind::Array("[I".into())),
+        (4, Some(-2), SiteKind::Native),
+        (5, None, SiteKind::Current),
+        (6, Some(70_000), SiteKind::Other),
+    ] {
+        let site = Site {
+            id: SiteId(id),
+            method: MethodId(1),
+            bci: id as i32 * 4,
+            line,
+            what,
+        };
+        writer.append(site).unwrap();
+    }
+    writer
+        .append(SiteSize {
+            site: SiteId(2),
+            bytes: 24,
+        })
+        .unwrap();
+}
+
+fn graph(mut change: impl FnMut(Change)) {
+    let (version, method) = (Version(1), MethodId(1));
+    let node = |method, capacity| Node {
+        version,
+        method,
+        capacity,
+    };
+    let event = |site, effect| Transition {
+        version,
+        site: SiteId(site),
+        caller: method,
+        callee: MethodId::EVENT,
+        effect,
+    };
+    change(Change::Base(Base { version }));
+    change(Change::Node(node(method, 1)));
+    change(Change::Node(node(MethodId::EVENT, 300)));
+    change(Change::Anchor(Anchor {
+        base: version,
+        id: AnchorId(0),
+        head: method,
+        parent: None,
+    }));
+    change(Change::Transition(event(
+        2,
+        Effect::Additive { to: version, av: 1 },
+    )));
+    change(Change::Transition(event(
+        3,
+        Effect::Additive { to: version, av: 2 },
+    )));
+    change(Change::Transition(event(5, Effect::Anchoring)));
+    let parent = Some((ContextId(1 << 52), SiteId(5), method));
+    change(Change::Anchor(Anchor {
+        base: version,
+        id: AnchorId(1),
+        head: MethodId::EVENT,
+        parent,
+    }));
+}
+
+fn run(writer: &mut Writer) {
+    let id = ThreadId(1);
+    writer
+        .append(Thread {
+            id,
+            name: "main".into(),
+            is_virtual: false,
+        })
+        .unwrap();
+    writer.append(ThreadEnd { id }).unwrap();
+    let skipped = |method| Skipped {
+        class: "a.b.Huge".into(),
+        method,
+        reason: "64 KB".into(),
+    };
+    writer.append(skipped(None)).unwrap();
+    writer.append(skipped(Some("m()V".into()))).unwrap();
+    writer
+        .append(Warning {
+            text: "größer".into(),
+        })
+        .unwrap();
+    writer
+        .append(Mismatch {
+            id: ContextId(1 << 52 | 2),
+            at: 99,
+            expected: "at a.b.C.main(C.java:11)\n".into(),
+            decoded: "at a.b.C.main(C.java:10)\n".into(),
+        })
+        .unwrap();
+    writer
+        .append(Stat {
+            key: "events.recorded".into(),
+            value: 2,
+        })
+        .unwrap();
+}
+
+/// What a reader says about a log, as text.
+#[allow(dead_code, reason = "not every test prints")]
+pub fn print(log: &Log) -> String {
+    use std::fmt::Write;
+    let mut text = format!("{:?}\n", log.header());
+    for item in log.items() {
+        match item {
+            Ok(Item::Record(e)) => {
+                writeln!(text, "{} +{} {:?} {:?}", e.offset, e.size, e.kind, e.record).unwrap();
+            }
+            Ok(Item::Cells(cells)) => {
+                writeln!(text, "{} {:?}", cells.offset, cells.thread).unwrap();
+                cells
+                    .iter()
+                    .for_each(|c| writeln!(text, "  {c:?}").unwrap());
+            }
+            Err(damage) => writeln!(text, "{damage}").unwrap(),
+        }
+    }
+    text
+}
