@@ -69,6 +69,12 @@ public final class Check {
         new AssertionError(what).printStackTrace(System.out);
     }
 
+    /** For threads that must not end by an exception. */
+    public static void uncaught(Thread thread, Throwable thrown) {
+        thrown.printStackTrace(System.out);
+        wrong("uncaught on " + thread.getName() + ": " + thrown);
+    }
+
     /** Prints the summary and ends the JVM with 1 if anything differed. */
     public static void done() {
         if (!summary()) {

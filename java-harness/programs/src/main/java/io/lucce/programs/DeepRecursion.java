@@ -9,6 +9,7 @@ public final class DeepRecursion {
 
     public static void main(String[] args) throws Exception {
         Thread thread = new Thread(null, DeepRecursion::all, "deep", 1L << 30);
+        thread.setUncaughtExceptionHandler(Check::uncaught);
         thread.start();
         thread.join();
         Check.that(CallContext.current(), new Throwable());
