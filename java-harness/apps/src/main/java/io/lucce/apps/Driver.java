@@ -1,0 +1,167 @@
+package io.lucce.apps;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
+import java.util.zip.CRC32;
+
+/**
+ * Runs an application's work several times and prints for each iteration its wall and process CPU
+ * time and a checksum of its result. The exit code is 1 if two iterations have different results.
+ *
+ * <pre>… [--iterations N] [--size FACTOR] [--threads N] [operands]</pre>
+ */
+final class Driver {
+    /** One iteration of an application. */
+    interface Work {
+        /** Does the work and adds what it computed to the checksum; returns what to print once. */
+        String run(CRC32 checksum) throws Exception;
+    }
+
+    private int iterations = 5;
+    private double size = 1;
+    private int threads = 2;
+    private final List<String> operands = new ArrayList<>();
+    private final String name;
+
+    Driver(String name, String[] args) {
+        Locale.setDefault(Locale.ROOT);
+        System.setProperty("java.awt.headless", "true");
+        this.name = name;
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "--iterations" -> iterations = Integer.parseInt(value(args, ++i));
+                case "--size" -> size = Double.parseDouble(value(args, ++i));
+                case "--threads" -> threads = Integer.parseInt(value(args, ++i));
+                default -> {
+                    if (args[i].startsWith("--")) {
+                        throw usage("unknown option " + args[i]);
+                    }
+                    operands.add(args[i]);
+                }
+            }
+        }
+    }
+
+    private String value(String[] args, int i) {
+        if (i == args.length) {
+            throw usage("a value is missing after " + args[i - 1]);
+        }
+        return args[i];
+    }
+
+    private Error usage(String what) {
+        System.err.println(name + ": " + what);
+        System.err.println("usage: " + name + " [--iterations N] [--size FACTOR] [--threads N] [operands]");
+        System.exit(2);
+        return new AssertionError();
+    }
+
+    /** The amount of work that is {@code base} at size 1. */
+    int scaled(int base) {
+        return Math.max(1, (int) Math.round(base * size));
+    }
+
+    int threads() {
+        return threads;
+    }
+
+    /** The first operand, a directory. */
+    Path directory() {
+        if (operands.isEmpty()) {
+            throw usage("a directory is missing");
+        }
+        Path directory = Path.of(operands.get(0));
+        if (!Files.isDirectory(directory)) {
+            throw usage("no directory: " + directory);
+        }
+        return directory;
+    }
+
+    void run(Work work) throws Exception {
+        var system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        Long first = null;
+        for (int i = 1; i <= iterations; i++) {
+            CRC32 checksum = new CRC32();
+            long cpu = system.getProcessCpuTime();
+            long wall = System.nanoTime();
+            String what = work.run(checksum);
+            wall = System.nanoTime() - wall;
+            cpu = system.getProcessCpuTime() - cpu;
+            if (i == 1) {
+                System.out.println(name + ": " + what);
+            }
+            System.out.printf("iteration %d: %d ms wall, %d ms cpu, checksum %08x%n",
+                    i, wall / 1_000_000, cpu / 1_000_000, checksum.getValue());
+            if (first != null && first != checksum.getValue()) {
+                System.out.println("FAILED the results of two iterations differ");
+                System.exit(1);
+            }
+            first = checksum.getValue();
+        }
+    }
+
+    /** Runs the tasks side by side and returns their results in order. */
+    <T> List<T> parallel(List<Callable<T>> tasks) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        try {
+            List<T> results = new ArrayList<>();
+            for (Future<T> future : pool.invokeAll(tasks)) {
+                results.add(future.get());
+            }
+            return results;
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof Exception cause ? cause : e;
+        } finally {
+            pool.shutdown();
+        }
+    }
+
+    /** The files below a directory whose names end in one of the suffixes, in a fixed order. */
+    static List<Path> files(Path directory, String... suffixes) {
+        try (Stream<Path> walk = Files.walk(directory)) {
+            return walk.filter(Files::isRegularFile)
+                    .filter(file -> !built(directory.relativize(file)))
+                    .filter(file -> Stream.of(suffixes).anyMatch(file.toString()::endsWith))
+                    .sorted()
+                    .toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    private static boolean built(Path file) {
+        for (Path part : file) {
+            if (part.toString().equals("target") || part.toString().startsWith(".")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    static void add(CRC32 checksum, long number) {
+        for (int shift = 0; shift < 64; shift += 8) {
+            checksum.update((int) (number >>> shift) & 0xff);
+        }
+    }
+
+    static void deleteTree(Path directory) throws IOException {
+        try (Stream<Path> walk = Files.walk(directory)) {
+            for (Path path : walk.sorted((a, b) -> b.compareTo(a)).toList()) {
+                Files.delete(path);
+            }
+        }
+    }
+}
