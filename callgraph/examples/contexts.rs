@@ -3,19 +3,20 @@
 //! `contexts [layout=12,20,32] [growth=50] [slack=4] [unroll=max] [node=30] [share=2]
 //! [budget=524288] [verify=17] [tree=1] FILE.zst…`
 //!
-//! A file holds events: a big-endian u32 length, then that many u32 sites from the thread's entry
-//! to the event, outermost first; `site >> 12` is the method. Events that hold a zero are skipped.
-//! Recorded ids are sparse; they are counted anew here, as the agent counts them.
+//! The file format is described in `tests/support/recorded.rs`.
 
-use std::collections::{HashMap, HashSet};
-use std::io::Read;
+#[path = "../tests/support/recorded.rs"]
+mod recorded;
+
+use std::collections::HashMap;
 
 use lucce_callgraph::*;
+use recorded::Shadow;
 
 struct Options {
     layout: Layout,
     policy: Policy,
-    verify: u64,
+    verify: usize,
     tree: bool,
     files: Vec<String>,
 }
@@ -40,7 +41,7 @@ fn main() {
         "verified"
     );
     for file in &options.files {
-        let events = read(file);
+        let events = recorded::read(std::fs::File::open(file).expect(file));
         println!("{}", Run::of(&options, &events).row(file));
     }
 }
@@ -80,157 +81,43 @@ fn set(options: &mut Options, name: &str, value: &str) {
         "share" => options.policy.epoch_share = number(),
         "budget" => options.policy.anchor_budget = number() as usize,
         "tree" => options.tree = number() != 0,
-        "verify" => options.verify = u64::from(number()).max(1),
+        "verify" => options.verify = number().max(1) as usize,
         _ => panic!("unknown option {name}"),
     }
 }
 
-/// Events as frames, outermost first.
-fn read(file: &str) -> Vec<Vec<Frame>> {
-    let source = std::fs::File::open(file).expect(file);
-    let mut bytes = Vec::new();
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new(source).expect(file);
-    decoder.read_to_end(&mut bytes).expect(file);
-    let mut words = bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_be_bytes(word.try_into().unwrap()));
-    let mut events = Vec::new();
-    let (mut sites, mut methods) = (Dense::default(), Dense::default());
-    while let Some(length) = words.next() {
-        let event: Vec<u32> = words.by_ref().take(length as usize).collect();
-        if !event.is_empty() && !event.contains(&0) {
-            let frame = |site: u32| Frame {
-                site: SiteId(sites.id(site)),
-                method: MethodId(methods.id(site >> 12)),
-            };
-            events.push(event.into_iter().map(frame).collect());
-        }
-    }
-    events
-}
-
-/// Ids from 1 on, in the order of first use.
-#[derive(Default)]
-struct Dense(HashMap<u32, u32>);
-
-impl Dense {
-    fn id(&mut self, recorded: u32) -> u32 {
-        let next = self.0.len() as u32 + 1;
-        *self.0.entry(recorded).or_insert(next)
-    }
-}
-
-/// One program's events on their way through an encoder.
+/// What encoding one program took.
 struct Run {
-    encoder: Encoder<Vec<Change>>,
+    stats: Stats,
     events: u64,
     steps: u64,
     anchoring: u64,
     verified: u64,
-    cct: HashMap<(u32, u32, u32), u32>,
+    tree: usize,
     seconds: f64,
-    /// The frames of the last event: a frame that is still there is not encoded again.
-    stack: Vec<(Frame, ContextId)>,
-    numbers: HashSet<ContextId>,
 }
 
 impl Run {
     fn of(options: &Options, events: &[Vec<Frame>]) -> Run {
-        let mut run = Run {
-            encoder: Encoder::new(options.layout, options.policy, Vec::new()),
-            events: 0,
-            steps: 0,
-            anchoring: 0,
-            verified: 0,
-            cct: HashMap::new(),
-            seconds: 0.0,
-            stack: Vec::new(),
-            numbers: HashSet::new(),
-        };
+        let encoder = Encoder::new(options.layout, options.policy, Vec::new());
+        let mut shadow = Shadow::new(&encoder);
         let start = std::time::Instant::now();
-        for event in events {
-            run.event(event, options.verify);
-        }
-        run.seconds = start.elapsed().as_secs_f64();
-        if options.tree {
-            run.count(events);
+        let numbers: Vec<ContextId> = events.iter().map(|event| shadow.event(event)).collect();
+        let seconds = start.elapsed().as_secs_f64();
+        let mut run = Run {
+            stats: encoder.stats(),
+            events: events.len() as u64,
+            steps: shadow.steps,
+            anchoring: shadow.anchoring,
+            verified: 0,
+            tree: if options.tree { tree(events) } else { 0 },
+            seconds,
+        };
+        for (event, number) in events.iter().zip(numbers).step_by(options.verify) {
+            shadow.verify(number, event);
+            run.verified += 1;
         }
         run
-    }
-
-    fn event(&mut self, frames: &[Frame], verify: u64) {
-        self.events += 1;
-        let ctx = self.enter(frames);
-        let ctx = self.step(ctx, frames[frames.len() - 1], MethodId::EVENT);
-        self.numbers.insert(ctx);
-        if self.events.is_multiple_of(verify) && ctx != ContextId::UNKNOWN {
-            let plain: Vec<Frame> = frames.iter().rev().copied().collect();
-            assert_eq!(
-                self.encoder.decode(ctx, MethodId::EVENT).as_ref(),
-                Ok(&plain)
-            );
-            self.verified += 1;
-        }
-    }
-
-    /// The number of the innermost frame, encoding only frames that are new since the last event.
-    fn enter(&mut self, frames: &[Frame]) -> ContextId {
-        let same = self
-            .stack
-            .iter()
-            .zip(frames)
-            .take_while(|((old, _), new)| old == *new)
-            .count();
-        // The frame above the last equal site is the same frame if it is of the same method.
-        let kept = match (self.stack.get(same), frames.get(same)) {
-            (Some((old, _)), Some(new)) if old.method == new.method => same + 1,
-            _ => same,
-        };
-        self.stack.truncate(kept);
-        for (at, &frame) in frames.iter().enumerate() {
-            match self.stack.get_mut(at) {
-                Some(kept) => kept.0 = frame,
-                None => {
-                    let ctx = self.called(frame.method);
-                    self.stack.push((frame, ctx));
-                }
-            }
-        }
-        self.stack[frames.len() - 1].1
-    }
-
-    /// The number of a new frame on top of the stack.
-    fn called(&mut self, callee: MethodId) -> ContextId {
-        match self.stack.last() {
-            Some(&(caller, ctx)) => self.step(ctx, caller, callee),
-            None => self.encoder.root(callee),
-        }
-    }
-
-    fn step(&mut self, ctx: ContextId, caller: Frame, callee: MethodId) -> ContextId {
-        let to = self.encoder.step(ctx, caller.site, caller.method, callee);
-        self.steps += 1;
-        // An additive transition never arrives at callId 0.
-        self.anchoring += u64::from(self.encoder.layout().call(to) == 0);
-        to
-    }
-
-    /// The calling context tree that the numbers replace, and whether they are as many.
-    fn count(&mut self, events: &[Vec<Frame>]) {
-        let mut leaves = HashSet::new();
-        for event in events {
-            let mut node = 0;
-            for (at, frame) in event.iter().enumerate() {
-                let callee = event
-                    .get(at + 1)
-                    .map_or(MethodId::EVENT.0, |next| next.method.0);
-                let next = self.cct.len() as u32 + 1;
-                node = *self.cct.entry((node, frame.site.0, callee)).or_insert(next);
-            }
-            leaves.insert(node);
-        }
-        let unknown = usize::from(self.numbers.contains(&ContextId::UNKNOWN));
-        assert!(unknown > 0 || self.numbers.len() >= leaves.len());
     }
 
     fn row(&self, file: &str) -> String {
@@ -239,12 +126,12 @@ impl Run {
             .next()
             .unwrap_or(file)
             .trim_end_matches(".contexts.zst");
-        let stats = self.encoder.stats();
+        let stats = self.stats;
         format!(
             "{:10} {:7} {:9} {:7} {:7} {:7} {:5} {:5} {:8.3}% {:7} {:7.1} {:7.2} {:8}",
             program,
             self.events,
-            self.cct.len(),
+            self.tree,
             stats.nodes,
             stats.transitions,
             stats.anchors,
@@ -257,4 +144,20 @@ impl Run {
             self.verified
         )
     }
+}
+
+/// How many nodes the calling context tree has that the numbers replace.
+fn tree(events: &[Vec<Frame>]) -> usize {
+    let mut nodes: HashMap<(u32, SiteId, MethodId), u32> = HashMap::new();
+    for event in events {
+        let mut node = 0;
+        for (at, frame) in event.iter().enumerate() {
+            let callee = event
+                .get(at + 1)
+                .map_or(MethodId::EVENT, |next| next.method);
+            let next = nodes.len() as u32 + 1;
+            node = *nodes.entry((node, frame.site, callee)).or_insert(next);
+        }
+    }
+    nodes.len()
 }

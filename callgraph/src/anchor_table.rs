@@ -142,3 +142,23 @@ fn put(words: &Words<4>, call: Call, to: u64) {
         entry[2].store(to, Ordering::Release);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_stays_within_its_budget_and_forgets() {
+        let (budget, address) = (2000, AtomicU64::new(0));
+        let table = AnchorTable::new(budget, &address);
+        for context in 1..=20_000u64 {
+            let call = Call::new(ContextId(context), SiteId(1), MethodId(1));
+            table.insert(call, ContextId(context + 7), &address);
+            assert_eq!(table.find(call), Some(ContextId(context + 7)));
+            // Slots at most half full, of 32 bytes, and as much again for outgrown generations.
+            assert!(table.bytes() <= 2 * 2 * (2 * budget + 16) * 32);
+        }
+        let first = Call::new(ContextId(1), SiteId(1), MethodId(1));
+        assert_eq!(table.find(first), None);
+    }
+}

@@ -19,12 +19,21 @@ pub struct Policy {
 
 impl Policy {
     pub const LUCCE: Policy = Policy {
-        growth_percent: 50,
+        growth_percent: 15,
         slack: 4,
         unroll: u32::MAX,
         max_node_bits: 30,
         epoch_share: 2,
-        anchor_budget: 1 << 19,
+        anchor_budget: 1 << 18,
+    };
+
+    /// The calling context tree as one setting: every call anchors, only events are added.
+    pub const CCT: Policy = Policy {
+        growth_percent: 0,
+        slack: 0,
+        unroll: 0,
+        max_node_bits: 0,
+        ..Policy::LUCCE
     };
 
     /// The capacity of a new node whose first caller needs `need`, at most `limit`.

@@ -1,5 +1,7 @@
 //! The worked examples of the Lucce paper, as far as they speak of numbers.
 
+#![cfg(not(loom))]
+
 use lucce_callgraph::*;
 
 const A: MethodId = MethodId(1);

@@ -1,0 +1,136 @@
+//! The raw tables, read as a reader in another language reads them.
+#![cfg(not(loom))]
+#![allow(
+    unsafe_code,
+    reason = "reads the tables' memory by address, like the Java helper"
+)]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lucce_callgraph::*;
+use proptest::prelude::*;
+use support::*;
+
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn word(address: u64, index: u64) -> u64 {
+    let address = (address + 8 * index) as usize as *const AtomicU64;
+    // SAFETY: the encoder outlives the reader and never frees a table, the index is within it.
+    unsafe { (*address).load(Ordering::Acquire) }
+}
+
+/// The reader's part of `step`, as documented beside the tables; none: slow path.
+fn look_up(tables: RawTables, ctx: u64, site: u32, callee: u32) -> Option<u64> {
+    let block = tables.block as u64;
+    let place = u64::from(site) << 24 | u64::from(callee);
+    let delta = transition(word(block, 0), (ctx >> word(block, 1)) << 52 | place)?;
+    match delta {
+        u64::MAX => anchor(word(block, 2), ctx, place),
+        _ => Some(ctx.wrapping_add(delta)),
+    }
+}
+
+fn transition(table: u64, key: u64) -> Option<u64> {
+    assert_eq!(table % 64, 0);
+    let mut slot = key.wrapping_mul(MULTIPLIER) >> word(table, 0);
+    loop {
+        match word(table, 8 + 2 * slot) {
+            0 => return None,
+            found if found == key => return Some(word(table, 9 + 2 * slot)),
+            _ => slot = (slot + 1) & word(table, 1),
+        }
+    }
+}
+
+fn anchor(table: u64, ctx: u64, place: u64) -> Option<u64> {
+    assert_eq!(table % 64, 0);
+    let mut slot = (ctx ^ place.rotate_left(32)).wrapping_mul(MULTIPLIER) >> word(table, 0);
+    for _ in 0..=word(table, 1) {
+        let at = 8 + 4 * slot;
+        let to = word(table, at + 2);
+        if to == 0 {
+            return None;
+        }
+        if word(table, at) == ctx && word(table, at + 1) == place && word(table, at + 2) == to {
+            return Some(to);
+        }
+        slot = (slot + 1) & word(table, 1);
+    }
+    None
+}
+
+/// Encoded frame by frame: caller's number, its frame, the callee, and the callee's number.
+type Seen = (ContextId, Frame, MethodId, ContextId);
+
+fn walk(encoder: &Encoder<Vec<Change>>, depth: u32, salt: u32) -> Vec<Seen> {
+    let mut at = (MethodId(1), encoder.root(MethodId(1)));
+    let mut seen = Vec::new();
+    for level in 0..depth {
+        let site = SiteId(at.0.0 * 64 + (level * salt) % 64);
+        let callee = MethodId(1 + (level * salt + salt) % 97);
+        let next = encoder.step(at.1, site, at.0, callee);
+        seen.push((at.1, Frame { site, method: at.0 }, callee, next));
+        at = (callee, next);
+    }
+    seen
+}
+
+fn read(tables: RawTables, (ctx, frame, callee, _): Seen) -> Option<u64> {
+    look_up(tables, ctx.0, frame.site.0, callee.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..config() })]
+
+    #[test]
+    fn a_foreign_reader_sees_what_step_gave(layout in layouts(), salts in 1..200u32) {
+        let policy = Policy { anchor_budget: 1 << 16, ..Policy::LUCCE };
+        let encoder = Encoder::new(layout, policy, Vec::new());
+        let tables = encoder.tables();
+        for salt in 0..salts {
+            for seen in walk(&encoder, 100, salt) {
+                let expected = (seen.3 != ContextId::UNKNOWN).then_some(seen.3.0);
+                prop_assert_eq!(read(tables, seen), expected);
+            }
+        }
+    }
+}
+
+/// While tables grow and the intern table forgets, a reader finds nothing or the truth.
+#[test]
+fn a_foreign_reader_beside_a_forgetting_writer_is_never_wrong() {
+    let policy = Policy {
+        anchor_budget: 64,
+        max_node_bits: 4,
+        ..Policy::LUCCE
+    };
+    let encoder = Encoder::new(Layout::DEFAULT, policy, Vec::new());
+    let done = AtomicBool::new(false);
+    let old: Vec<Seen> = walk(&encoder, 100, 1);
+    let found = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut found = Vec::new();
+            while !done.load(Ordering::Relaxed) {
+                for &seen in &old {
+                    found.extend(read(encoder.tables(), seen).map(|id| (seen, ContextId(id))));
+                }
+                found.sort_by_key(|(seen, id)| (seen.0, seen.1.site, *id));
+                found.dedup();
+            }
+            found
+        });
+        for salt in 2..300 {
+            walk(&encoder, 100, salt % 150);
+            walk(&encoder, 100, 1);
+        }
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap()
+    });
+    for ((caller, frame, callee, _), id) in found {
+        let mut plain = vec![frame];
+        plain.extend(encoder.decode(caller, frame.method).unwrap());
+        assert_eq!(encoder.decode(id, callee), Ok(plain));
+    }
+}

@@ -1,0 +1,270 @@
+//! The six invariants of the encoding, one test each, for random programs, layouts and policies.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::collections::HashMap;
+
+use lucce_callgraph::*;
+use proptest::prelude::*;
+use support::*;
+
+fn encoder(layout: Layout, policy: Policy) -> Encoder<Vec<Change>> {
+    Encoder::new(layout, policy, Vec::new())
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn invariant_1_every_path_decodes_to_itself(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        for given in run(&encoder, &turns) {
+            check(&given, encoder.decode(given.id, given.last));
+        }
+    }
+
+    #[test]
+    fn invariant_1_holds_for_real_threads(
+        layout in layouts(), policy in forgetful(), programs in prop::collection::vec(actions(), 4),
+    ) {
+        let encoder = encoder(layout, policy);
+        let all = std::thread::scope(|scope| {
+            let run = |actions: &Vec<Action>| {
+                let encoder = &encoder;
+                let actions = actions.clone();
+                scope.spawn(move || on_a_thread(encoder, &actions))
+            };
+            let running: Vec<_> = programs.iter().map(run).collect();
+            running.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        for given in &all {
+            check(given, graph.decode(given.id, given.last));
+        }
+        no_number_has_two_meanings(&all);
+    }
+
+    #[test]
+    fn invariant_2_two_paths_to_one_event_never_have_the_same_number(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+    ) {
+        no_number_has_two_meanings(&run(&encoder(layout, policy), &turns));
+    }
+
+    #[test]
+    fn invariant_3_a_number_is_decodable_from_the_log_before_it(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        let mut threads = vec![Thread::default(); THREADS];
+        let mut log = Graph::new(layout);
+        let mut read = 0;
+        for turn in turns {
+            let given = threads[turn.thread].act(&encoder, turn.action);
+            let changes = encoder.journal(|changes| changes[read..].to_vec());
+            read += changes.len();
+            for change in changes {
+                prop_assert_eq!(log.apply(change), Ok(()));
+            }
+            if let Some(given) = given {
+                check(&given, log.decode(given.id, given.last));
+            }
+        }
+    }
+
+    #[test]
+    fn invariant_4_a_program_without_new_contexts_logs_nothing_and_takes_no_lock(
+        layout in layouts(), policy in policies(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        let first = run(&encoder, &turns);
+        let before = encoder.stats();
+        let again = run(&encoder, &turns);
+        let after = encoder.stats();
+        prop_assert_eq!(first, again);
+        prop_assert_eq!((before.nodes, before.transitions), (after.nodes, after.transitions));
+        prop_assert_eq!((before.anchors, before.bases), (after.anchors, after.bases));
+        prop_assert_eq!(before.memory, after.memory);
+        // Where fields have run out there is nothing to look up, so the lock is asked again.
+        prop_assert!(before.unknown > 0 || before.slow_lookups == after.slow_lookups);
+    }
+
+    /// The intern table's own bound is tested beside it.
+    #[test]
+    fn invariant_5_memory_is_bounded(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        let (methods, sites) = seen(&run(&encoder, &turns));
+        let stats = encoder.stats();
+        prop_assert!(stats.nodes <= stats.versions * methods);
+        prop_assert!(stats.transitions <= stats.versions * sites * methods);
+        prop_assert!(stats.anchors as u64 <= stats.bases as u64 * layout.anchors());
+    }
+
+    #[test]
+    fn invariant_6_a_field_that_runs_out_begins_a_fresh_base_and_never_wraps(
+        layout in tiny(), policy in forgetful(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        let given = run(&encoder, &turns);
+        let unknown = given.iter().filter(|given| given.id == ContextId::UNKNOWN).count();
+        let stats = encoder.stats();
+        prop_assert_eq!(stats.unknown, unknown as u64);
+        // Every base but the newest is full.
+        let full = stats.bases.saturating_sub(1) as u64 * layout.anchors();
+        prop_assert!(stats.anchors as u64 >= full);
+        // Only when all versions are in use and the newest base is full.
+        let versions_left = stats.versions < layout.max_version().0 as usize;
+        prop_assert!(unknown == 0 || !versions_left && newest_base_is_full(&encoder));
+        for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
+            prop_assert!(layout.fits(given.id));
+        }
+    }
+
+    #[test]
+    fn a_forgotten_context_gets_a_second_number_of_the_same_meaning(turns in turns()) {
+        let policy = Policy { anchor_budget: 1, ..Policy::CCT };
+        let encoder = encoder(Layout::DEFAULT, policy);
+        for given in run(&encoder, &turns).iter().chain(&run(&encoder, &turns)) {
+            prop_assert_ne!(given.id, ContextId::UNKNOWN);
+            check(given, encoder.decode(given.id, given.last));
+        }
+    }
+
+    #[test]
+    fn a_journal_that_refuses_costs_numbers_but_no_meaning(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+        refusals in prop::collection::vec(any::<bool>(), 0..200),
+    ) {
+        let journal = Refusing { changes: Vec::new(), refusals };
+        let encoder = Encoder::new(layout, policy, journal);
+        let given = run(&encoder, &turns);
+        let graph = replay(layout, &encoder.journal(|journal| journal.changes.clone()));
+        for given in &given {
+            check(given, encoder.decode(given.id, given.last));
+            check(given, graph.decode(given.id, given.last));
+        }
+        let unknown = given.iter().filter(|given| given.id == ContextId::UNKNOWN).count();
+        prop_assert_eq!(encoder.stats().unknown, unknown as u64);
+    }
+
+    #[test]
+    fn encoder_and_replayed_graph_agree_on_every_number(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+        ids in prop::collection::vec((any::<u64>(), 0..10u32), 100),
+    ) {
+        let encoder = encoder(layout, policy);
+        run(&encoder, &turns);
+        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        let used = layout.version_shift() + layout.max_version().0.count_ones();
+        for (id, method) in ids {
+            let method = if method == 0 { MethodId::EVENT } else { MethodId(method) };
+            for id in [ContextId(id), ContextId(id & (u64::MAX >> (64 - used)))] {
+                prop_assert_eq!(encoder.decode(id, method), graph.decode(id, method));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_given_to_step_it_never_panics(
+        layout in layouts(), calls in prop::collection::vec(any::<(u64, u32, u32, u32)>(), 50),
+        turns in turns(),
+    ) {
+        let encoder = encoder(layout, Policy::LUCCE);
+        run(&encoder, &turns);
+        for (ctx, site, caller, callee) in calls {
+            for ctx in [ContextId(ctx), ContextId::UNKNOWN] {
+                encoder.step(ctx, SiteId(site), MethodId(caller), MethodId(callee));
+            }
+            encoder.root(MethodId(callee));
+        }
+    }
+}
+
+#[test]
+fn unknown_in_unknown_out() {
+    let encoder = encoder(Layout::DEFAULT, Policy::LUCCE);
+    let (site, method) = (SiteId(1), MethodId(1));
+    assert_eq!(
+        encoder.step(ContextId::UNKNOWN, site, method, method),
+        ContextId::UNKNOWN
+    );
+    assert_eq!(
+        encoder.event(ContextId::UNKNOWN, site, method),
+        ContextId::UNKNOWN
+    );
+    assert_eq!(encoder.stats().unknown, 2);
+}
+
+#[test]
+fn an_encoder_is_shared_by_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&encoder(Layout::DEFAULT, Policy::LUCCE));
+}
+
+fn on_a_thread(encoder: &Encoder<Vec<Change>>, actions: &[Action]) -> Vec<Given> {
+    let mut thread = Thread::default();
+    let given: Vec<Given> = actions
+        .iter()
+        .filter_map(|action| thread.act(encoder, *action))
+        .collect();
+    for given in &given {
+        check(given, encoder.decode(given.id, given.last));
+    }
+    given
+}
+
+fn no_number_has_two_meanings(given: &[Given]) {
+    let mut meanings = HashMap::new();
+    for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
+        let first = meanings
+            .entry((given.id, given.last))
+            .or_insert(&given.plain);
+        assert_eq!(*first, &given.plain, "{:?}", given.id);
+    }
+}
+
+/// How many methods (EVENT among them) and sites the numbers speak of.
+fn seen(given: &[Given]) -> (usize, usize) {
+    let mut methods: Vec<MethodId> = given.iter().map(|given| given.last).collect();
+    let frames = given.iter().flat_map(|given| &given.plain);
+    let mut sites: Vec<SiteId> = frames.map(|frame| frame.site).collect();
+    methods.sort();
+    methods.dedup();
+    sites.sort();
+    sites.dedup();
+    (methods.len(), sites.len())
+}
+
+fn newest_base_is_full(encoder: &Encoder<Vec<Change>>) -> bool {
+    encoder.journal(|changes| {
+        let of_newest = changes
+            .iter()
+            .rev()
+            .take_while(|change| !matches!(change, Change::Base(_)));
+        let anchors = of_newest
+            .filter(|change| matches!(change, Change::Anchor(_)))
+            .count();
+        anchors as u64 == encoder.layout().anchors()
+    })
+}
+
+/// Refuses where its list says so, then accepts.
+struct Refusing {
+    changes: Vec<Change>,
+    refusals: Vec<bool>,
+}
+
+impl Journal for Refusing {
+    fn append(&mut self, change: Change) -> Result<(), Refused> {
+        if self.refusals.pop() == Some(true) {
+            return Err(Refused);
+        }
+        self.changes.push(change);
+        Ok(())
+    }
+}
