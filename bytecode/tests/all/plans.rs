@@ -1,0 +1,113 @@
+//! The plan that hooks everything.
+
+use lucce_bytecode::{
+    AllocKind, ClassFile, Entry, Helper, Insert, Method, MethodPlan, Plan, Rewritten, Scan, rewrite,
+};
+
+const HOOKS: &str = "lucce/Hooks";
+
+pub const fn hook(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    Helper {
+        class: HOOKS,
+        name,
+        descriptor,
+    }
+}
+
+pub const MARK: Helper<'_> = hook("mark", "(JI)V");
+pub const BEFORE: Helper<'_> = hook("before", "(JII)V");
+pub const AFTER: Helper<'_> = hook("after", "(J)V");
+pub const ALLOC: Helper<'_> = hook("alloc", "(JI)V");
+pub const ARRAY: Helper<'_> = hook("array", "(Ljava/lang/Object;JI)V");
+pub const CURRENT: Helper<'_> = hook("current", "(JI)J");
+pub const CONCAT: Helper<'_> = hook("concat", "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;");
+
+/// Hooks at every place that can have one.
+pub fn everything(class: &ClassFile<'_>) -> Plan<'static> {
+    let mut plan = Plan::default();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        // An empty finalizer must stay empty: other code makes every object finalizable.
+        if method.name == "finalize" && code.bytes.len() == 1 {
+            continue;
+        }
+        let scan = class.scan(code).expect("sound code");
+        plan.methods.insert(index, method_plan(index, method, &scan));
+    }
+    plan
+}
+
+fn method_plan(index: usize, method: &Method<'_>, scan: &Scan<'_>) -> MethodPlan<'static> {
+    let is_constructor = method.name == "<init>";
+    MethodPlan {
+        entry: Some(entry(index)),
+        exit: Some(hook("exit", "(J)V")),
+        caught: Some(hook("caught", "(J)V")),
+        unwind: (!is_constructor).then_some(hook("unwind", "(J)V")),
+        inserts: inserts(scan),
+    }
+}
+
+pub fn entry(index: usize) -> Entry<'static> {
+    if index.is_multiple_of(2) {
+        Entry {
+            helper: hook("enter", "()J"),
+            argument: None,
+        }
+    } else {
+        Entry {
+            helper: hook("enter", "(I)J"),
+            argument: Some(index as i32 * 1000),
+        }
+    }
+}
+
+fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
+    let mut inserts = Vec::new();
+    for (n, call) in scan.calls.iter().enumerate() {
+        let site = n as i32 * 77;
+        let is_constructor = call.name == "<init>";
+        let returns_array = call.descriptor.contains(")[") || call.descriptor.contains(")L");
+        inserts.push((call.bci, call_insert(call, n, site)));
+        if returns_array && !is_constructor && n % 5 == 0 {
+            inserts.push((call.bci, Insert::AfterDup { helper: ARRAY, site }));
+        }
+    }
+    for (n, alloc) in scan.allocations.iter().enumerate() {
+        let site = n as i32 - 1;
+        // Before a `new`, too: the types in frames name the instruction itself.
+        inserts.push((alloc.bci, Insert::Mark { helper: MARK, site }));
+        inserts.push((
+            alloc.bci,
+            match alloc.kind {
+                AllocKind::New => Insert::After { helper: ALLOC, site },
+                _ => Insert::AfterDup { helper: ARRAY, site },
+            },
+        ));
+    }
+    inserts.sort_by_key(|(bci, _)| *bci);
+    inserts
+}
+
+fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'static> {
+    if call.owner == "Site" && call.name == "current" {
+        return Insert::ReplaceWithContext { helper: CURRENT, site: 42 };
+    }
+    if call.owner == "java/lang/String" && call.name == "concat" {
+        return Insert::Redirect { helper: CONCAT };
+    }
+    if n % 2 == 0 {
+        return Insert::Mark { helper: MARK, site };
+    }
+    Insert::Bracket {
+        before: BEFORE,
+        site,
+        inner: 7,
+        after: AFTER,
+    }
+}
+
+pub fn rewrite_everything(bytes: &[u8]) -> Rewritten {
+    let class = ClassFile::parse(bytes).expect("a sound class");
+    rewrite(&class, &everything(&class)).unwrap_or_else(|e| panic!("{}: {e}", class.name()))
+}

@@ -1,0 +1,114 @@
+//! Real JVMs verify and run the JDK's own modules with all hooks on.
+
+use std::fs;
+use std::path::PathBuf;
+
+use lucce_bytecode::ErrorKind;
+
+use crate::jdk::{self, Folder, Jdk, source, text};
+use crate::plans::rewrite_everything;
+
+const MODULES: [&str; 4] = ["java.xml", "jdk.compiler", "java.desktop", "jdk.javadoc"];
+
+/// The rewritten modules in a folder each, the helper class, and lists of class names.
+struct Patched {
+    jdk: Jdk,
+    folder: Folder,
+    classes: Vec<String>,
+}
+
+impl Patched {
+    fn new(jdk: &Jdk) -> Self {
+        let folder = Folder::new();
+        let mut classes = Vec::new();
+        jdk.for_each_class(|class| {
+            if MODULES.contains(&&*class.module) && !class.name.ends_with("module-info") {
+                let rewritten = rewrite_everything(&class.bytes);
+                // sun.awt.X11.XKeysym has a method of almost 64 KiB.
+                let mut skipped = rewritten.skipped.iter();
+                assert!(skipped.all(|(_, e)| e.kind == ErrorKind::MethodTooLarge));
+                folder.write(&format!("{}/{}.class", class.module, class.name), &rewritten.bytes);
+                classes.push(class.name.replace('/', "."));
+            }
+        });
+        jdk.compile(&folder.0.join("hooks"), &[], &[source("Hooks.java")]);
+        jdk.compile(&folder.0.join("driver"), &[], &[source("LinkAll.java")]);
+        Self {
+            jdk: jdk.clone(),
+            folder,
+            classes,
+        }
+    }
+
+    fn options(&self) -> Vec<String> {
+        let path = |name: &str| self.folder.0.join(name).display().to_string();
+        let mut options = vec![
+            "-Xverify:all".to_owned(),
+            "-Dlucce.report=true".to_owned(),
+            format!("-Xbootclasspath/a:{}", path("hooks")),
+        ];
+        for module in MODULES {
+            options.push(format!("--patch-module={module}={}", path(module)));
+            options.push(format!("--add-reads={module}=ALL-UNNAMED"));
+            options.push(format!("--add-modules={module}"));
+        }
+        options
+    }
+
+    fn java(&self, arguments: &[&str]) -> String {
+        let output = self
+            .jdk
+            .tool("java")
+            .args(self.options())
+            .args(arguments)
+            .output()
+            .expect("java starts");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        text(&output)
+    }
+
+    fn link_all(&self) {
+        let names = self.folder.write("names", self.classes.join("\n").as_bytes());
+        let driver = self.folder.0.join("driver").display().to_string();
+        let said = self.java(&["-cp", &driver, "LinkAll", &names.display().to_string()]);
+        println!("JDK {}: {}", self.jdk.version, last_line(&said, "linked="));
+        for line in said.lines().filter(|line| line.starts_with("FAILED")) {
+            println!("{line}");
+        }
+        assert!(said.contains("failed=0"));
+    }
+
+    /// The hooked compiler writes the classes that the compiler writes.
+    fn compile_something(&self) {
+        let hooked = self.folder.0.join("hooked");
+        let plain = self.folder.0.join("plain");
+        let sources = ["Hooks.java", "LinkAll.java", "DumpClasses.java"].map(source);
+        let names: Vec<String> = sources.iter().map(|s| s.display().to_string()).collect();
+        let target = hooked.display().to_string();
+        let mut arguments = vec!["-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", &target];
+        arguments.extend(names.iter().map(String::as_str));
+        let said = self.java(&arguments);
+        let report = last_line(&said, "hooks:");
+        println!("JDK {}: javac {report}", self.jdk.version);
+        assert!(report.contains("errors=0"), "{report}");
+        self.jdk.compile(&plain, &[], &sources);
+        for class in ["lucce/Hooks.class", "LinkAll.class", "DumpClasses.class"] {
+            let read = |folder: &PathBuf| fs::read(folder.join(class)).expect(class);
+            assert!(read(&hooked) == read(&plain), "{class}");
+        }
+    }
+}
+
+fn last_line(said: &str, with: &str) -> String {
+    let line = said.lines().rfind(|line| line.contains(with));
+    line.unwrap_or_else(|| panic!("no {with} in {said}")).to_owned()
+}
+
+#[test]
+fn jvms_accept_and_run_everything_on() {
+    for jdk in jdk::all() {
+        let patched = Patched::new(&jdk);
+        patched.link_all();
+        patched.compile_something();
+    }
+}
