@@ -28,7 +28,7 @@ public final class EclipseCompile {
     }
 
     private String iteration(CRC32 checksum) throws Exception {
-        int passes = driver.scaled(2);
+        int passes = driver.scaled(1);
         int classes = 0;
         for (int pass = 0; pass < passes; pass++) {
             classes = compile(checksum);
