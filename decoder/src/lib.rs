@@ -1,1 +1,38 @@
-//! Decoder library.
+//! Turns a log back into stack traces: the library behind the `lucce` command.
+//!
+//! ```text
+//! Log ──► Profile { Graph, Code, Events, … } ──► trace(id): frames
+//!                                            └─► contexts(): all events, by stack trace
+//! ```
+//! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
+//! `profile` (a log's content), `load` (from the log), `contexts` (all events by trace), `collapsed`.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)
+)]
+
+mod frame;
+
+mod code;
+mod events;
+
+mod load;
+mod profile;
+
+mod collapsed;
+mod contexts;
+
+pub use code::{Code, SiteInfo, What, type_name};
+pub use collapsed::{Collapsed, Value};
+pub use contexts::{Context, Contexts};
+pub use events::{Events, Share};
+pub use frame::StackFrame;
+pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
+pub use lucce_tracelog::{Damage, OpenError, ThreadId};
+pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};

@@ -18,6 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{error, fmt};
 
+use lucce_callgraph::{Change, Journal, Refused};
+
 use crate::cells::Counters;
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
@@ -296,6 +298,13 @@ impl Writer {
 
     fn is_last(&self, open: Open) -> bool {
         open.at + BLOCK_HEADER + open.capacity == self.end
+    }
+}
+
+/// For an encoder that has the log to itself.
+impl Journal for Writer {
+    fn append(&mut self, change: Change) -> Result<(), Refused> {
+        self.append(Record::Change(change)).map_err(|Full| Refused)
     }
 }
 

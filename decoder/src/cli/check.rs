@@ -1,0 +1,162 @@
+//! `lucce check`: did every compared number decode to the JVM's own trace, and is the log whole?
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lucce_decoder::{ContextId, DecodeError, Mismatch, Profile};
+use serde::Serialize;
+
+use super::output::{json, plural, stdout};
+use super::progress::Bar;
+use super::{End, Failure, ending, open};
+
+/// Fails if a number did not decode to the JVM's own trace, or a log does not explain a number.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce run --opt verify=100 --out run.lucce -- java -jar app.jar
+  lucce check run.lucce")]
+pub struct Args {
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// One JSON object per file
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    compared: u64,
+    mismatches: u64,
+    /// Events that could not be compared, by reason.
+    not_compared: BTreeMap<String, u64>,
+    /// Numbers with events, and those of them that do not decode.
+    numbers: u64,
+    unknown: u64,
+    ended: bool,
+    damaged: bool,
+    /// The log's size.
+    bytes: u64,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let mut end = End::Fine;
+    for file in &args.files {
+        let checked = match check(file, args.json) {
+            Err(Failure::Output(e)) => return Err(e.into()),
+            // The other files are checked all the same.
+            checked => checked.unwrap_or_else(Failure::tell),
+        };
+        end = end.max(checked);
+    }
+    Ok(end)
+}
+
+fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
+    let profile = open(file)?;
+    let unknown = unknown(&profile);
+    let checked = Checked::new(file, &profile, &unknown);
+    let mut out = stdout();
+    if as_json {
+        json(&mut out, &checked)?;
+    } else {
+        profile
+            .mismatches
+            .iter()
+            .try_for_each(|mismatch| write_mismatch(mismatch, &mut out))?;
+        unknown
+            .iter()
+            .try_for_each(|(id, error)| writeln!(out, "unknown number {id}: {error}"))?;
+        checked.write(&mut out)?;
+    }
+    out.flush()?;
+    let fine = checked.mismatches == 0 && checked.unknown == 0;
+    Ok(ending(
+        file,
+        &profile,
+        if fine { End::Fine } else { End::Finding },
+    ))
+}
+
+/// Numbers with events that do not decode.
+fn unknown(profile: &Profile) -> Vec<(ContextId, DecodeError)> {
+    let ids = profile.events.ids();
+    let bar = Bar::new("checking", ids.len() as u64);
+    let decoded = profile.decode_all(&ids, &|more| bar.tick(more), |_| ());
+    let pairs = ids.into_iter().zip(decoded);
+    pairs
+        .filter_map(|(id, decoded)| decoded.err().map(|error| (id, error)))
+        .collect()
+}
+
+fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "mismatch at event {}, number {}",
+        mismatch.at, mismatch.id
+    )?;
+    let mut trace = |title: &str, text: &str| {
+        writeln!(out, "  {title}:")?;
+        text.lines()
+            .try_for_each(|line| writeln!(out, "\t{}", line.trim_start()))
+    };
+    trace("the JVM's trace", &mismatch.expected)?;
+    trace("the number's trace", &mismatch.decoded)?;
+    writeln!(out)
+}
+
+impl Checked {
+    fn new(file: &Path, profile: &Profile, unknown: &[(ContextId, DecodeError)]) -> Self {
+        let found = profile.mismatches.len() as u64;
+        let reasons = profile.stats.iter().filter_map(|(key, value)| {
+            Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
+        });
+        Checked {
+            file: file.display().to_string(),
+            compared: profile.stat("verify.compared"),
+            // The log holds the first of many only.
+            mismatches: profile.stat("verify.mismatches").max(found),
+            not_compared: reasons.collect(),
+            numbers: profile.events.ids().len() as u64,
+            unknown: unknown.len() as u64,
+            ended: profile.ended,
+            damaged: profile.damage.is_some(),
+            bytes: profile.size,
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let compared = match self.compared {
+            0 => "no events were compared (agent option verify=N)".to_owned(),
+            n => format!(
+                "{} compared, {}",
+                plural(n, "event"),
+                mismatches(self.mismatches)
+            ),
+        };
+        let known = plural(self.numbers - self.unknown, "number");
+        writeln!(
+            out,
+            "{}: {compared}; {known} decode, {} do not",
+            self.file, self.unknown
+        )?;
+        for (reason, count) in self.not_compared.iter().filter(|(_, count)| **count > 0) {
+            writeln!(out, "  not compared: {reason} {count}")?;
+        }
+        let whole = if self.damaged { "damaged" } else { "whole" };
+        writeln!(out, "  the log is {whole}, {}", plural(self.bytes, "byte"))?;
+        if !self.ended && !self.damaged {
+            writeln!(out, "  the JVM was killed or still runs")?;
+        }
+        Ok(())
+    }
+}
+
+fn mismatches(count: u64) -> String {
+    match count {
+        0 => "no mismatch".to_owned(),
+        1 => "1 mismatch".to_owned(),
+        n => format!("{n} mismatches"),
+    }
+}

@@ -1,0 +1,145 @@
+//! `lucce decode`: numbers to stack traces.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+
+use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace};
+use serde::Serialize;
+
+use super::output::{json, stdout};
+use super::{End, Failure, complain, ending, open};
+
+/// Prints the stack trace of a context's number, as the JVM prints it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce decode run-1234.lucce 0x100000000002a
+  grep -o 'ctx=0x[0-9a-f]*' app.log | cut -c5- | lucce decode run-1234.lucce --json -")]
+pub struct Args {
+    file: PathBuf,
+    /// Numbers, decimal or 0x…; `-`: from standard input, one per line
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    id: String,
+    thread: Option<&'a str>,
+    frames: &'a [StackFrame],
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    if let Some(bad) = args.ids.iter().find(|id| *id != "-" && parse(id).is_none()) {
+        return Err(Failure::Usage(format!(
+            "{bad} is not a number: decimal, 0x… or -"
+        )));
+    }
+    let profile = open(&args.file)?;
+    let mut end = End::Fine;
+    let mut out = stdout();
+    for id in &args.ids {
+        let ended = match id.as_str() {
+            "-" => decode_lines(&profile, args, &mut out)?,
+            id => decode(&profile, args, id, &mut out)?,
+        };
+        end = end.max(ended);
+    }
+    out.flush()?;
+    Ok(ending(&args.file, &profile, end))
+}
+
+fn decode_lines(profile: &Profile, args: &Args, out: &mut impl Write) -> io::Result<End> {
+    let mut end = End::Fine;
+    for line in io::stdin().lock().split(b'\n') {
+        let line = line?;
+        let id = String::from_utf8_lossy(&line);
+        if !id.trim().is_empty() {
+            end = end.max(decode(profile, args, id.trim(), out)?);
+        }
+    }
+    Ok(end)
+}
+
+fn decode(profile: &Profile, args: &Args, id: &str, out: &mut impl Write) -> io::Result<End> {
+    let Some(number) = parse(id) else {
+        complain(format_args!("{id:?} is not a number: decimal or 0x…"));
+        return Ok(End::Finding);
+    };
+    match profile.trace(number) {
+        Ok(trace) if args.json => json_line(profile, &trace, out)?,
+        Ok(trace) => text(profile, &trace, out)?,
+        Err(error) => {
+            // In order with what was decoded before it, where both go to one terminal.
+            out.flush()?;
+            complain(format_args!(
+                "{} does not know {id} ({error})",
+                args.file.display()
+            ));
+            return Ok(End::Finding);
+        }
+    }
+    Ok(End::Fine)
+}
+
+fn json_line(profile: &Profile, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+    let line = Line {
+        id: trace.id.to_string(),
+        thread: profile.only_thread(trace.id),
+        frames: &trace.frames,
+    };
+    json(out, &line)
+}
+
+fn text(profile: &Profile, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "context {}", trace.id)?;
+    if let Some(thread) = profile.only_thread(trace.id) {
+        write!(out, " in thread \"{thread}\"")?;
+    }
+    if let Some(class) = &trace.allocated {
+        write!(out, ": new {class}")?;
+    }
+    write!(out, "\n{trace}")
+}
+
+fn parse(id: &str) -> Option<ContextId> {
+    let hex = id.strip_prefix("0x").or_else(|| id.strip_prefix("0X"));
+    let number = match hex {
+        // `from_str_radix` would take a sign.
+        Some(hex) if hex.starts_with('+') => return None,
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
+        // Java's long is signed: the largest numbers are negative there.
+        None => id
+            .parse()
+            .or_else(|_| id.parse().map(i64::cast_unsigned))
+            .ok()?,
+    };
+    Some(ContextId(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        let number = |id| parse(id).map(|id| id.0);
+        assert_eq!(number("12"), Some(12));
+        assert_eq!(number("0xFf"), Some(255));
+        assert_eq!(number("0Xff"), Some(255));
+        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number("-1"), Some(u64::MAX));
+        let bad = [
+            "",
+            "0x",
+            "0x+1",
+            "0x-1",
+            "ff",
+            "1.0",
+            "18446744073709551616",
+        ];
+        assert!(bad.iter().all(|id| number(id).is_none()));
+    }
+}

@@ -1,0 +1,139 @@
+//! One file per verb; how verbs end is the same for all.
+//!
+//! | exit code | means |
+//! |---|---|
+//! | 0 | fine |
+//! | 1 | a finding: mismatch, unknown id |
+//! | 2 | usage: bad argument, file that cannot be read or written |
+//! | 3 | damaged or foreign log; what precedes the damage was printed |
+
+mod output;
+mod progress;
+
+mod check;
+mod decode;
+mod export;
+mod report;
+mod run;
+mod stats;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use lucce_decoder::{ContextId, DecodeError, OpenError, Profile};
+use lucce_tracelog::Log;
+
+use progress::Bar;
+
+/// Calling contexts of Java programs: run them under the agent, read its logs.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 fine; 1 mismatch or unknown id; 2 usage; 3 damaged or foreign log."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Run(run::Args),
+    Report(report::Args),
+    Decode(decode::Args),
+    Stats(stats::Args),
+    Check(check::Args),
+    Export(export::Args),
+}
+
+/// How a verb ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Fine = 0,
+    Finding = 1,
+    Unusable = 2,
+    Damaged = 3,
+}
+
+/// Why a verb could not do anything.
+enum Failure {
+    Open(PathBuf, OpenError),
+    Output(io::Error),
+    Usage(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        Failure::Output(e)
+    }
+}
+
+pub fn main() -> ExitCode {
+    let ended = match Cli::parse().verb {
+        Verb::Run(args) => run::run(&args),
+        Verb::Report(args) => report::run(&args),
+        Verb::Decode(args) => decode::run(&args),
+        Verb::Stats(args) => stats::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Export(args) => export::run(&args),
+    };
+    ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
+}
+
+impl Failure {
+    /// Says it.
+    fn tell(self) -> End {
+        let (message, end) = match self {
+            // The reader of a pipe has seen enough.
+            Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return End::Fine,
+            Failure::Output(e) => (format!("cannot write: {e}"), End::Unusable),
+            Failure::Usage(message) => (message, End::Unusable),
+            Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
+            Failure::Open(path, e) => (about(&path, e), End::Damaged),
+        };
+        complain(message);
+        end
+    }
+}
+
+fn about(path: &Path, what: impl std::fmt::Display) -> String {
+    format!("{}: {what}", path.display())
+}
+
+/// One line on standard error.
+fn complain(message: impl std::fmt::Display) {
+    use io::Write;
+    // Nobody is left to hear of it if this fails.
+    let _ = writeln!(io::stderr(), "lucce: {message}");
+}
+
+fn open(path: &Path) -> Result<Profile, Failure> {
+    let failed = |e| Failure::Open(path.to_owned(), e);
+    let log = Log::open(path).map_err(failed)?;
+    let bar = Bar::new("reading", log.size());
+    Profile::from_log(&log, &|bytes| bar.tick(bytes)).map_err(failed)
+}
+
+/// Says how many numbers with events the log does not explain.
+fn leave_out(path: &Path, unknown: &[(ContextId, DecodeError)]) -> End {
+    let Some((id, error)) = unknown.first() else {
+        return End::Fine;
+    };
+    let count = output::plural(unknown.len() as u64, "number");
+    let what = format_args!("left out {count} that the log does not know, first {id} ({error})");
+    complain(about(path, what));
+    End::Finding
+}
+
+/// Names the damage, if there is any, and says how the verb ends.
+fn ending(path: &Path, profile: &Profile, end: End) -> End {
+    match &profile.damage {
+        Some(damage) => {
+            complain(about(path, damage));
+            End::Damaged
+        }
+        None => end,
+    }
+}

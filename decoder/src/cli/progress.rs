@@ -1,0 +1,65 @@
+//! A progress bar on standard error, for people and for work over a second only.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+pub struct Bar {
+    name: &'static str,
+    total: u64,
+    done: AtomicU64,
+    start: Instant,
+    shown: OnceLock<ProgressBar>,
+}
+
+/// Looking at the clock for every tick would cost more than the work.
+const BATCH: u64 = 64;
+
+impl Bar {
+    pub fn new(name: &'static str, total: u64) -> Self {
+        let (done, start, shown) = (AtomicU64::new(0), Instant::now(), OnceLock::new());
+        Bar {
+            name,
+            total,
+            done,
+            start,
+            shown,
+        }
+    }
+
+    pub fn tick(&self, more: u64) {
+        // Relaxed: only a number on a screen.
+        let before = self.done.fetch_add(more, Ordering::Relaxed);
+        if before / BATCH != (before + more) / BATCH
+            && self.start.elapsed() > Duration::from_secs(1)
+        {
+            self.show(before + more);
+        }
+    }
+
+    #[cold]
+    fn show(&self, done: u64) {
+        if stderr().is_terminal() {
+            self.shown.get_or_init(|| self.bar()).set_position(done);
+        }
+    }
+
+    fn bar(&self) -> ProgressBar {
+        let bar = ProgressBar::new(self.total).with_message(self.name);
+        match ProgressStyle::with_template("{msg} {wide_bar} {percent}% {eta}") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.shown.get() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `lucce run`: starts Java with the agent that lies beside this program.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{End, Failure};
+
+const AGENT: &str = "liblucce.so";
+
+/// Runs a Java program under the agent; the exit code is the program's.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce run --events alloc --out run-%p.lucce -- java -jar app.jar")]
+pub struct Args {
+    /// What is recorded: alloc or none
+    #[arg(long)]
+    events: Option<String>,
+    /// The log; %p is the process id
+    #[arg(long, value_name = "FILE")]
+    out: Option<OsString>,
+    /// Another option of the agent; may be given several times
+    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
+    opts: Vec<String>,
+    /// The java command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn key_value(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((key, _)) if !key.is_empty() => Ok(text.to_owned()),
+        _ => Err("must be KEY=VALUE".to_owned()),
+    }
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let (java, rest) = args
+        .command
+        .split_first()
+        .ok_or_else(|| usage("no command"))?;
+    let mut agent = OsString::from("-agentpath:");
+    agent.push(agent_path()?);
+    agent.push(options(args)?);
+    let Err(error) = exec(Command::new(java).arg(agent).args(rest));
+    Err(usage(format!("cannot start {}: {error}", java.display())))
+}
+
+/// This process becomes the program: signals, process id and exit code are its own.
+fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
+    Err(command.exec())
+}
+
+/// `=key=value,…`, or nothing.
+fn options(args: &Args) -> Result<OsString, Failure> {
+    let mut all: Vec<OsString> = Vec::new();
+    let mut add = |key: &str, value: &OsStr| {
+        let mut option = OsString::from(key);
+        option.push(value);
+        all.push(option);
+    };
+    args.events
+        .iter()
+        .for_each(|events| add("events=", events.as_ref()));
+    args.out.iter().for_each(|out| add("out=", out));
+    args.opts.iter().for_each(|option| add("", option.as_ref()));
+    if let Some(option) = all
+        .iter()
+        .find(|option| option.as_encoded_bytes().contains(&b','))
+    {
+        let option = option.display();
+        return Err(usage(format!(
+            "the agent's options cannot hold a comma: {option}"
+        )));
+    }
+    let joined = all.join(OsStr::new(","));
+    let mut options = OsString::from(if joined.is_empty() { "" } else { "=" });
+    options.push(joined);
+    Ok(options)
+}
+
+fn agent_path() -> Result<PathBuf, Failure> {
+    let program = env::current_exe().and_then(|program| program.canonicalize());
+    let program =
+        program.map_err(|e| usage(format!("cannot find this program's directory: {e}")))?;
+    let agent = program.with_file_name(AGENT);
+    if agent.is_file() {
+        return Ok(agent);
+    }
+    let agent = agent.display();
+    Err(usage(format!(
+        "{agent} is missing: build it with `cargo build --release`"
+    )))
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::Usage(message.into())
+}

@@ -1,0 +1,193 @@
+//! `lucce stats`: what is in a log, and what it spends its bytes on.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use lucce_decoder::Profile;
+use serde::Serialize;
+
+use super::output::{grouped, json, stdout};
+use super::progress::Bar;
+use super::{End, Failure, ending, open};
+
+/// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce stats run-1234.lucce --json")]
+pub struct Args {
+    file: PathBuf,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Stats<'a> {
+    run: &'a BTreeMap<String, String>,
+    pid: u32,
+    /// Milliseconds since 1970.
+    start: u64,
+    ended: bool,
+    damaged: bool,
+    graph: BTreeMap<&'static str, u64>,
+    code: BTreeMap<&'static str, u64>,
+    events: BTreeMap<&'static str, u64>,
+    log: Vec<LogPart>,
+    agent: &'a BTreeMap<String, u64>,
+    skipped: Vec<String>,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct LogPart {
+    kind: &'static str,
+    records: u64,
+    bytes: u64,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let profile = open(&args.file)?;
+    let stats = Stats::new(&profile);
+    let mut out = stdout();
+    match args.json {
+        true => json(&mut out, &stats)?,
+        false => stats.write(&mut out)?,
+    }
+    out.flush()?;
+    Ok(ending(&args.file, &profile, End::Fine))
+}
+
+impl<'a> Stats<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let (graph, code) = (&profile.graph, &profile.code);
+        Stats {
+            run: &profile.meta,
+            pid: profile.header.pid,
+            start: profile.header.start / 1_000_000,
+            ended: profile.ended,
+            damaged: profile.damage.is_some(),
+            graph: counts([
+                ("nodes", graph.nodes()),
+                ("transitions", graph.transitions()),
+                ("anchors", graph.anchors()),
+                ("versions", graph.versions()),
+                ("bases", graph.bases()),
+            ]),
+            code: counts([
+                ("classes", code.classes()),
+                ("methods", code.methods()),
+                ("sites", code.sites()),
+                ("skipped", profile.skipped.len()),
+            ]),
+            events: events(profile),
+            log: log_parts(profile),
+            agent: &profile.stats,
+            skipped: profile.skipped.iter().map(ToString::to_string).collect(),
+            warnings: &profile.warnings,
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let ended = match (self.ended, self.damaged) {
+            (true, _) => "yes",
+            (false, true) => "not known: the log is damaged",
+            (false, false) => "no: killed, or still runs",
+        };
+        section(
+            out,
+            "run",
+            self.run
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.clone())),
+        )?;
+        row(out, "pid", &self.pid.to_string())?;
+        row(out, "ended by itself", ended)?;
+        section(out, "graph", numbers(&self.graph))?;
+        section(out, "code", numbers(&self.code))?;
+        section(out, "events", numbers(&self.events))?;
+        section(
+            out,
+            "log",
+            self.log.iter().map(|part| {
+                let text = format!(
+                    "{:>12} bytes {:>10} records",
+                    grouped(part.bytes),
+                    grouped(part.records)
+                );
+                (part.kind, text)
+            }),
+        )?;
+        let agent = self
+            .agent
+            .iter()
+            .map(|(key, value)| (key.as_str(), grouped(*value)));
+        section(out, "agent", agent)?;
+        list(out, "ran without hooks", &self.skipped)?;
+        list(out, "warnings", self.warnings)
+    }
+}
+
+fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'static str, u64> {
+    counts
+        .into_iter()
+        .map(|(key, value)| (key, value as u64))
+        .collect()
+}
+
+fn events(profile: &Profile) -> BTreeMap<&'static str, u64> {
+    let bar = Bar::new("decoding", profile.events.ids().len() as u64);
+    let contexts = profile.contexts(&|more| bar.tick(more));
+    BTreeMap::from([
+        ("threads", profile.threads.len() as u64),
+        ("threads_with_events", profile.events.threads() as u64),
+        ("events", profile.events.count()),
+        ("bytes", contexts.bytes()),
+        ("contexts", contexts.list.len() as u64),
+        ("numbers", profile.events.ids().len() as u64),
+    ])
+}
+
+fn log_parts(profile: &Profile) -> Vec<LogPart> {
+    let sizes = &profile.sizes;
+    let part = |kind, (records, bytes)| LogPart {
+        kind,
+        records,
+        bytes,
+    };
+    let mut parts: Vec<_> = sizes
+        .records
+        .iter()
+        .map(|(kind, size)| part(kind.name(), *size))
+        .collect();
+    parts.push(part("counters", sizes.counters));
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    let records = parts.iter().map(|part| part.records).sum();
+    parts.push(part("file", (records, profile.size)));
+    parts
+}
+
+fn numbers<'a>(counts: &'a BTreeMap<&'static str, u64>) -> impl Iterator<Item = (&'a str, String)> {
+    counts.iter().map(|(key, value)| (*key, grouped(*value)))
+}
+
+fn section<'a>(
+    out: &mut impl Write,
+    title: &str,
+    mut rows: impl Iterator<Item = (&'a str, String)>,
+) -> io::Result<()> {
+    writeln!(out, "{title}")?;
+    rows.try_for_each(|(key, value)| row(out, key, &value))
+}
+
+fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "  {:<22} {value}", key.replace('_', " "))
+}
+
+fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}")?;
+    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
+}

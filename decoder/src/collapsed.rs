@@ -1,0 +1,112 @@
+//! Collapsed stacks for flame graphs: `a.b.C.m;a.b.C.n 24`, root first.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use lucce_callgraph::{ContextId, Frame, MethodId};
+
+use crate::contexts::{Context, fingerprint};
+use crate::profile::{Profile, Tick};
+
+/// What the number at a line's end says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Value {
+    #[default]
+    Bytes,
+    Count,
+}
+
+impl Value {
+    #[must_use]
+    pub fn of(self, context: &Context) -> u64 {
+        match self {
+            Value::Bytes => context.bytes,
+            Value::Count => context.count,
+        }
+    }
+}
+
+/// Stacks of methods: contexts that differ in lines only are one.
+pub struct Collapsed {
+    /// One context of each stack, and the sum; the largest first.
+    stacks: Vec<(ContextId, u64)>,
+    leaf_type: bool,
+}
+
+impl Collapsed {
+    /// `leaf_type`: the allocated type is one more frame at the end. Contexts that were asked for
+    /// are decoded again, so that memory does not grow with stacks' lengths.
+    #[must_use]
+    pub fn new(
+        profile: &Profile,
+        contexts: &[Context],
+        value: Value,
+        leaf_type: bool,
+        tick: Tick<'_>,
+    ) -> Self {
+        let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
+        let prints = profile.decode_all(&ids, tick, |frames| print(profile, frames, leaf_type));
+        let mut sums: HashMap<u128, (ContextId, u64)> = HashMap::new();
+        for (context, print) in contexts.iter().zip(prints) {
+            let Ok(print) = print else { continue };
+            let sum = sums.entry(print).or_insert((context.id, 0));
+            sum.1 = sum.1.saturating_add(value.of(context));
+        }
+        let mut stacks: Vec<_> = sums.into_values().filter(|(_, sum)| *sum > 0).collect();
+        stacks.sort_unstable_by_key(|(id, sum)| (u64::MAX - sum, *id));
+        Collapsed { stacks, leaf_type }
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+
+    /// # Errors
+    /// The output's.
+    pub fn write(&self, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+        let mut names = HashMap::new();
+        for (id, value) in &self.stacks {
+            let frames = profile.frames(*id).unwrap_or_default();
+            write_stack(profile, &frames, &mut names, out)?;
+            if self.leaf_type
+                && let Some(name) = allocated(profile, &frames)
+            {
+                write!(out, ";{name}")?;
+            }
+            writeln!(out, " {value}")?;
+        }
+        Ok(())
+    }
+}
+
+fn write_stack(
+    profile: &Profile,
+    frames: &[Frame],
+    names: &mut HashMap<MethodId, String>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut separator = "";
+    for frame in frames.iter().rev() {
+        let name = names.entry(frame.method);
+        let name = name.or_insert_with(|| profile.code.method_name(frame.method));
+        write!(out, "{separator}{name}")?;
+        separator = ";";
+    }
+    Ok(())
+}
+
+fn print(profile: &Profile, frames: &[Frame], leaf_type: bool) -> u128 {
+    let methods: Vec<_> = frames.iter().map(|frame| frame.method).collect();
+    let leaf = allocated(profile, frames).filter(|_| leaf_type);
+    fingerprint((methods, leaf))
+}
+
+fn allocated<'p>(profile: &'p Profile, frames: &[Frame]) -> Option<&'p str> {
+    profile.code.allocated(frames.first()?.site)
+}

@@ -1,0 +1,101 @@
+//! What was counted: events per context and thread.
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::ThreadId;
+
+/// The events of one context in one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub id: ContextId,
+    pub thread: ThreadId,
+    pub count: u64,
+    /// Bytes that were counted; what `new` took is not among them, see `Code::size`.
+    pub bytes: u64,
+}
+
+/// All events, sorted by context and thread, one entry for each pair.
+#[derive(Default, Debug)]
+pub struct Events(Vec<Share>);
+
+impl Events {
+    /// A context may have several cells in a thread: its table may have grown.
+    pub(crate) fn new(mut shares: Vec<Share>) -> Self {
+        shares.sort_unstable_by_key(|share| (share.id, share.thread));
+        shares.dedup_by(|next, sum| {
+            let same = (next.id, next.thread) == (sum.id, sum.thread);
+            if same {
+                sum.count = sum.count.saturating_add(next.count);
+                sum.bytes = sum.bytes.saturating_add(next.bytes);
+            }
+            same
+        });
+        Events(shares)
+    }
+
+    /// One entry per thread.
+    #[must_use]
+    pub fn of(&self, id: ContextId) -> &[Share] {
+        let from = self.0.partition_point(|share| share.id < id);
+        let to = self.0.partition_point(|share| share.id <= id);
+        self.0.get(from..to).unwrap_or_default()
+    }
+
+    /// By context: each slice is of one.
+    pub fn by_context(&self) -> impl Iterator<Item = &[Share]> {
+        self.0.chunk_by(|a, b| a.id == b.id)
+    }
+
+    /// The contexts, in order.
+    #[must_use]
+    pub fn ids(&self) -> Vec<ContextId> {
+        self.by_context()
+            .filter_map(|shares| shares.first())
+            .map(|share| share.id)
+            .collect()
+    }
+
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |sum, share| sum.saturating_add(share.count))
+    }
+
+    /// Threads with events.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let mut threads: Vec<_> = self.0.iter().map(|share| share.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_one_context_and_thread_are_added_up() {
+        let share = |id, thread, count, bytes| Share {
+            id: ContextId(id),
+            thread: ThreadId(thread),
+            count,
+            bytes,
+        };
+        let cells = [
+            share(2, 1, 1, 8),
+            share(1, 1, 5, 0),
+            share(2, 1, 2, 8),
+            share(2, 0, 9, 1),
+        ];
+        let events = Events::new(cells.to_vec());
+        assert_eq!(
+            events.of(ContextId(2)),
+            [share(2, 0, 9, 1), share(2, 1, 3, 16)]
+        );
+        assert_eq!(events.ids(), [ContextId(1), ContextId(2)]);
+        assert_eq!((events.count(), events.threads()), (17, 2));
+        assert!(events.of(ContextId(3)).is_empty());
+    }
+}

@@ -1,0 +1,59 @@
+//! A frame as `java.lang.StackTraceElement` has it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct StackFrame {
+    /// `a.b.C$D`
+    pub class: String,
+    pub method: String,
+    pub file: Option<String>,
+    /// [`NATIVE`](Self::NATIVE) and [`UNKNOWN`](Self::UNKNOWN) as in Java.
+    pub line: i32,
+}
+
+impl StackFrame {
+    pub const UNKNOWN: i32 = -1;
+    pub const NATIVE: i32 = -2;
+}
+
+/// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`.
+impl fmt::Display for StackFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}(", self.class, self.method)?;
+        match (&self.file, self.line) {
+            (_, Self::NATIVE) => f.write_str("Native Method)"),
+            (Some(file), 0..) => write!(f, "{file}:{})", self.line),
+            (Some(file), _) => write!(f, "{file})"),
+            (None, _) => f.write_str("Unknown Source)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(file: Option<&str>, line: i32) -> String {
+        let (class, method) = ("a.b.C".into(), "<init>".into());
+        let file = file.map(str::to_owned);
+        StackFrame {
+            class,
+            method,
+            file,
+            line,
+        }
+        .to_string()
+    }
+
+    #[test]
+    fn printed_as_java_prints_it() {
+        assert_eq!(text(Some("C.java"), 12), "a.b.C.<init>(C.java:12)");
+        assert_eq!(text(Some("C.java"), -1), "a.b.C.<init>(C.java)");
+        assert_eq!(text(Some("C.java"), -2), "a.b.C.<init>(Native Method)");
+        assert_eq!(text(None, 12), "a.b.C.<init>(Unknown Source)");
+        assert_eq!(text(None, -2), "a.b.C.<init>(Native Method)");
+    }
+}

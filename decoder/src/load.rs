@@ -1,0 +1,142 @@
+//! From the log to the profile, in one pass.
+
+use std::path::Path;
+
+use lucce_callgraph::{Graph, Layout};
+use lucce_tracelog::{Cells, Damage, Entry, Header, Item, Log, OpenError, Record};
+
+use crate::code::Code;
+use crate::events::{Events, Share};
+use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
+
+impl Profile {
+    /// # Errors
+    /// The file cannot be read or is not a log. A damaged log is no error: what precedes the damage
+    /// is there, and `damage` says where it is.
+    pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
+        Self::from_log(&Log::open(path)?, &|_| ())
+    }
+
+    /// `tick` is told the bytes that were read.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn from_log(log: &Log, tick: Tick<'_>) -> Result<Profile, OpenError> {
+        let mut profile = empty(log)?;
+        let mut shares = Vec::new();
+        for item in log.items() {
+            let taken = item.and_then(|item| match item {
+                Item::Record(entry) => profile.entry(entry, tick),
+                Item::Cells(cells) => {
+                    profile.cells(&cells, &mut shares, tick);
+                    Ok(())
+                }
+            });
+            if let Err(damage) = taken {
+                profile.damage = Some(damage);
+                break;
+            }
+        }
+        profile.events = Events::new(shares);
+        Ok(profile)
+    }
+
+    fn entry(&mut self, entry: Entry<'_>, tick: Tick<'_>) -> Result<(), Damage> {
+        let (count, bytes) = self.sizes.records.entry(entry.kind).or_default();
+        *count += 1;
+        *bytes += entry.size;
+        tick(entry.size);
+        entry
+            .record
+            .map_or(Ok(()), |record| self.record(record, entry.offset))
+    }
+
+    fn record(&mut self, record: Record<'_>, offset: u64) -> Result<(), Damage> {
+        match record {
+            Record::Meta(r) => {
+                self.meta.insert(r.key.into(), r.value.into());
+            }
+            Record::Class(r) => self.code.class(r),
+            Record::Method(r) => self.code.method(r),
+            Record::Site(r) => self.code.site(r),
+            Record::SiteSize(r) => self.code.site_size(r.site, r.bytes),
+            Record::Change(change) => self.graph.apply(change).map_err(|error| Damage {
+                offset,
+                reason: error.to_string().into(),
+            })?,
+            Record::Thread(r) => {
+                let info = ThreadInfo {
+                    name: r.name.into(),
+                    is_virtual: r.is_virtual,
+                };
+                self.threads.insert(r.id, info);
+            }
+            Record::ThreadEnd(_) => {}
+            Record::Mismatch(r) => self.mismatches.push(Mismatch {
+                id: r.id,
+                at: r.at,
+                expected: r.expected.into(),
+                decoded: r.decoded.into(),
+            }),
+            Record::Skipped(r) => self.skipped.push(Skipped {
+                class: r.class.into(),
+                method: r.method.map(Into::into),
+                reason: r.reason.into(),
+            }),
+            Record::Warning(r) => self.warnings.push(r.text.into()),
+            Record::Stat(r) => {
+                self.stats.insert(r.key.into(), r.value);
+            }
+            Record::End(_) => self.ended = true,
+        }
+        Ok(())
+    }
+
+    fn cells(&mut self, cells: &Cells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+        let before = shares.len();
+        shares.extend(cells.iter().map(|cell| Share {
+            id: cell.id,
+            thread: cells.thread,
+            count: cell.count,
+            bytes: cell.bytes,
+        }));
+        self.sizes.counters.0 += (shares.len() - before) as u64;
+        self.sizes.counters.1 += cells.size();
+        tick(cells.size());
+    }
+}
+
+fn empty(log: &Log) -> Result<Profile, OpenError> {
+    Ok(Profile {
+        header: *log.header(),
+        size: log.size(),
+        graph: Graph::new(layout(log.header())?),
+        code: Code::default(),
+        events: Events::default(),
+        threads: Default::default(),
+        meta: Default::default(),
+        stats: Default::default(),
+        mismatches: Vec::new(),
+        skipped: Vec::new(),
+        warnings: Vec::new(),
+        sizes: Sizes::default(),
+        ended: false,
+        damage: None,
+    })
+}
+
+fn layout(header: &Header) -> Result<Layout, OpenError> {
+    let bits = [header.version_bits, header.anchor_bits, header.call_bits].map(u32::from);
+    let [version, anchor, call] = bits;
+    let possible = (1..=Layout::MAX_VERSION_BITS).contains(&version)
+        && (1..=32).contains(&anchor)
+        && (1..=56).contains(&call)
+        && version + anchor + call <= 64;
+    match possible {
+        true => Ok(Layout::new(version, anchor, call)),
+        false => Err(OpenError::Damaged(Damage {
+            offset: 10,
+            reason: format!("a number cannot have {version} + {anchor} + {call} bits").into(),
+        })),
+    }
+}

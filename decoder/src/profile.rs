@@ -1,0 +1,162 @@
+//! A log's content, ready to be asked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_tracelog::{Damage, Header, Kind, ThreadId};
+
+use crate::code::Code;
+use crate::events::Events;
+use crate::frame::StackFrame;
+
+/// Told how much more was done, for progress bars.
+pub type Tick<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// Everything that a log says.
+pub struct Profile {
+    pub header: Header,
+    /// The log's size in bytes.
+    pub size: u64,
+    pub graph: Graph,
+    pub code: Code,
+    pub events: Events,
+    pub threads: HashMap<ThreadId, ThreadInfo>,
+    pub meta: BTreeMap<String, String>,
+    pub stats: BTreeMap<String, u64>,
+    pub mismatches: Vec<Mismatch>,
+    pub skipped: Vec<Skipped>,
+    pub warnings: Vec<String>,
+    pub sizes: Sizes,
+    /// The JVM ended by itself.
+    pub ended: bool,
+    /// Where reading stopped.
+    pub damage: Option<Damage>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadInfo {
+    pub name: String,
+    pub is_virtual: bool,
+}
+
+/// A number that did not decode to the JVM's own trace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    pub id: ContextId,
+    /// The number of the event.
+    pub at: u64,
+    pub expected: String,
+    pub decoded: String,
+}
+
+/// A class or method that ran without hooks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    pub class: String,
+    pub method: Option<String>,
+    pub reason: String,
+}
+
+/// What the log spends its bytes on.
+#[derive(Clone, Default, Debug)]
+pub struct Sizes {
+    /// Records and bytes by kind.
+    pub records: BTreeMap<Kind, (u64, u64)>,
+    /// Cells in use and bytes of counters.
+    pub counters: (u64, u64),
+}
+
+/// A decoded context.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackTrace {
+    pub id: ContextId,
+    /// What is allocated, if it is an allocation.
+    pub allocated: Option<String>,
+    /// Leaf first.
+    pub frames: Vec<StackFrame>,
+}
+
+impl Profile {
+    /// The place of an event and its callers, innermost first.
+    ///
+    /// # Errors
+    /// The log does not know this number.
+    pub fn frames(&self, id: ContextId) -> Result<Vec<Frame>, DecodeError> {
+        self.graph.decode(id, MethodId::EVENT)
+    }
+
+    /// # Errors
+    /// The log does not know this number.
+    pub fn trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
+        let frames = self.frames(id)?;
+        let leaf = frames
+            .first()
+            .and_then(|leaf| self.code.allocated(leaf.site));
+        Ok(StackTrace {
+            id,
+            allocated: leaf.map(str::to_owned),
+            frames: frames
+                .into_iter()
+                .map(|frame| self.code.frame(frame))
+                .collect(),
+        })
+    }
+
+    /// The name of the thread that recorded events of this context, if it is exactly one.
+    #[must_use]
+    pub fn only_thread(&self, id: ContextId) -> Option<&str> {
+        match self.events.of(id) {
+            [share] => self
+                .threads
+                .get(&share.thread)
+                .map(|thread| thread.name.as_str()),
+            _ => None,
+        }
+    }
+
+    #[must_use]
+    pub fn stat(&self, key: &str) -> u64 {
+        self.stats.get(key).copied().unwrap_or(0)
+    }
+
+    /// Events that happened and are not in the log.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.stat("events.lost")
+    }
+
+    /// Classes, and single methods of other classes, that ran without hooks.
+    #[must_use]
+    pub fn skipped_counts(&self) -> (u64, u64) {
+        let methods = self
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.method.is_some())
+            .count() as u64;
+        let classes = self.skipped.len() as u64 - methods;
+        (
+            classes.max(self.stat("classes.skipped")),
+            methods.max(self.stat("methods.skipped")),
+        )
+    }
+}
+
+/// The frames as the JVM prints them under an exception.
+impl fmt::Display for StackTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.frames
+            .iter()
+            .try_for_each(|frame| writeln!(f, "\tat {frame}"))
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.class)?;
+        if let Some(method) = &self.method {
+            write!(f, ".{method}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}

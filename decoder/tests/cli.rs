@@ -1,0 +1,193 @@
+//! The command, as files: each of `tests/cli/*.txt` begins with a command and holds what it prints.
+//!
+//! ```text
+//! $ lucce decode sample.log @A          the command
+//! < @B                                  a line of standard input
+//! …                                     standard output
+//! [stderr] …                            a line of standard error
+//! [exit 1]                              if not 0
+//! ```
+//! `@A` is the number of the fixture's context A, `@A.dec` the same in decimal. `BLESS=1` renews
+//! what follows the command.
+
+mod fixture;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use fixture::Ids;
+
+fn logs(dir: &Path) -> Ids {
+    let ids = fixture::sample(&dir.join("sample.log"));
+    drop(fixture::running(&dir.join("killed.log")));
+    fixture::troubled(&dir.join("troubled.log"));
+    fixture::corrupt(&dir.join("corrupt.log"));
+    let sample = fs::read(dir.join("sample.log")).unwrap();
+    fs::write(dir.join("truncated.log"), &sample[..sample.len() - 200]).unwrap();
+    fs::write(dir.join("header.log"), &sample[..50]).unwrap();
+    fs::write(dir.join("foreign.log"), "PK\u{3}\u{4} some other file").unwrap();
+    fs::write(dir.join("empty.log"), "").unwrap();
+    ids
+}
+
+fn with_numbers(text: &str, ids: &Ids) -> String {
+    ids.iter().fold(text.to_owned(), |text, (name, id)| {
+        text.replace(&format!("@{name}.dec"), &id.0.to_string())
+            .replace(&format!("@{name}"), &id.to_string())
+    })
+}
+
+fn with_names(text: &str, ids: &Ids) -> String {
+    ids.iter().fold(text.to_owned(), |text, (name, id)| {
+        text.replace(&id.to_string(), &format!("@{name}"))
+            .replace(&id.0.to_string(), &format!("@{name}.dec"))
+    })
+}
+
+fn run(dir: &Path, command: &str, input: &str) -> Output {
+    let mut words = command.split_whitespace();
+    assert_eq!(words.next(), Some("lucce"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lucce"))
+        .args(words)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that reads no input may have ended already.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    let mut text = String::from_utf8(output.stdout.clone()).unwrap();
+    for line in String::from_utf8(output.stderr.clone()).unwrap().lines() {
+        text.push_str(&format!("[stderr] {line}\n"));
+    }
+    match output.status.code() {
+        Some(0) => text,
+        code => format!("{text}[exit {}]\n", code.unwrap()),
+    }
+}
+
+/// Whether the file says what the command prints.
+fn check(case: &Path, dir: &Path, ids: &Ids) -> bool {
+    let text = fs::read_to_string(case).unwrap();
+    let is_head = |line: &&str| line.starts_with("$ ") || line.starts_with("< ");
+    let head: Vec<_> = text.lines().take_while(is_head).collect();
+    let command = with_numbers(head[0].strip_prefix("$ ").unwrap(), ids);
+    let input: String = head[1..]
+        .iter()
+        .map(|line| with_numbers(&line[2..], ids) + "\n")
+        .collect();
+    let output = with_names(&printed(&run(dir, &command, &input)), ids);
+    let now = head.join("\n") + "\n" + &output;
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(case, &now).unwrap();
+    }
+    let same = fs::read_to_string(case).unwrap() == now;
+    if !same {
+        eprintln!("--- {} says otherwise:\n{now}", case.display());
+    }
+    same
+}
+
+#[test]
+fn every_file_says_what_its_command_prints() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = logs(dir.path());
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli");
+    let mut cases: Vec<PathBuf> = fs::read_dir(cases)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    cases.sort();
+    assert!(cases.len() > 20);
+    let wrong = cases
+        .iter()
+        .filter(|case| !check(case, dir.path(), &ids))
+        .count();
+    assert_eq!(wrong, 0, "files that say otherwise; BLESS=1 renews them");
+}
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    for verb in ["run", "report", "decode", "stats", "check", "export"] {
+        let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
+        let text = printed(&output);
+        assert!(
+            output.status.success() && text.contains("Example"),
+            "{text}"
+        );
+        assert!(text.contains(&format!("  lucce {verb} ")), "{text}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = logs(dir.path());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lucce"))
+        .args(["decode", "sample.log", "-"])
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let lines = format!("{}\n", ids[&'E']).repeat(2_000);
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn export_writes_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path());
+    let output = run(dir.path(), "lucce export sample.log -o out.collapsed", "");
+    assert_eq!(
+        printed(&output),
+        "[stderr] lucce: wrote 3 stacks to out.collapsed\n"
+    );
+    let to_stdout = run(dir.path(), "lucce export sample.log", "");
+    assert_eq!(
+        fs::read(dir.path().join("out.collapsed")).unwrap(),
+        to_stdout.stdout
+    );
+}
+
+/// Where the sample's records begin: after the file header and two blocks of counters.
+const RECORDS: usize = 64 + 2 * (64 + 192);
+
+/// Any cut and any flipped byte: an answer or an error, never a panic.
+#[test]
+fn whatever_the_log_there_is_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path());
+    let sample = fs::read(dir.path().join("sample.log")).unwrap();
+    for at in (0..sample.len()).step_by(3) {
+        let mut flipped = sample.clone();
+        flipped[at] ^= 0x41;
+        // Not sealed: the records themselves are looked at.
+        flipped[RECORDS + 36] = 0;
+        for bytes in [&flipped[..], &sample[..at]] {
+            let Ok(log) = lucce_tracelog::Log::from_bytes(bytes.to_vec()) else {
+                continue;
+            };
+            let Ok(profile) = lucce_decoder::Profile::from_log(&log, &|_| ()) else {
+                continue;
+            };
+            for context in profile.contexts(&|_| ()).list {
+                profile.trace(context.id).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The library: traces equal the paths that were numbered, also when a trace has two numbers.
+
+mod fixture;
+
+use lucce_callgraph::Policy;
+use lucce_decoder::{ContextId, Profile, Share, SiteId, ThreadId};
+use lucce_tracelog::ThreadId as LogThread;
+
+#[test]
+fn every_number_decodes_to_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let ids = fixture::sample(&path);
+    let profile = Profile::open(&path).unwrap();
+    assert_eq!(profile.damage, None);
+    for (name, route) in fixture::paths() {
+        let frames = profile.frames(ids[&name]).unwrap();
+        let sites: Vec<_> = frames.iter().rev().map(|frame| frame.site).collect();
+        let calls = route.calls.iter().map(|(site, _)| *site);
+        let expected: Vec<_> = calls.chain([route.event]).map(SiteId).collect();
+        assert_eq!(sites, expected, "context {name}");
+    }
+}
+
+#[test]
+fn sizes_come_from_sites_or_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let ids = fixture::sample(&path);
+    let profile = Profile::open(&path).unwrap();
+    let contexts = profile.contexts(&|_| ());
+    let of = |name| contexts.list.iter().find(|c| c.id == ids[&name]).unwrap();
+    assert_eq!((of('A').count, of('A').bytes), (100, 2400));
+    assert_eq!((of('B').count, of('B').bytes), (12, 288));
+    assert_eq!((of('C').count, of('C').bytes), (10, 40_960));
+    assert_eq!(
+        (contexts.count(), contexts.bytes()),
+        (124, 2400 + 288 + 40_960 + 16 + 56)
+    );
+    assert_eq!(profile.only_thread(ids[&'D']), Some("worker-1"));
+    assert_eq!(profile.only_thread(ids[&'B']), None);
+    assert_eq!(profile.only_thread(ids[&'F']), None);
+    let share = Share {
+        id: ids[&'B'],
+        thread: LogThread(2),
+        count: 7,
+        bytes: 0,
+    };
+    assert_eq!(profile.events.of(ids[&'B'])[1], share);
+    assert_eq!(profile.events.of(ids[&'B'])[0].thread, ThreadId(1));
+}
+
+/// An encoder that forgets its anchors numbers a path again; the report shows it once.
+#[test]
+fn two_numbers_of_one_trace_are_one_context() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let mut writer = fixture::writer(&path);
+    fixture::code(&mut writer);
+    let (writer, first) = fixture::number(writer, Policy::LUCCE);
+    drop(writer);
+    let bytes = std::fs::read(&path).unwrap();
+    let log = lucce_tracelog::Log::from_bytes(bytes).unwrap();
+    let mut profile = Profile::from_log(&log, &|_| ()).unwrap();
+    let (again, changes) = number_again(&mut profile, first[&'A']);
+    let both = [first[&'A'], again].map(|id| profile.frames(id).unwrap());
+    assert_eq!(both[0], both[1]);
+    assert_ne!(first[&'A'], again);
+    let contexts = contexts_of(&dir.path().join("y"), first[&'A'], again, changes);
+    let aliases = vec![first[&'A'].max(again)];
+    assert_eq!(contexts, [(first[&'A'].min(again), aliases, 3)]);
+}
+
+/// Numbers context A once more, in a new base version, with nothing but anchors.
+fn number_again(profile: &mut Profile, id: ContextId) -> (ContextId, Vec<lucce_callgraph::Change>) {
+    use lucce_callgraph::{Anchor, AnchorId, Base, Change, MethodId, Node, Version};
+    let version = Version(profile.graph.versions() as u32 + 1);
+    let caller = |head| Node {
+        version,
+        method: head,
+        capacity: 1,
+    };
+    let mut changes = vec![
+        Change::Base(Base { version }),
+        Change::Node(caller(fixture::MAIN)),
+        Change::Node(caller(fixture::WORK)),
+        Change::Node(caller(MethodId::EVENT)),
+    ];
+    let mut parent = None;
+    let (mut last, mut at) = (fixture::MAIN, id);
+    let steps = [
+        (fixture::MAIN, None),
+        (fixture::WORK, Some(10)),
+        (MethodId::EVENT, Some(20)),
+    ];
+    for (n, (head, site)) in steps.into_iter().enumerate() {
+        let anchor = AnchorId(n as u32);
+        let from = site.and_then(|site| Some((parent?, SiteId(site), last)));
+        changes.push(Change::Anchor(Anchor {
+            base: version,
+            id: anchor,
+            head,
+            parent: from,
+        }));
+        at = fixture::LAYOUT.pack(version, anchor, 0);
+        (parent, last) = (Some(at), head);
+    }
+    changes
+        .iter()
+        .for_each(|change| profile.graph.apply(*change).unwrap());
+    (at, changes)
+}
+
+/// One event of the first number, two of the second.
+fn contexts_of(
+    path: &std::path::Path,
+    first: ContextId,
+    again: ContextId,
+    changes: Vec<lucce_callgraph::Change>,
+) -> Vec<(ContextId, Vec<ContextId>, u64)> {
+    let mut writer = fixture::writer(path);
+    fixture::code(&mut writer);
+    let (mut writer, _) = fixture::number(writer, Policy::LUCCE);
+    changes
+        .into_iter()
+        .for_each(|change| writer.append(change).unwrap());
+    let counters = writer.counters(LogThread(1), 2).unwrap();
+    for (cell, (id, count)) in counters.iter().zip([(first, 1), (again, 2)]) {
+        cell.claim(id);
+        (0..count).for_each(|_| cell.count(0));
+    }
+    let contexts = Profile::open(path).unwrap().contexts(&|_| ());
+    contexts
+        .list
+        .into_iter()
+        .map(|c| (c.id, c.aliases, c.count))
+        .collect()
+}

@@ -1,0 +1,88 @@
+//! `lucce run`, with a shell script in Java's place.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory with the command, an agent beside it, and a `java` that prints its arguments.
+fn installed() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("lucce");
+    let built = Path::new(env!("CARGO_BIN_EXE_lucce"));
+    if fs::hard_link(built, &program).is_err() {
+        fs::copy(built, &program).unwrap();
+    }
+    fs::write(dir.path().join("liblucce.so"), "").unwrap();
+    let java = dir.path().join("java");
+    fs::write(&java, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").unwrap();
+    fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
+    (dir, program)
+}
+
+fn run(program: &Path, args: &[&str]) -> (Output, String) {
+    let mut command = Command::new(program);
+    let output = command
+        .arg("run")
+        .args(args)
+        .current_dir(program.parent().unwrap())
+        .output();
+    let output = output.unwrap();
+    let text = String::from_utf8([&output.stdout[..], &output.stderr].concat()).unwrap();
+    (output, text)
+}
+
+#[test]
+fn the_agent_comes_right_after_java_and_the_exit_code_is_the_programs() {
+    let (dir, program) = installed();
+    let dir = dir.path().canonicalize().unwrap();
+    let (output, text) = run(&program, &["--", "./java", "-jar", "a b.jar"]);
+    let agent = dir.join("liblucce.so");
+    assert_eq!(
+        text,
+        format!("<-agentpath:{}><-jar><a b.jar>", agent.display())
+    );
+    assert_eq!(output.status.code(), Some(7));
+}
+
+#[test]
+fn options_are_handed_on() {
+    let (_dir, program) = installed();
+    let options = [
+        "--events",
+        "alloc",
+        "--out",
+        "x-%p.lucce",
+        "--opt",
+        "verify=9",
+        "--opt",
+        "a=b",
+    ];
+    let (_, text) = run(
+        &program,
+        &[&options[..], &["--", "./java", "Main"]].concat(),
+    );
+    assert!(
+        text.ends_with("liblucce.so=events=alloc,out=x-%p.lucce,verify=9,a=b><Main>"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_named() {
+    let (dir, program) = installed();
+    let refused = |args: &[&str], why: &str| {
+        let (output, text) = run(&program, args);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(why), "{text}");
+    };
+    refused(&["--", "./no-java"], "cannot start ./no-java");
+    refused(&["--opt", "verify", "--", "./java"], "must be KEY=VALUE");
+    refused(
+        &["--out", "a,b", "--", "./java"],
+        "cannot hold a comma: out=a,b",
+    );
+    refused(&[], "COMMAND");
+    fs::remove_file(dir.path().join("liblucce.so")).unwrap();
+    refused(&["--", "./java"], "liblucce.so is missing");
+}
