@@ -69,7 +69,11 @@ impl<'a> Code<'a> {
     }
 
     pub(crate) fn instructions(&self) -> Instructions<'a> {
-        Instructions::new(self.bytes, self.code_offset)
+        Instructions::starting_at(self.bytes, self.code_offset, 0)
+    }
+
+    pub(crate) fn instructions_from(&self, bci: u32) -> Instructions<'a> {
+        Instructions::starting_at(self.bytes, self.code_offset, bci as usize)
     }
 
     pub(crate) fn exceptions(&self) -> impl Iterator<Item = Result<Handler, Error>> + use<'a> {

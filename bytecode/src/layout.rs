@@ -27,6 +27,13 @@ const NONE: u32 = u32::MAX;
 /// `code_length` is below 65,536 (JVMS 4.7.3).
 const MAX_CODE: usize = 0xffff;
 
+/// Which branches become wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Branches {
+    AsNeeded,
+    AllWide,
+}
+
 /// The instructions of a method and their new places.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
@@ -95,7 +102,15 @@ impl Layout {
     }
 
     /// Gives every instruction its place.
-    pub(crate) fn arrange(&mut self, code: &Code<'_>, edits: &Edits) -> Result<(), Error> {
+    pub(crate) fn arrange(
+        &mut self,
+        code: &Code<'_>,
+        edits: &Edits,
+        branches: Branches,
+    ) -> Result<(), Error> {
+        for place in &mut self.places {
+            place.wide = branches == Branches::AllWide && opcode::is_short_branch(place.opcode);
+        }
         loop {
             let len = self.place_all(edits);
             // No branch in 32 KiB needs more than 16 bits.

@@ -41,5 +41,5 @@ pub use class::{ClassFile, Method};
 pub use code::Code;
 pub use error::{Error, ErrorKind};
 pub use plan::{Entry, Helper, Insert, MethodPlan, NewField, Plan};
-pub use rewrite::{Rewritten, rewrite};
+pub use rewrite::{Rewritten, rewrite, rewrite_all_wide};
 pub use scan::{Alloc, AllocKind, Call, Scan};

@@ -26,7 +26,6 @@ pub(crate) const RETURN: u8 = 177;
 pub(crate) const INVOKEVIRTUAL: u8 = 182;
 pub(crate) const INVOKESPECIAL: u8 = 183;
 pub(crate) const INVOKESTATIC: u8 = 184;
-pub(crate) const INVOKEINTERFACE: u8 = 185;
 pub(crate) const INVOKEDYNAMIC: u8 = 186;
 pub(crate) const NEW: u8 = 187;
 pub(crate) const NEWARRAY: u8 = 188;
@@ -117,12 +116,8 @@ pub(crate) struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    pub(crate) fn new(code: &'a [u8], offset: usize) -> Self {
-        Self {
-            code,
-            bci: 0,
-            offset,
-        }
+    pub(crate) fn starting_at(code: &'a [u8], offset: usize, bci: usize) -> Self {
+        Self { code, bci, offset }
     }
 
     /// The next instruction and its operands, padding of switches included.

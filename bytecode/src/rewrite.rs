@@ -6,7 +6,7 @@ use crate::class::{ClassFile, Method};
 use crate::code::Code;
 use crate::edits::{Edits, Planner};
 use crate::error::{Error, ErrorKind};
-use crate::layout::{self, Layout};
+use crate::layout::{self, Branches, Layout};
 use crate::plan::{MethodPlan, NewField, Plan};
 use crate::pool::Additions;
 use crate::reader::Reader;
@@ -28,6 +28,21 @@ pub struct Rewritten {
 /// The class cannot be rewritten at all: its constant pool is full, or the plan names methods
 /// that it does not have.
 pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
+    rewrite_with(class, plan, Branches::AsNeeded)
+}
+
+/// [`rewrite`], with every branch in its wide form. Only huge methods need that otherwise: tests
+/// see it on all code.
+#[doc(hidden)]
+pub fn rewrite_all_wide(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
+    rewrite_with(class, plan, Branches::AllWide)
+}
+
+fn rewrite_with(
+    class: &ClassFile<'_>,
+    plan: &Plan<'_>,
+    branches: Branches,
+) -> Result<Rewritten, Error> {
     if let Some((&index, _)) = plan.methods.range(class.methods().len()..).next() {
         return Err(Error::new(
             ErrorKind::BadPlan("no such method"),
@@ -37,6 +52,7 @@ pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Erro
     }
     let mut rewriter = Rewriter {
         class,
+        branches,
         pool: Additions::new(&class.pool),
         skipped: Vec::new(),
         edits: Edits::default(),
@@ -52,6 +68,7 @@ pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Erro
 
 struct Rewriter<'c, 'a, 'p> {
     class: &'c ClassFile<'a>,
+    branches: Branches,
     pool: Additions<'c, 'a, 'p>,
     skipped: Vec<(usize, Error)>,
     // Reused from method to method.
@@ -136,7 +153,7 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         self.edits.clear();
         let planner = Planner::new(code, plan, &mut self.pool, &mut self.edits)?;
         self.layout.decode(code, planner)?;
-        self.layout.arrange(code, &self.edits)?;
+        self.layout.arrange(code, &self.edits, self.branches)?;
         let new_locals = if plan.entry.is_some() { 2 } else { 0 };
         for (old, extra) in [
             (code.max_stack, self.edits.extra_stack()),

@@ -1,7 +1,8 @@
 //! The plan that hooks everything.
 
 use lucce_bytecode::{
-    AllocKind, ClassFile, Entry, Helper, Insert, Method, MethodPlan, Plan, Rewritten, Scan, rewrite,
+    AllocKind, ClassFile, Entry, Helper, Insert, Method, MethodPlan, Plan, Rewritten, Scan,
+    rewrite, rewrite_all_wide,
 };
 
 const HOOKS: &str = "lucce/Hooks";
@@ -20,7 +21,10 @@ pub const AFTER: Helper<'_> = hook("after", "(J)V");
 pub const ALLOC: Helper<'_> = hook("alloc", "(JI)V");
 pub const ARRAY: Helper<'_> = hook("array", "(Ljava/lang/Object;JI)V");
 pub const CURRENT: Helper<'_> = hook("current", "(JI)J");
-pub const CONCAT: Helper<'_> = hook("concat", "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;");
+pub const CONCAT: Helper<'_> = hook(
+    "concat",
+    "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
+);
 
 /// Hooks at every place that can have one.
 pub fn everything(class: &ClassFile<'_>) -> Plan<'static> {
@@ -32,7 +36,8 @@ pub fn everything(class: &ClassFile<'_>) -> Plan<'static> {
             continue;
         }
         let scan = class.scan(code).expect("sound code");
-        plan.methods.insert(index, method_plan(index, method, &scan));
+        plan.methods
+            .insert(index, method_plan(index, method, &scan));
     }
     plan
 }
@@ -70,7 +75,13 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
         let returns_array = call.descriptor.contains(")[") || call.descriptor.contains(")L");
         inserts.push((call.bci, call_insert(call, n, site)));
         if returns_array && !is_constructor && n % 5 == 0 {
-            inserts.push((call.bci, Insert::AfterDup { helper: ARRAY, site }));
+            inserts.push((
+                call.bci,
+                Insert::AfterDup {
+                    helper: ARRAY,
+                    site,
+                },
+            ));
         }
     }
     for (n, alloc) in scan.allocations.iter().enumerate() {
@@ -80,8 +91,14 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
         inserts.push((
             alloc.bci,
             match alloc.kind {
-                AllocKind::New => Insert::After { helper: ALLOC, site },
-                _ => Insert::AfterDup { helper: ARRAY, site },
+                AllocKind::New => Insert::After {
+                    helper: ALLOC,
+                    site,
+                },
+                _ => Insert::AfterDup {
+                    helper: ARRAY,
+                    site,
+                },
             },
         ));
     }
@@ -91,7 +108,10 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
 
 fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'static> {
     if call.owner == "Site" && call.name == "current" {
-        return Insert::ReplaceWithContext { helper: CURRENT, site: 42 };
+        return Insert::ReplaceWithContext {
+            helper: CURRENT,
+            site: 42,
+        };
     }
     if call.owner == "java/lang/String" && call.name == "concat" {
         return Insert::Redirect { helper: CONCAT };
@@ -110,4 +130,10 @@ fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'
 pub fn rewrite_everything(bytes: &[u8]) -> Rewritten {
     let class = ClassFile::parse(bytes).expect("a sound class");
     rewrite(&class, &everything(&class)).unwrap_or_else(|e| panic!("{}: {e}", class.name()))
+}
+
+pub fn rewrite_everything_wide(bytes: &[u8]) -> Rewritten {
+    let class = ClassFile::parse(bytes).expect("a sound class");
+    rewrite_all_wide(&class, &everything(&class))
+        .unwrap_or_else(|e| panic!("{}: {e}", class.name()))
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lucce_bytecode::ErrorKind;
+use lucce_bytecode::{ErrorKind, Rewritten};
 
 use crate::jdk::{self, Folder, Jdk, source, text};
-use crate::plans::rewrite_everything;
+use crate::plans::{rewrite_everything, rewrite_everything_wide};
 
 const MODULES: [&str; 4] = ["java.xml", "jdk.compiler", "java.desktop", "jdk.javadoc"];
 
@@ -18,16 +18,19 @@ struct Patched {
 }
 
 impl Patched {
-    fn new(jdk: &Jdk) -> Self {
+    fn new(jdk: &Jdk, rewrite: fn(&[u8]) -> Rewritten) -> Self {
         let folder = Folder::new();
         let mut classes = Vec::new();
         jdk.for_each_class(|class| {
             if MODULES.contains(&&*class.module) && !class.name.ends_with("module-info") {
-                let rewritten = rewrite_everything(&class.bytes);
+                let rewritten = rewrite(&class.bytes);
                 // sun.awt.X11.XKeysym has a method of almost 64 KiB.
                 let mut skipped = rewritten.skipped.iter();
                 assert!(skipped.all(|(_, e)| e.kind == ErrorKind::MethodTooLarge));
-                folder.write(&format!("{}/{}.class", class.module, class.name), &rewritten.bytes);
+                folder.write(
+                    &format!("{}/{}.class", class.module, class.name),
+                    &rewritten.bytes,
+                );
                 classes.push(class.name.replace('/', "."));
             }
         });
@@ -68,7 +71,9 @@ impl Patched {
     }
 
     fn link_all(&self) {
-        let names = self.folder.write("names", self.classes.join("\n").as_bytes());
+        let names = self
+            .folder
+            .write("names", self.classes.join("\n").as_bytes());
         let driver = self.folder.0.join("driver").display().to_string();
         let said = self.java(&["-cp", &driver, "LinkAll", &names.display().to_string()]);
         println!("JDK {}: {}", self.jdk.version, last_line(&said, "linked="));
@@ -101,14 +106,25 @@ impl Patched {
 
 fn last_line(said: &str, with: &str) -> String {
     let line = said.lines().rfind(|line| line.contains(with));
-    line.unwrap_or_else(|| panic!("no {with} in {said}")).to_owned()
+    line.unwrap_or_else(|| panic!("no {with} in {said}"))
+        .to_owned()
+}
+
+fn check(rewrite: fn(&[u8]) -> Rewritten) {
+    for jdk in jdk::all() {
+        let patched = Patched::new(&jdk, rewrite);
+        patched.link_all();
+        patched.compile_something();
+    }
 }
 
 #[test]
 fn jvms_accept_and_run_everything_on() {
-    for jdk in jdk::all() {
-        let patched = Patched::new(&jdk);
-        patched.link_all();
-        patched.compile_something();
-    }
+    check(rewrite_everything);
+}
+
+/// Every conditional branch wants a frame behind it then.
+#[test]
+fn jvms_accept_and_run_everything_on_with_wide_branches() {
+    check(rewrite_everything_wide);
 }
