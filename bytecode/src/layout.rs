@@ -16,10 +16,9 @@
 //! never become short again, so it ends.
 
 use crate::code::Code;
-use crate::edits::{Edit, Edits, Planner, is_constructor_call};
+use crate::edits::{Edit, Edits, Planner};
 use crate::error::{Error, ErrorKind};
 use crate::opcode::{self, switch_padding};
-use crate::pool::Pool;
 use crate::reader::Reader;
 
 const NONE: u32 = u32::MAX;
@@ -208,28 +207,6 @@ impl Layout {
     /// Where the original code ends.
     pub(crate) fn end(&self) -> u32 {
         self.places.last().map_or(0, |place| place.start)
-    }
-
-    /// Where an exception range ends that ended before `bci`. It takes in what is inserted after
-    /// its last instruction, except a constructor call: behind that, locals have other types than
-    /// the handler's frame may say (JVMS 4.10.1.4).
-    pub(crate) fn range_end(
-        &self,
-        bci: u32,
-        code: &Code<'_>,
-        pool: &Pool<'_>,
-        edits: &Edits,
-    ) -> Result<u32, Error> {
-        let (at, end) = self.place(bci)?;
-        let last = at.checked_sub(1).and_then(|before| self.places.get(before));
-        let Some((last, edit)) = last.and_then(|last| Some((last, edits.get(last.edit)?))) else {
-            return Ok(end.start);
-        };
-        let operands = code.bytes.get(last.bci as usize + 1..).unwrap_or_default();
-        if is_constructor_call(pool, last.opcode, operands) {
-            return Ok(end.start - edit.after_len() as u32);
-        }
-        Ok(end.start)
     }
 
     /// Where the line or variable at `bci` starts: debug information takes in the entry code, and

@@ -27,6 +27,9 @@ pub(crate) struct Tables<'x, 'c, 'a, 'p> {
 }
 
 impl<'a> Tables<'_, '_, 'a, '_> {
+    /// A range takes in what is inserted after its last instruction: its handler must fit the
+    /// types behind that instruction anyway, as HotSpot sees it.
+    ///
     /// The handler that catches everything comes last: the original ones go first (JVMS 2.10),
     /// and type annotations name handlers by index.
     pub(crate) fn exceptions(&self, out: &mut Vec<u8>) -> Result<(), Error> {
@@ -36,11 +39,7 @@ impl<'a> Tables<'_, '_, 'a, '_> {
         for entry in self.code.exceptions() {
             let entry = entry?;
             self.put_offset(out, self.layout.start(u32::from(entry.start))?)?;
-            let end = u32::from(entry.end);
-            let end = self
-                .layout
-                .range_end(end, self.code, self.pool.pool(), self.edits)?;
-            self.put_offset(out, end)?;
+            self.put_offset(out, self.layout.start(u32::from(entry.end))?)?;
             self.put_offset(out, self.layout.target(u32::from(entry.handler))?)?;
             out.extend(entry.catch_type.to_be_bytes());
         }

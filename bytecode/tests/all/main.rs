@@ -1,5 +1,6 @@
 //! Tests of the rewriter: by an independent reader, by real JVMs, and with hostile input.
 
+mod assembled;
 mod identity;
 mod jdk;
 mod plans;
