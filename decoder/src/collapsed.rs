@@ -67,9 +67,11 @@ impl Collapsed {
         self.stacks.is_empty()
     }
 
+    /// `tick` is told how many stacks were written.
+    ///
     /// # Errors
     /// The output's.
-    pub fn write(&self, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, profile: &Profile, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
         let mut names = HashMap::new();
         for (id, value) in &self.stacks {
             let frames = profile.frames(*id).unwrap_or_default();
@@ -80,6 +82,7 @@ impl Collapsed {
                 write!(out, ";{name}")?;
             }
             writeln!(out, " {value}")?;
+            tick(1);
         }
         Ok(())
     }

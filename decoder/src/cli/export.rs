@@ -53,17 +53,19 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let Format::Collapsed = args.format;
     let collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
     drop(bar);
+    let bar = Bar::new("writing", collapsed.len() as u64);
+    let tick = |more| bar.tick(more);
     match &args.output {
         None => {
             let mut out = stdout();
-            collapsed.write(&profile, &mut out)?;
+            collapsed.write(&profile, &mut out, &tick)?;
             out.flush()?;
         }
         Some(path) => {
             let failed = |e| Failure::Usage(about(path, e));
             let mut out = BufWriter::new(File::create(path).map_err(failed)?);
             collapsed
-                .write(&profile, &mut out)
+                .write(&profile, &mut out, &tick)
                 .and_then(|()| out.flush())
                 .map_err(failed)?;
             let stacks = plural(collapsed.len() as u64, "stack");
