@@ -30,11 +30,19 @@ public final class Check {
 
     private Check() {}
 
-    private record Place(long id, StackTraceElement[] trace, Thread thread) {}
+    private record Place(long id, StackTraceElement[] trace, Thread thread, String untouched) {}
 
     /** Notes a number and the trace that it must decode to. */
     public static void that(long id, Throwable here) {
-        Place place = new Place(id, here.getStackTrace(), Thread.currentThread());
+        note(new Place(id, here.getStackTrace(), Thread.currentThread(), null));
+    }
+
+    /** The same above frames of a class that passes through untouched: those may be missing. */
+    public static void thatAbove(String untouched, long id, Throwable here) {
+        note(new Place(id, without(untouched, here.getStackTrace()), Thread.currentThread(), untouched));
+    }
+
+    private static void note(Place place) {
         List<Place> full = null;
         synchronized (Check.class) {
             contexts++;
@@ -121,7 +129,7 @@ public final class Check {
         }
         StackTraceElement[] decoded;
         try {
-            decoded = CallContext.decode(place.id);
+            decoded = without(place.untouched, CallContext.decode(place.id));
         } catch (RuntimeException e) {
             return "not decoded: " + e;
         }
@@ -136,6 +144,19 @@ public final class Check {
             }
         }
         return null;
+    }
+
+    private static StackTraceElement[] without(String untouched, StackTraceElement[] frames) {
+        if (untouched == null) {
+            return frames;
+        }
+        List<StackTraceElement> others = new ArrayList<>();
+        for (StackTraceElement frame : frames) {
+            if (!frame.getClassName().equals(untouched)) {
+                others.add(frame);
+            }
+        }
+        return others.toArray(new StackTraceElement[0]);
     }
 
     private static boolean same(StackTraceElement a, StackTraceElement b) {

@@ -11,8 +11,8 @@ import org.objectweb.asm.MethodVisitor;
 
 /**
  * A class whose constant pool has no entry left for a hook: it passes through untouched. Its
- * methods call, recur, throw and catch; the frames of others must stay right. Places above its
- * frames are not compared, for those frames are missing from numbers.
+ * methods call, recur, throw and catch; the frames of others must stay right. Its own frames may be
+ * missing from numbers.
  */
 public final class FullConstantPool {
     private static final String NAME = "io.lucce.programs.generated.Full";
@@ -63,6 +63,7 @@ public final class FullConstantPool {
     public static void step(int n) {
         called++;
         kept = new byte[233];
+        Check.thatAbove(NAME, CallContext.current(), new Throwable());
         if (n < 0) {
             throw new IllegalStateException("at the bottom");
         }
@@ -71,6 +72,7 @@ public final class FullConstantPool {
     /** Called by the generated class. */
     public static void thrower(int n) {
         kept = new byte[234];
+        Check.thatAbove(NAME, CallContext.current(), new Throwable());
         if (n == 0) {
             throw new IllegalStateException("at the bottom");
         }

@@ -12,8 +12,8 @@ import org.objectweb.asm.MethodVisitor;
 /**
  * A class with a method so near to 64 KB that no hook fits in: it passes through untouched. It
  * calls, is called, and catches what its callees throw; the frames of others must stay right.
- * Its own frames are missing from numbers, so only places that are not above it are compared.
- * A second class has a method of half the size, which must still be instrumented.
+ * Its own frames may be missing from numbers. A second class has a method of half the size, which
+ * must still be instrumented.
  */
 public final class HugeMethod {
     private static final String NAME = "io.lucce.programs.generated.Huge";
@@ -21,7 +21,7 @@ public final class HugeMethod {
     static int called;
 
     public static void main(String[] args) throws Exception {
-        Method huge = Generated.define(NAME, generate(NAME, 65_500, false)).getMethod("run", int.class);
+        Method huge = Generated.define(NAME, generate(NAME, 65_530, false)).getMethod("run", int.class);
         Method half = Generated.define(NAME + "Half", generate(NAME + "Half", 32_000, true)).getMethod("run", int.class);
         for (int i = 0; i < 30; i++) {
             around(huge, i);
@@ -51,6 +51,7 @@ public final class HugeMethod {
     public static int step(int n) {
         called++;
         kept = new byte[222];
+        Check.thatAbove(NAME, CallContext.current(), new Throwable());
         if (n == 1) {
             deeper(5);
         }
@@ -62,6 +63,7 @@ public final class HugeMethod {
 
     private static void deeper(int depth) {
         kept = new byte[depth];
+        Check.thatAbove(NAME, CallContext.current(), new Throwable());
         if (depth == 0) {
             throw new IllegalStateException("caught by the generated method");
         }
@@ -101,7 +103,7 @@ public final class HugeMethod {
         add(code, 2, checks);
         code.visitLabel(after);
         // iinc with a small operand is three bytes.
-        for (int bytes = 0; bytes < size - 140; bytes += 3) {
+        for (int bytes = 0; bytes < size - 50; bytes += 3) {
             code.visitIincInsn(1, 0);
         }
         add(code, 3, checks);
