@@ -1,7 +1,7 @@
 //! Encodes recorded contexts of real programs and prints what that took.
 //!
-//! `contexts [layout=12,20,32] [growth=50] [slack=4] [unroll=max] [node=30] [share=2]
-//! [budget=524288] [verify=17] [tree=1] FILE.zst…`
+//! `contexts [layout=12,20,32] [growth=15] [slack=4] [unroll=max] [node=30] [share=2]
+//! [budget=262144] [verify=17] [tree=1] FILE.zst…`
 //!
 //! The file format is described in `tests/support/recorded.rs`.
 

@@ -162,3 +162,55 @@ mod tests {
         assert_eq!(table.find(first), None);
     }
 }
+
+/// The reader's protocol alone, without the mutex that orders so much in the whole encoder.
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::words::MULTIPLIER;
+    use loom::sync::Arc;
+
+    /// Calls that all begin in the same one of the model's 4 slots.
+    fn colliding() -> impl Iterator<Item = Call> {
+        let calls = (1..).map(|ctx| Call::new(ContextId(ctx), SiteId(1), MethodId(1)));
+        calls.filter(|call| call.hash().wrapping_mul(MULTIPLIER) >> 62 == 1)
+    }
+
+    /// The writer runs first: the model then branches at each of its stores that a reader loads.
+    fn check(budget: usize, inserts: &'static [(usize, u64)], read: fn(&AnchorTable, &[Call])) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let address = AtomicU64::new(0);
+            let table = Arc::new(AnchorTable::new(budget, &address));
+            let calls: Vec<Call> = colliding().take(3).collect();
+            table.insert(calls[0], ContextId(10), &address);
+            let (shared, known) = (table.clone(), calls.clone());
+            let reader = loom::thread::spawn(move || read(&shared, &known));
+            for &(call, to) in inserts {
+                table.insert(calls[call], ContextId(to), &address);
+            }
+            reader.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_reader_never_takes_one_calls_answer_for_anothers() {
+        check(1, &[(1, 21), (0, 12)], |table, calls| {
+            let found = [0, 1].map(|call| table.find(calls[call]).map_or(0, |to| to.0));
+            assert!(
+                [0, 10, 12].contains(&found[0]) && [0, 21].contains(&found[1]),
+                "{found:?}"
+            );
+        });
+    }
+
+    #[test]
+    fn a_growing_table_keeps_every_answer() {
+        check(100, &[(1, 11), (2, 12)], |table, calls| {
+            assert_eq!(table.find(calls[0]), Some(ContextId(10)));
+            let last = table.find(calls[2]);
+            assert!(last.is_none() || last == Some(ContextId(12)));
+        });
+    }
+}

@@ -1,30 +1,4 @@
 //! The lock-free tables together, and the block through which a foreign reader finds them.
-//!
-//! ```text
-//! block: [0] address of the transition table's header     changes when the table grows
-//!        [1] how far to shift a number right to get its version
-//!        [2] address of the anchor table's header         changes when the table grows
-//!        [3] 0
-//! ```
-//!
-//! A foreign reader of `ctx` calling `callee` at `site` does, with acquiring loads throughout:
-//!
-//! ```text
-//! place = site << 24 | callee
-//! key   = ctx >>> block[1] << 52 | place                      ctx = 0: slow path
-//! table = block[0]; slot = key * MULTIPLIER >>> table[0]
-//! loop    k = table[8 + 2 slot]                               k = 0: slow path
-//!         if k = key: delta = table[9 + 2 slot], stop
-//!         slot = slot + 1 & table[1]
-//! if delta != -1: return ctx + delta
-//! table = block[2]; slot = (ctx ^ rotate_left(place, 32)) * MULTIPLIER >>> table[0]
-//! loop    to = table[10 + 4 slot]                             to = 0: slow path
-//!         if ctx = table[8 + 4 slot] and place = table[9 + 4 slot]
-//!            and to = table[10 + 4 slot]: return to
-//!         slot = slot + 1 & table[1]                          after mask + 1 slots: slow path
-//! ```
-//!
-//! The slow path is [`Encoder::step`](crate::Encoder::step).
 
 use crate::anchor_table::{AnchorTable, Call};
 use crate::sync::{AtomicU64, Ordering};
@@ -35,7 +9,34 @@ const TRANSITIONS: usize = 0;
 const VERSION_SHIFT: usize = 1;
 const ANCHORS: usize = 2;
 
-/// Where a foreign reader begins. The addresses live as long as the encoder.
+/// Where a reader in another language begins. All addresses are valid as long as the encoder is.
+///
+/// ```text
+/// block: [0] address of the transition table's header     changes when the table grows
+///        [1] how far to shift a number right to get its version
+///        [2] address of the anchor table's header         changes when the table grows
+///        [3] 0
+/// ```
+///
+/// A foreign reader of `ctx` calling `callee` at `site` does, with acquiring loads throughout:
+///
+/// ```text
+/// place = site << 24 | callee
+/// key   = ctx >>> block[1] << 52 | place                      ctx = 0: slow path
+/// table = block[0]; slot = key * MULTIPLIER >>> table[0]
+/// loop    k = table[8 + 2 slot]                               k = 0: slow path
+///         if k = key: delta = table[9 + 2 slot], stop
+///         slot = slot + 1 & table[1]
+/// if delta != -1: return ctx + delta
+/// table = block[2]; slot = (ctx ^ rotate_left(place, 32)) * MULTIPLIER >>> table[0]
+/// loop    to = table[10 + 4 slot]                             to = 0: slow path
+///         if ctx = table[8 + 4 slot] and place = table[9 + 4 slot]
+///            and to = table[10 + 4 slot]: return to
+///         slot = slot + 1 & table[1]                          after mask + 1 slots: slow path
+/// ```
+///
+/// `MULTIPLIER` is 0x9E37_79B9_7F4A_7C15, table[i] the header's or an entry's u64 at address + 8 i.
+/// The slow path is [`Encoder::step`](crate::Encoder::step).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawTables {
     /// Of the block's first word, 8-byte aligned; it never moves.

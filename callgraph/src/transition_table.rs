@@ -98,3 +98,36 @@ fn put(words: &Words<2>, key: u64, delta: u64) {
         entry[0].store(key, Ordering::Release);
     }
 }
+
+/// The reader's protocol alone, without the mutex that orders so much in the whole encoder.
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::sync::Arc;
+
+    fn key(version: u32) -> Key {
+        Key::new(Version(version), SiteId(1), MethodId(1)).unwrap()
+    }
+
+    #[test]
+    fn a_key_that_is_seen_has_its_delta_and_is_never_lost() {
+        loom::model(|| {
+            let address = AtomicU64::new(0);
+            let table = Arc::new(TransitionTable::new(&address));
+            table.insert(key(1), 1, &address);
+            let shared = table.clone();
+            let reader = loom::thread::spawn(move || {
+                assert_eq!(shared.find(key(1)), Some(1));
+                for version in [2, 3] {
+                    let delta = shared.find(key(version));
+                    assert!(delta.is_none() || delta == Some(u64::from(version)));
+                }
+            });
+            // The writer runs first: the model then branches at each store that the reader loads.
+            for version in [2, 3] {
+                table.insert(key(version), u64::from(version), &address);
+            }
+            reader.join().unwrap();
+        });
+    }
+}
