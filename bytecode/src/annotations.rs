@@ -10,13 +10,10 @@ const MAX_DEPTH: usize = 64;
 /// The types of the annotations in a `RuntimeVisibleAnnotations` attribute.
 pub(crate) fn types<'a>(
     pool: &Pool<'a>,
-    mut body: Reader<'a>,
+    body: Reader<'a>,
     found: &mut Vec<&'a [u8]>,
 ) -> Result<(), Error> {
-    let mut body = {
-        body = body.within("annotations");
-        body
-    };
+    let mut body = body.within("annotations");
     for _ in 0..body.u2()? {
         found.push(pool.utf8(body.u2()?)?);
         skip_elements(&mut body, MAX_DEPTH)?;

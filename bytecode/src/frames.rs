@@ -366,3 +366,6 @@ fn array_name(array_of: u8, name: &[u8]) -> Vec<u8> {
 fn too_large(offset: u32) -> Error {
     Error::new(ErrorKind::MethodTooLarge, offset as usize, "stack map")
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,7 +74,7 @@ fn inserts(scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
         let is_constructor = call.name == "<init>";
         let returns_array = call.descriptor.contains(")[") || call.descriptor.contains(")L");
         inserts.push((call.bci, call_insert(call, n, site)));
-        if returns_array && !is_constructor && n % 5 == 0 {
+        if returns_array && !is_constructor && n.is_multiple_of(5) {
             inserts.push((
                 call.bci,
                 Insert::AfterDup {
@@ -116,7 +116,7 @@ fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'
     if call.owner == "java/lang/String" && call.name == "concat" {
         return Insert::Redirect { helper: CONCAT };
     }
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         return Insert::Mark { helper: MARK, site };
     }
     Insert::Bracket {

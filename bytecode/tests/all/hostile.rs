@@ -1,0 +1,76 @@
+//! Bytes that are no class, or almost one.
+
+use std::fs;
+use std::sync::LazyLock;
+
+use lucce_bytecode::ClassFile;
+use proptest::prelude::*;
+
+use crate::assembled;
+use crate::fuzz_body::fuzz_body;
+use crate::jdk::{self, Folder, source};
+
+/// Compiled and assembled classes to damage.
+static SEEDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let mut seeds: Vec<_> = assembled::all()
+        .into_iter()
+        .map(|(_, bytes)| bytes)
+        .collect();
+    seeds.retain(|bytes| bytes.len() < 5000);
+    if let Some(jdk) = jdk::all().first() {
+        let folder = Folder::new();
+        jdk.compile(&folder.0, &["-g"], &[source("Edges.java")]);
+        for file in fs::read_dir(&folder.0).expect("classes").flatten() {
+            seeds.push(fs::read(file.path()).expect("a class"));
+        }
+    }
+    seeds
+});
+
+#[test]
+fn truncated_classes_are_refused() {
+    for seed in SEEDS.iter() {
+        fuzz_body(seed);
+        for len in 0..seed.len() {
+            assert!(ClassFile::parse(&seed[..len]).is_err());
+        }
+        assert!(ClassFile::parse(&[seed, &[0][..]].concat()).is_err());
+    }
+}
+
+#[test]
+fn each_byte_may_be_wrong() {
+    for seed in SEEDS.iter() {
+        let mut bytes = seed.clone();
+        for at in 0..bytes.len() {
+            for wrong in [0xff, seed[at].wrapping_add(1)] {
+                bytes[at] = wrong;
+                fuzz_body(&bytes);
+            }
+            bytes[at] = seed[at];
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    #[test]
+    fn several_bytes_may_be_wrong(
+        seed in 0..100usize,
+        wrong in prop::collection::vec((any::<u16>(), any::<u8>()), 1..8),
+    ) {
+        let mut bytes = SEEDS[seed % SEEDS.len()].clone();
+        for (at, byte) in wrong {
+            let at = usize::from(at) % bytes.len();
+            bytes[at] = byte;
+        }
+        fuzz_body(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_do(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fuzz_body(&bytes);
+        fuzz_body(&[&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 61][..], &bytes].concat());
+    }
+}

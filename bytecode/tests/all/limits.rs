@@ -1,0 +1,211 @@
+//! Limits of the class file format, and plans that cannot be carried out.
+
+use lucce_bytecode::{
+    ClassFile, ErrorKind, Insert, MethodPlan, NewField, Plan, Rewritten, rewrite,
+};
+
+use crate::assembled::{self, Assembler, Body};
+use crate::plans::{ALLOC, ARRAY, CONCAT, MARK, entry, hook, rewrite_everything};
+
+/// `run` has so many `nop`, then returns; a small method follows.
+fn with_long_method(nops: usize) -> Vec<u8> {
+    let mut asm = Assembler::new("Long", 52);
+    let long = [vec![0; nops], vec![177]].concat();
+    for (name, code) in [("run", long), ("short", vec![177])] {
+        asm.method(
+            name,
+            "()V",
+            &Body {
+                code,
+                ..Body::default()
+            },
+        );
+    }
+    asm.finish()
+}
+
+fn code_lengths(bytes: &[u8]) -> Vec<usize> {
+    let class = ClassFile::parse(bytes).expect("sound");
+    let codes = class.methods().iter().filter_map(|m| m.code.as_ref());
+    codes.map(|code| code.bytes.len()).collect()
+}
+
+#[test]
+fn a_method_that_cannot_grow_is_left_alone() {
+    let original = with_long_method(65_534);
+    let rewritten = rewrite_everything(&original);
+    let [(0, error)] = rewritten.skipped.as_slice() else {
+        panic!("{:?}", rewritten.skipped);
+    };
+    assert_eq!(error.kind, ErrorKind::MethodTooLarge);
+    let lengths = code_lengths(&rewritten.bytes);
+    assert_eq!(lengths[0], 65_535);
+    assert!(lengths[1] > 10);
+}
+
+/// What fits exactly is rewritten.
+#[test]
+fn a_method_may_grow_to_the_last_byte() {
+    let added = code_lengths(&rewrite_everything(&with_long_method(0)).bytes)[0] - 1;
+    for (nops, fits) in [(65_534 - added, true), (65_535 - added, false)] {
+        let rewritten = rewrite_everything(&with_long_method(nops));
+        assert_eq!(rewritten.skipped.is_empty(), fits, "{added}");
+    }
+}
+
+#[test]
+fn far_branches_do_become_wide() {
+    let far = assembled::all()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("Far"));
+    for (name, bytes) in far {
+        let rewritten = rewrite_everything(&bytes);
+        assert!(rewritten.skipped.is_empty(), "{name}");
+        assert!(code_lengths(&bytes)[1] < 0x7fff, "{name}");
+        assert!(code_lengths(&rewritten.bytes)[1] > 0x8fff, "{name}");
+    }
+}
+
+#[test]
+fn a_full_pool_refuses_the_class() {
+    let mut asm = Assembler::new("Full", 52);
+    asm.method(
+        "run",
+        "()V",
+        &Body {
+            code: vec![177],
+            ..Body::default()
+        },
+    );
+    while asm.count < 65_530 {
+        asm.constant(3, &[0; 4]);
+    }
+    let bytes = asm.finish();
+    let class = ClassFile::parse(&bytes).expect("sound");
+    let plan = Plan {
+        methods: [(
+            0,
+            MethodPlan {
+                entry: Some(entry(0)),
+                ..MethodPlan::default()
+            },
+        )]
+        .into(),
+        ..Plan::default()
+    };
+    let error = rewrite(&class, &plan).expect_err("no room");
+    assert_eq!(error.kind, ErrorKind::PoolFull);
+    assert_eq!(
+        rewrite(&class, &Plan::default()).expect("a copy").bytes,
+        bytes
+    );
+}
+
+#[test]
+fn fields_are_appended() {
+    let field = |name| NewField {
+        name,
+        descriptor: "J",
+        access: 0x1080,
+    };
+    let plan = Plan {
+        fields: vec![field("$fp"), field("$other")],
+        ..Plan::default()
+    };
+    let original = with_long_method(3);
+    let class = ClassFile::parse(&original).expect("sound");
+    let rewritten = rewrite(&class, &plan).expect("fields fit");
+    let read = cafebabe::parse_class(&rewritten.bytes).expect("the oracle knows it");
+    let names: Vec<_> = read
+        .fields
+        .iter()
+        .map(|field| field.name.to_string())
+        .collect();
+    assert_eq!(names, ["$fp", "$other"]);
+    assert_eq!(read.fields[0].access_flags.bits(), 0x1080);
+}
+
+/// One method: `iconst_1; newarray int; pop; new Object; pop; return`.
+fn with_plan(name: &str, plan: MethodPlan<'_>) -> Rewritten {
+    let mut asm = Assembler::new("Planned", 52);
+    let object = asm.class("java/lang/Object").to_be_bytes();
+    let code = vec![4, 188, 10, 87, 187, object[0], object[1], 87, 177];
+    asm.method(
+        name,
+        "()V",
+        &Body {
+            code,
+            ..Body::default()
+        },
+    );
+    let bytes = asm.finish();
+    let class = ClassFile::parse(&bytes).expect("sound");
+    let plan = Plan {
+        methods: [(0, plan)].into(),
+        ..Plan::default()
+    };
+    rewrite(&class, &plan).expect("the class can be rewritten")
+}
+
+#[test]
+fn plans_that_do_not_fit_skip_the_method() {
+    let site = 1;
+    let mark = Insert::Mark { helper: MARK, site };
+    let after = Insert::After {
+        helper: ALLOC,
+        site,
+    };
+    let dup = Insert::AfterDup {
+        helper: ARRAY,
+        site,
+    };
+    let redirect = Insert::Redirect { helper: CONCAT };
+    for (inserts, fits) in [
+        (vec![(0, mark), (4, after), (8, mark)], true),
+        (vec![(1, dup), (1, mark), (4, mark), (4, after)], true),
+        (vec![(2, mark)], false),
+        (vec![(4, mark), (0, mark)], false),
+        (vec![(9, mark)], false),
+        (vec![(8, after)], false),
+        (vec![(4, dup)], false),
+        (vec![(4, redirect)], false),
+    ] {
+        let plan = MethodPlan {
+            entry: Some(entry(0)),
+            inserts,
+            ..MethodPlan::default()
+        };
+        let rewritten = with_plan("run", plan.clone());
+        assert_eq!(rewritten.skipped.is_empty(), fits, "{plan:?}");
+        let without_entry = with_plan(
+            "run",
+            MethodPlan {
+                entry: None,
+                ..plan
+            },
+        );
+        assert!(!without_entry.skipped.is_empty());
+    }
+}
+
+#[test]
+fn constructors_get_no_unwind_handler() {
+    let plan = MethodPlan {
+        entry: Some(entry(0)),
+        unwind: Some(hook("unwind", "(J)V")),
+        ..MethodPlan::default()
+    };
+    assert_eq!(with_plan("<init>", plan.clone()).skipped.len(), 1);
+    assert!(with_plan("run", plan).skipped.is_empty());
+}
+
+#[test]
+fn plans_for_other_classes_are_refused() {
+    let bytes = with_long_method(1);
+    let class = ClassFile::parse(&bytes).expect("sound");
+    let plan = Plan {
+        methods: [(2, MethodPlan::default())].into(),
+        ..Plan::default()
+    };
+    assert!(rewrite(&class, &plan).is_err());
+}
