@@ -9,6 +9,8 @@
 //!   the anchor field keeps its meaning.
 //! - An anchor's parent was known before the anchor. So walking back ends.
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -284,109 +286,6 @@ impl Graph {
     }
 }
 
-/// The checks of [`Graph::apply`], one per kind of change.
-impl Graph {
-    pub(crate) fn check(&self, change: Change) -> Result<(), GraphError> {
-        match change {
-            Change::Base(base) => self.check_base(base),
-            Change::Node(node) => self.check_node(node),
-            Change::Transition(transition) => self.check_transition(transition),
-            Change::Anchor(anchor) => self.check_anchor(anchor),
-        }
-    }
-
-    fn check_base(&self, Base { version }: Base) -> Result<(), GraphError> {
-        if version.0 == 0 || version > self.layout.max_version() {
-            return Err(GraphError::Version(version));
-        }
-        ensure(version > self.newest, GraphError::BaseTooEarly(version))
-    }
-
-    fn check_node(
-        &self,
-        Node {
-            version,
-            method,
-            capacity,
-        }: Node,
-    ) -> Result<(), GraphError> {
-        check_method(method)?;
-        if version > self.layout.max_version() || self.epoch(version).is_none() {
-            return Err(GraphError::Version(version));
-        }
-        let fits = (1..=self.layout.calls()).contains(&capacity);
-        ensure(fits, GraphError::Capacity(capacity))?;
-        let free = self.node(version, method).is_none();
-        ensure(free, GraphError::NodeExists(version, method))
-    }
-
-    fn check_transition(&self, transition: Transition) -> Result<(), GraphError> {
-        let Transition {
-            version,
-            site,
-            caller,
-            callee,
-            effect,
-        } = transition;
-        check_method(callee)?;
-        check_site(site)?;
-        let node = self
-            .node(version, caller)
-            .ok_or(GraphError::NoNode(version, caller))?;
-        match effect {
-            Effect::Anchoring => Ok(()),
-            Effect::Additive { to, av } => {
-                let same_epoch = self.epoch_index(version) == self.epoch_index(to);
-                ensure(
-                    version <= to && same_epoch,
-                    GraphError::Backwards(version, to),
-                )?;
-                self.check_interval(to, callee, av, node.capacity)
-            }
-        }
-    }
-
-    fn check_interval(
-        &self,
-        to: Version,
-        callee: MethodId,
-        av: u64,
-        width: u64,
-    ) -> Result<(), GraphError> {
-        let node = self
-            .node(to, callee)
-            .ok_or(GraphError::NoNode(to, callee))?;
-        let end = av.checked_add(width);
-        let fits = av >= node.used && end.is_some_and(|end| end <= node.capacity);
-        ensure(fits, GraphError::Interval { to, callee, av })
-    }
-
-    fn check_anchor(
-        &self,
-        Anchor {
-            base,
-            id,
-            head,
-            parent,
-        }: Anchor,
-    ) -> Result<(), GraphError> {
-        let next = self
-            .newest_base()
-            .filter(|&(_, count)| count < self.layout.anchors());
-        ensure(
-            next == Some((base, u64::from(id.0))),
-            GraphError::AnchorOrder(base, id),
-        )?;
-        self.node(base, head)
-            .ok_or(GraphError::NoNode(base, head))?;
-        let Some((context, site, caller)) = parent else {
-            return Ok(());
-        };
-        check_site(site)?;
-        ensure(self.holds(context, caller), GraphError::Parent(context))
-    }
-}
-
 /// The effects of [`Graph::apply`]; the change was checked.
 impl Graph {
     pub(crate) fn commit(&mut self, change: Change) {
@@ -469,18 +368,6 @@ impl Range {
 #[cold]
 fn unknown(id: ContextId, missing: Missing) -> DecodeError {
     DecodeError::Unknown { id, missing }
-}
-
-fn ensure(holds: bool, error: GraphError) -> Result<(), GraphError> {
-    if holds { Ok(()) } else { Err(error) }
-}
-
-fn check_method(method: MethodId) -> Result<(), GraphError> {
-    ensure(method <= MethodId::EVENT, GraphError::Method(method))
-}
-
-fn check_site(site: SiteId) -> Result<(), GraphError> {
-    ensure(site <= SiteId::ENTRY, GraphError::Site(site.0))
 }
 
 /// The next anchor of a base that has `count` of them; the count was checked against the layout.

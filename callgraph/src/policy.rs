@@ -13,7 +13,8 @@
 //! | h2 | 900,001 | 13,004 | 7,956 | 10,354 | 11 | 98 | 0.000% | 1.6 |
 //! | lusearch | 476,231 | 13,465 | 5,601 | 7,904 | 12 | 102 | 0.000% | 1.0 |
 //!
-//! "anchoring" is the share of encoded calls (not of transitions) that anchor. The hardest two:
+//! "anchoring" is the share of encoded calls (not of transitions) that anchor. The hardest two,
+//! with `max_node_bits` two less than the callId's bits:
 //!
 //! | layout | growth | javac nodes | javac anchoring | javac MiB | fop anchoring |
 //! |---|---|---|---|---|---|
@@ -27,7 +28,7 @@
 //! | 12, 12, 40 | 25% | 113,632 | 2.7% | 34.1 | 0.05% |
 //!
 //! Wide ranges are used up by being handed on, so small growth anchors less and costs nodes.
-//! A limit on unroll costs most: 128 versions double javac's anchors. 20 anchor bits leave room
+//! A limit on unroll costs most: with 128 versions javac has nearly twice the anchors. 20 anchor bits leave room
 //! for a million anchors per base where the recorded programs need up to 38,000.
 
 /// The knobs of the versioned graph. Any setting is correct; they differ in numbers and speed.

@@ -35,7 +35,7 @@ const ANCHORS: usize = 2;
 ///         slot = slot + 1 & table[1]                          after mask + 1 slots: slow path
 /// ```
 ///
-/// `MULTIPLIER` is 0x9E37_79B9_7F4A_7C15, table[i] the header's or an entry's u64 at address + 8 i.
+/// `MULTIPLIER` is 0x9E37_79B9_7F4A_7C15; `table[i]` is the u64 at `table + 8 i`.
 /// The slow path is [`Encoder::step`](crate::Encoder::step).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawTables {

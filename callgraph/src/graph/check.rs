@@ -1,0 +1,121 @@
+//! What a change must satisfy before it may enter the graph: one check per kind of change.
+
+use super::Graph;
+use crate::{
+    Anchor, Base, Change, Effect, GraphError, MethodId, Node, SiteId, Transition, Version,
+};
+
+/// The checks of [`Graph::apply`], one per kind of change.
+impl Graph {
+    pub(crate) fn check(&self, change: Change) -> Result<(), GraphError> {
+        match change {
+            Change::Base(base) => self.check_base(base),
+            Change::Node(node) => self.check_node(node),
+            Change::Transition(transition) => self.check_transition(transition),
+            Change::Anchor(anchor) => self.check_anchor(anchor),
+        }
+    }
+
+    fn check_base(&self, Base { version }: Base) -> Result<(), GraphError> {
+        if version.0 == 0 || version > self.layout.max_version() {
+            return Err(GraphError::Version(version));
+        }
+        ensure(version > self.newest, GraphError::BaseTooEarly(version))
+    }
+
+    fn check_node(
+        &self,
+        Node {
+            version,
+            method,
+            capacity,
+        }: Node,
+    ) -> Result<(), GraphError> {
+        check_method(method)?;
+        if version > self.layout.max_version() || self.epoch(version).is_none() {
+            return Err(GraphError::Version(version));
+        }
+        let fits = (1..=self.layout.calls()).contains(&capacity);
+        ensure(fits, GraphError::Capacity(capacity))?;
+        let free = self.node(version, method).is_none();
+        ensure(free, GraphError::NodeExists(version, method))
+    }
+
+    fn check_transition(&self, transition: Transition) -> Result<(), GraphError> {
+        let Transition {
+            version,
+            site,
+            caller,
+            callee,
+            effect,
+        } = transition;
+        check_method(callee)?;
+        check_site(site)?;
+        let node = self
+            .node(version, caller)
+            .ok_or(GraphError::NoNode(version, caller))?;
+        match effect {
+            Effect::Anchoring => Ok(()),
+            Effect::Additive { to, av } => {
+                let same_epoch = self.epoch_index(version) == self.epoch_index(to);
+                ensure(
+                    version <= to && same_epoch,
+                    GraphError::Backwards(version, to),
+                )?;
+                self.check_interval(to, callee, av, node.capacity)
+            }
+        }
+    }
+
+    fn check_interval(
+        &self,
+        to: Version,
+        callee: MethodId,
+        av: u64,
+        width: u64,
+    ) -> Result<(), GraphError> {
+        let node = self
+            .node(to, callee)
+            .ok_or(GraphError::NoNode(to, callee))?;
+        let end = av.checked_add(width);
+        let fits = av >= node.used && end.is_some_and(|end| end <= node.capacity);
+        ensure(fits, GraphError::Interval { to, callee, av })
+    }
+
+    fn check_anchor(
+        &self,
+        Anchor {
+            base,
+            id,
+            head,
+            parent,
+        }: Anchor,
+    ) -> Result<(), GraphError> {
+        let next = self
+            .newest_base()
+            .filter(|&(_, count)| count < self.layout.anchors());
+        ensure(
+            next == Some((base, u64::from(id.0))),
+            GraphError::AnchorOrder(base, id),
+        )?;
+        self.node(base, head)
+            .ok_or(GraphError::NoNode(base, head))?;
+        let Some((context, site, caller)) = parent else {
+            return Ok(());
+        };
+        check_site(site)?;
+        ensure(self.holds(context, caller), GraphError::Parent(context))
+    }
+}
+
+fn ensure(holds: bool, error: GraphError) -> Result<(), GraphError> {
+    if holds { Ok(()) } else { Err(error) }
+}
+
+fn check_method(method: MethodId) -> Result<(), GraphError> {
+    ensure(method <= MethodId::EVENT, GraphError::Method(method))
+}
+
+fn check_site(site: SiteId) -> Result<(), GraphError> {
+    ensure(site <= SiteId::ENTRY, GraphError::Site(site.0))
+}
