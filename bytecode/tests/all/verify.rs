@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use lucce_bytecode::{ErrorKind, Rewritten};
+use lucce_bytecode::{ClassFile, Entry, ErrorKind, Rewritten, rewrite};
 
 use crate::jdk::{self, Folder, Jdk, source, text};
-use crate::plans::{rewrite_everything, rewrite_everything_wide};
+use crate::plans::{everything, hook, rewrite_everything, rewrite_everything_wide};
 
 const MODULES: [&str; 4] = ["java.xml", "jdk.compiler", "java.desktop", "jdk.javadoc"];
 
@@ -127,4 +127,72 @@ fn jvms_accept_and_run_everything_on() {
 #[test]
 fn jvms_accept_and_run_everything_on_with_wide_branches() {
     check(rewrite_everything_wide);
+}
+
+/// A class that the verifier must refuse in the test below: a control that it looks at all.
+const WRONG: &str = "java/util/zip/CRC32C";
+
+/// The new local is stored with nothing on the stack.
+fn rewrite_wrongly(bytes: &[u8]) -> Rewritten {
+    let class = ClassFile::parse(bytes).expect("a sound class");
+    let mut plan = everything(&class);
+    for method in plan.methods.values_mut() {
+        let helper = hook("exit", "()V");
+        method.entry = Some(Entry {
+            helper,
+            argument: None,
+        });
+    }
+    rewrite(&class, &plan).expect("it can be written all the same")
+}
+
+/// The JVM starts with every class of java.base hooked, and verifies the ones it has not used.
+#[test]
+fn jvms_start_with_a_hooked_base() {
+    for jdk in jdk::all() {
+        for rewrite in [rewrite_everything, rewrite_everything_wide] {
+            let said = link_hooked_base(&jdk, rewrite);
+            println!(
+                "JDK {}: java.base {}",
+                jdk.version,
+                last_line(&said, "linked=")
+            );
+            let mut failed = said.lines().filter(|line| line.starts_with("FAILED"));
+            let control = failed.next().expect("the control is refused");
+            assert!(
+                control.contains("CRC32C") && control.contains("VerifyError"),
+                "{control}"
+            );
+            assert_eq!(failed.next(), None);
+        }
+    }
+}
+
+fn link_hooked_base(jdk: &Jdk, rewrite: fn(&[u8]) -> Rewritten) -> String {
+    let folder = Folder::new();
+    let mut classes = Vec::new();
+    jdk.for_each_class(|class| {
+        if class.module == "java.base" && class.name != "module-info" {
+            let is_wrong = class.name == WRONG;
+            let rewritten = if is_wrong { rewrite_wrongly } else { rewrite }(&class.bytes);
+            assert!(rewritten.skipped.is_empty(), "{:?}", rewritten.skipped);
+            folder.write(&format!("base/{}.class", class.name), &rewritten.bytes);
+            classes.push(class.name.replace('/', "."));
+        }
+    });
+    let base = folder.0.join("base");
+    jdk.compile(&base, &[], &[source("base/Hooks.java")]);
+    jdk.compile(&folder.0.join("driver"), &[], &[source("LinkAll.java")]);
+    let names = folder.write("names", classes.join("\n").as_bytes());
+    let patch = format!("--patch-module=java.base={}", base.display());
+    let mut java = jdk.tool("java");
+    java.args(["-Xverify:all", &patch, "-cp"])
+        .arg(folder.0.join("driver"));
+    let output = java
+        .arg("LinkAll")
+        .arg(names)
+        .output()
+        .expect("java starts");
+    assert!(output.status.success(), "{}", text(&output));
+    text(&output)
 }
