@@ -10,4 +10,5 @@ mod limits;
 mod plans;
 mod programs;
 mod reader;
+mod tables;
 mod verify;
