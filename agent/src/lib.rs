@@ -1,1 +1,37 @@
-//! The JVMTI agent.
+//! The JVMTI agent: puts hooks into classes as they are loaded, and is their slow path.
+//!
+//! ```text
+//! Agent_OnLoad ─► options ─► agent (log, encoder, shadow stacks)
+//! VMStart      ─► helper class, boot edition         before any Java code runs
+//! class bytes  ─► hook ─► planner ─► bytecode ─► VM  from java.lang.Object on
+//! VMInit       ─► helper class, live edition; JNI brackets
+//! event        ─► LucceRt (Java) ─► natives ─► callgraph ─► journal ─► tracelog
+//! VMDeath      ─► the log's end, one line for the user
+//! ```
+//!
+//! A failure of the agent never stops the program: every callback ends in `natives::guard`.
+
+mod options;
+
+mod book;
+mod planner;
+
+mod clock;
+mod journal;
+mod jvm;
+mod loaders;
+mod memory;
+mod thread;
+
+mod agent;
+mod hook;
+
+mod frames;
+mod upcall;
+mod verify;
+
+mod bracket;
+mod natives;
+
+mod api;
+mod start;

@@ -1,0 +1,440 @@
+package java.lang;
+
+import java.security.ProtectionDomain;
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
+import jdk.internal.vm.annotation.Hidden;
+
+/**
+ * What the hooks call: the lazy shadow stack and the fast path of events.
+ *
+ * <p>A slot is 16 bytes, in memory outside the heap:
+ *
+ * <pre>
+ * +0  int  site  where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
+ * +4  int  tag   method whose context `ctx` is; 0: none
+ * +8  long ctx   the context of the frame that was called from here
+ * </pre>
+ *
+ * <p>Three editions of this class are compiled from this text. The first is defined before any Java
+ * code runs and only moves pointers, because Unsafe must not be touched yet. When the VM is ready
+ * the agent redefines it to the live edition, or the verifying one. Hence no field initialisers.
+ *
+ * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
+ */
+public final class LucceRt {
+    private static final boolean LIVE = __LIVE__;
+    private static final boolean VERIFY = __VERIFY__;
+
+    private static final int ENTRY = (1 << 28) - 1;
+    private static final int EVENT = (1 << 24) - 1;
+    private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
+
+    /** A slot for code that runs before there is a current thread. */
+    static long scratch;
+    /** First slots of stacks for the threads that are there before the VM is initialised. */
+    static long bootStacks, bootStacksEnd, bootStackSize;
+    /** Set when the first thread starts: from then on there is a current thread to ask for. */
+    static boolean threads;
+    /** Block of the encoder's tables, see callgraph's RawTables. */
+    static long tables;
+    /** int[]: the method that a site lies in. */
+    static long methods;
+    /** Bytes of an array's header, of a reference. */
+    static int header, headerOfLongs, referenceShift;
+
+    private LucceRt() {}
+
+    /** Initialised when the live edition first runs, so never too early. */
+    private static final class Memory {
+        static final Unsafe U = Unsafe.getUnsafe();
+    }
+
+    // ---- frames ---------------------------------------------------------------------------------
+
+    @Hidden @ForceInline
+    public static long enter() {
+        if (!LIVE && !threads) return scratch;
+        Thread t = Thread.currentThread();
+        if (t == null) return scratch;
+        long p = t.$fp;
+        if (p == 0) p = first(t);
+        t.$fp = p + 16;
+        return p;
+    }
+
+    @Hidden @ForceInline
+    public static void pub(long p, int site) {
+        if (LIVE) Memory.U.putLong(p, site);
+    }
+
+    @Hidden @ForceInline
+    public static void exit(long p) {
+        if (!LIVE && p == scratch) return;
+        Thread t = Thread.currentThread();
+        if (t != null) t.$fp = p;
+    }
+
+    @Hidden @ForceInline
+    public static void caught(long p) {
+        if (!LIVE && p == scratch) return;
+        Thread t = Thread.currentThread();
+        if (t != null) t.$fp = p + 16;
+    }
+
+    /** For code that has no slot but catches exceptions: remembers the pointer. */
+    @Hidden @ForceInline
+    public static long peek() {
+        if (!LIVE && !threads) return scratch;
+        Thread t = Thread.currentThread();
+        if (t == null) return scratch;
+        long p = t.$fp;
+        return p == 0 ? first(t) : p;
+    }
+
+    @Hidden @ForceInline
+    public static void restore(long p) {
+        exit(p);
+    }
+
+    /** Before a call of a native method that calls back: the native frame gets the next slot. */
+    @Hidden @ForceInline
+    public static void pubNative(long p, int site, int nativeSite) {
+        if (LIVE) {
+            Memory.U.putLong(p, site);
+            Memory.U.putLong(p + 16, nativeSite);
+            Thread.currentThread().$fp = p + 32;
+        }
+    }
+
+    // ---- frames that the VM enters by itself ----------------------------------------------------
+
+    /** Entry of a method that the VM may call in the middle of another one. */
+    @Hidden @DontInline
+    public static long enterVm(int method) {
+        long p = enter();
+        if (!LIVE) return p;
+        Thread t = Thread.currentThread();
+        if (t == null || !known(t)) return p;
+        long q = upcall(t.$ts, p);
+        if (q != p) {
+            t.$fp = (q & ~1L) + 16;
+            t.$vm = q & ~1L;
+        }
+        return q & ~1L;
+    }
+
+    @Hidden @DontInline
+    public static void exitVm(long q) {
+        if (!LIVE && q == scratch) return;
+        Thread t = Thread.currentThread();
+        if (t == null) return;
+        if (LIVE && t.$vm == q && q != 0) {
+            t.$fp = upcallEnd(t.$ts, q);
+            t.$vm = Memory.U.getLong(t.$ts + 16);
+        } else {
+            t.$fp = q;
+        }
+    }
+
+    /** The agent brackets Java code that native code calls. */
+    @Hidden
+    static long open(int site) {
+        long p = enter();
+        if (LIVE) Memory.U.putLong(p, site);
+        return p;
+    }
+
+    @Hidden
+    static long pointer() {
+        return peek();
+    }
+
+    @Hidden
+    static void close(long p) {
+        exit(p);
+    }
+
+    // ---- events ---------------------------------------------------------------------------------
+
+    @Hidden @ForceInline
+    public static void alloc(long p, int site) {
+        if (LIVE) count(p, site, 0);
+    }
+
+    @Hidden @ForceInline
+    public static void array(byte[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 0));
+    }
+
+    @Hidden @ForceInline
+    public static void array(boolean[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 0));
+    }
+
+    @Hidden @ForceInline
+    public static void array(short[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 1));
+    }
+
+    @Hidden @ForceInline
+    public static void array(char[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 1));
+    }
+
+    @Hidden @ForceInline
+    public static void array(int[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 2));
+    }
+
+    @Hidden @ForceInline
+    public static void array(float[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, 2));
+    }
+
+    @Hidden @ForceInline
+    public static void array(long[] a, long p, int site) {
+        if (LIVE) count(p, site, size(headerOfLongs, a.length, 3));
+    }
+
+    @Hidden @ForceInline
+    public static void array(double[] a, long p, int site) {
+        if (LIVE) count(p, site, size(headerOfLongs, a.length, 3));
+    }
+
+    @Hidden @ForceInline
+    public static void array(Object[] a, long p, int site) {
+        if (LIVE) count(p, site, size(header, a.length, referenceShift));
+    }
+
+    /** Several dimensions at once: the size is that of all arrays made. */
+    @Hidden @DontInline
+    public static void arrays(Object a, long p, int site) {
+        if (LIVE) count(p, site, sizeOfAll(a));
+    }
+
+    @ForceInline
+    private static long size(int header, int length, int shift) {
+        return header + ((long) length << shift) + 7 & ~7L;
+    }
+
+    private static long sizeOfAll(Object a) {
+        if (a instanceof Object[]) {
+            Object[] rows = (Object[]) a;
+            long sum = size(header, rows.length, referenceShift);
+            for (int i = 0; i < rows.length; i++) {
+                if (rows[i] != null) sum += sizeOfAll(rows[i]);
+            }
+            return sum;
+        }
+        if (a instanceof byte[]) return size(header, ((byte[]) a).length, 0);
+        if (a instanceof boolean[]) return size(header, ((boolean[]) a).length, 0);
+        if (a instanceof short[]) return size(header, ((short[]) a).length, 1);
+        if (a instanceof char[]) return size(header, ((char[]) a).length, 1);
+        if (a instanceof int[]) return size(header, ((int[]) a).length, 2);
+        if (a instanceof float[]) return size(header, ((float[]) a).length, 2);
+        if (a instanceof long[]) return size(headerOfLongs, ((long[]) a).length, 3);
+        return size(headerOfLongs, ((double[]) a).length, 3);
+    }
+
+    /** The number of the context of `site` in the frame with slot `p`; 0: unknown. */
+    @Hidden
+    public static long current(long p, int site) {
+        if (!LIVE) return 0;
+        Thread t = Thread.currentThread();
+        long entry = entry(t, p, site);
+        return entry == 0 ? 0 : Memory.U.getLong(entry + 16);
+    }
+
+    @Hidden
+    private static void count(long p, int site, long bytes) {
+        Thread t = Thread.currentThread();
+        long entry = entry(t, p, site);
+        if (entry == 0) return;
+        Unsafe u = Memory.U;
+        long cell = u.getLong(entry + 24);
+        if (cell == 0) cell = cell(t.$ts, entry);
+        u.putLong(cell + 8, u.getLong(cell + 8) + 1);
+        if (bytes != 0) u.putLong(cell + 16, u.getLong(cell + 16) + bytes);
+        if (VERIFY) {
+            int left = u.getInt(t.$ts + 8) - 1;
+            u.putInt(t.$ts + 8, left);
+            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), p, site);
+        }
+    }
+
+    /** This thread's entry for an event at `site`: [ctx, site, number, cell]; 0: not known. */
+    @Hidden
+    private static long entry(Thread t, long p, int site) {
+        Unsafe u = Memory.U;
+        int m = u.getInt(methods + ((long) site << 2));
+        long w = u.getLong(p - 16);
+        long c = (int) (w >>> 32) == m ? u.getLong(p - 8) : walk(p, m);
+        long index = t.$ev;
+        if (index != 0) {
+            long slot = c * MULTIPLIER + site * 0xC2B2AE3D27D4EB4FL >>> (int) u.getLong(index);
+            long mask = u.getLong(index + 8);
+            for (; ; slot = slot + 1 & mask) {
+                long e = index + 64 + (slot << 5);
+                long found = u.getLong(e);
+                if (found == c && u.getInt(e + 8) == site) return e;
+                if (found == 0) break;
+            }
+        }
+        return insert(t, c, site);
+    }
+
+    @Hidden @DontInline
+    private static long insert(Thread t, long c, int site) {
+        if (c == 0) {
+            lost(1);
+            return 0;
+        }
+        if (!known(t)) return 0;
+        long e = insert0(t.$ts, c, site);
+        t.$ev = Memory.U.getLong(t.$ts);
+        return e;
+    }
+
+    /** The context of the frame of method `m` with slot `p`, from the nearest one that is known. */
+    @Hidden @DontInline
+    private static long walk(long p, int m) {
+        Unsafe u = Memory.U;
+        long a = p;
+        int n = m;
+        long c;
+        for (; ; ) {
+            long w = u.getLong(a - 16);
+            if ((int) (w >>> 32) == n) {
+                c = u.getLong(a - 8);
+                break;
+            }
+            int s = (int) w;
+            if (s == ENTRY) {
+                c = root(n);
+                remember(u, a, n, c);
+                break;
+            }
+            if (s == 0) {
+                // A frame that was entered before the hooks were live: the VM knows where it is.
+                Thread t = Thread.currentThread();
+                if (!known(t) || !repair(t.$ts, a - 16, t.$fp)) return 0;
+                continue;
+            }
+            a -= 16;
+            n = u.getInt(methods + ((long) s << 2));
+        }
+        while (a != p && c != 0) {
+            int s = u.getInt(a);
+            a += 16;
+            n = a == p ? m : u.getInt(methods + ((long) u.getInt(a) << 2));
+            c = step(u, c, s, n);
+            remember(u, a, n, c);
+        }
+        return c;
+    }
+
+    @ForceInline
+    private static void remember(Unsafe u, long a, int n, long c) {
+        u.putLong(a - 8, c);
+        u.putInt(a - 12, c == 0 ? 0 : n);
+    }
+
+    /** The encoder's fast path, see callgraph's RawTables. */
+    @Hidden
+    private static long step(Unsafe u, long c, int site, int callee) {
+        long block = tables;
+        long place = (long) site << 24 | callee;
+        long key = c >>> (int) u.getLong(block + 8) << 52 | place;
+        long table = u.getLongAcquire(null, block);
+        long slot = key * MULTIPLIER >>> (int) u.getLong(table);
+        long mask = u.getLong(table + 8);
+        for (; ; slot = slot + 1 & mask) {
+            long e = table + 64 + (slot << 4);
+            long k = u.getLongAcquire(null, e);
+            if (k == key) {
+                long delta = u.getLong(e + 8);
+                if (delta != -1L) return c + delta;
+                break;
+            }
+            if (k == 0) return step0(c, site, callee);
+        }
+        table = u.getLongAcquire(null, block + 16);
+        slot = (c ^ Long.rotateLeft(place, 32)) * MULTIPLIER >>> (int) u.getLong(table);
+        mask = u.getLong(table + 8);
+        for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
+            long e = table + 64 + (slot << 5);
+            long to = u.getLongAcquire(null, e + 16);
+            if (to == 0) break;
+            if (u.getLongAcquire(null, e) == c
+                    && u.getLongAcquire(null, e + 8) == place
+                    && u.getLong(e + 16) == to) return to;
+        }
+        return step0(c, site, callee);
+    }
+
+    // ---- classes that never reach the class file hook -------------------------------------------
+
+    /** In place of ClassLoader.defineClass0: hidden classes must repair the pointer when they catch. */
+    @Hidden
+    public static Class<?> defineClass0(
+            ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
+            ProtectionDomain pd, boolean initialize, int flags, Object classData) {
+        if (LIVE) {
+            byte[] hooked = hidden(b, off, len);
+            if (hooked != null) {
+                b = hooked;
+                off = 0;
+                len = hooked.length;
+            }
+        }
+        return ClassLoader.defineClass0(loader, lookup, name, b, off, len, pd, initialize, flags, classData);
+    }
+
+    /** Whether the agent has a record of the thread. Threads from before the start get theirs here. */
+    private static boolean known(Thread t) {
+        if (t.$ts == 0) attach(t, t.$fp);
+        return t.$ts != 0;
+    }
+
+    // ---- slow paths, in the agent ---------------------------------------------------------------
+
+    @Hidden @DontInline
+    private static long first(Thread t) {
+        long p = LIVE ? attach(t, 0) : firstOfBoot();
+        t.$fp = p;
+        return p;
+    }
+
+    /** No native method may be called before the VM is initialised: takes one of the stacks laid by. */
+    private static synchronized long firstOfBoot() {
+        long p = bootStacks;
+        if (p == bootStacksEnd) return scratch;
+        bootStacks = p + bootStackSize;
+        return p;
+    }
+
+    /** Gives `t` a record, and a stack unless it has one; its first slot. */
+    private static native long attach(Thread t, long pointer);
+
+    private static native long upcall(long ts, long p);
+
+    private static native long upcallEnd(long ts, long q);
+
+    private static native long root(int method);
+
+    private static native long step0(long c, int site, int callee);
+
+    private static native long insert0(long ts, long c, int site);
+
+    private static native long cell(long ts, long entry);
+
+    private static native boolean repair(long ts, long slot, long pointer);
+
+    private static native void verify(long ts, long number, long p, int site);
+
+    private static native void lost(int events);
+
+    private static native byte[] hidden(byte[] b, int off, int len);
+}

@@ -1,0 +1,201 @@
+//! The agent's one instance, and what its rooms share.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
+use lucce_callgraph::{Encoder, Layout, Policy};
+use lucce_tracelog::{Counters, Header, Meta, Record, Skipped, Stat, Writer};
+
+use crate::book::Book;
+use crate::clock;
+use crate::frames::FrameCache;
+use crate::journal::{Log, LogJournal};
+use crate::jvm::{Env, Jvmti};
+use crate::loaders::Loaders;
+use crate::memory::{MethodOfSite, Stacks};
+use crate::options::{Level, Options};
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+pub struct Agent {
+    pub options: Options,
+    pub jvmti: Jvmti,
+    pub stacks: Stacks,
+    pub method_of_site: MethodOfSite,
+    book: Arc<RwLock<Book>>,
+    pub log: Arc<Log>,
+    pub encoder: Encoder<LogJournal>,
+    pub loaders: Loaders,
+    pub frames: FrameCache,
+    /// The helper class is live: hooks record.
+    pub live: AtomicBool,
+    /// The JNI functions from before brackets were installed.
+    pub jni: AtomicPtr<JNINativeInterface_>,
+    pub fields: OnceLock<ThreadFields>,
+    /// All cells, for the sum at the end.
+    pub cells: Mutex<Vec<Arc<Counters>>>,
+    /// Addresses of the states of threads that live.
+    pub threads: Mutex<Vec<usize>>,
+    pub counts: Counts,
+}
+
+/// The fields that `java.lang.Thread` was given.
+#[derive(Clone, Copy)]
+pub struct ThreadFields {
+    pub pointer: Field,
+    pub events: Field,
+    pub state: Field,
+    pub upcall: Field,
+}
+
+/// A field id: valid in every thread as long as its class.
+#[derive(Clone, Copy)]
+pub struct Field(usize);
+
+impl Field {
+    pub fn new(id: jfieldID) -> Field {
+        Field(id as usize)
+    }
+
+    pub fn id(self) -> jfieldID {
+        self.0 as jfieldID
+    }
+}
+
+/// What the log says at its end.
+#[derive(Default)]
+pub struct Counts {
+    pub classes: AtomicU64,
+    pub classes_skipped: AtomicU64,
+    pub methods_skipped: AtomicU64,
+    pub events_lost: AtomicU64,
+    pub compared: AtomicU64,
+    pub mismatches: AtomicU64,
+    pub upcalls: AtomicU64,
+    pub repairs: AtomicU64,
+    pub panics: AtomicU64,
+    pub next_thread: AtomicU32,
+}
+
+/// Adds one; a count that nothing depends on.
+pub fn count(counter: &AtomicU64) -> u64 {
+    counter.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Agent {
+    /// `None` before the agent has started.
+    pub fn get() -> Option<&'static Agent> {
+        AGENT.get()
+    }
+
+    /// # Errors
+    /// One line for the user: why the VM must not start.
+    pub fn start(options: Options, jvmti: Jvmti) -> Result<&'static Agent, String> {
+        let layout = Layout::DEFAULT;
+        let writer = create(&options)?;
+        let book = Arc::new(RwLock::new(Book::default()));
+        let log = Arc::new(Log::new(writer));
+        let journal = LogJournal {
+            book: Arc::clone(&book),
+            log: Arc::clone(&log),
+        };
+        let no_memory = || "no address space for the shadow stacks".to_string();
+        let agent = Agent {
+            jvmti,
+            stacks: Stacks::new().ok_or_else(no_memory)?,
+            method_of_site: MethodOfSite::new().ok_or_else(no_memory)?,
+            book,
+            log,
+            encoder: Encoder::new(layout, Policy::LUCCE, journal),
+            loaders: Loaders::default(),
+            frames: FrameCache::default(),
+            live: AtomicBool::new(false),
+            jni: AtomicPtr::default(),
+            fields: OnceLock::new(),
+            cells: Mutex::default(),
+            threads: Mutex::default(),
+            counts: Counts::default(),
+            options,
+        };
+        AGENT.set(agent).map_err(|_| "the agent is loaded twice".to_string())?;
+        AGENT.get().ok_or_else(|| "the agent did not start".into())
+    }
+
+    pub fn env(&self, env: *mut JNIEnv) -> Env {
+        Env::new(env, self.jni.load(Ordering::Acquire))
+    }
+
+    pub fn book(&self) -> RwLockReadGuard<'_, Book> {
+        self.book.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn book_mut(&self) -> RwLockWriteGuard<'_, Book> {
+        self.book.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Appends what a reader can do without: a full log is told at the end.
+    pub fn note<'r>(&self, record: impl Into<Record<'r>>) {
+        let _ = self.log.append(record);
+    }
+
+    pub fn say(&self, level: Level, text: &str) {
+        if level >= self.options.log {
+            eprintln!("lucce: {text}");
+        }
+    }
+
+    /// A class or method that keeps its bytes: one warning, one record.
+    pub fn skipped(&self, class: &str, method: Option<&str>, reason: &str) {
+        let class = class.replace('/', ".");
+        let what = method.map_or_else(|| class.clone(), |method| format!("{class}.{method}"));
+        self.say(Level::Warn, &format!("{what} is left as it is: {reason}"));
+        self.note(Skipped {
+            class: class.into(),
+            method: method.map(Into::into),
+            reason: reason.into(),
+        });
+    }
+
+    pub fn all_cells(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn meta(&self, key: &str, value: &str) {
+        self.note(Meta {
+            key: key.into(),
+            value: value.into(),
+        });
+    }
+
+    pub fn stat(&self, key: &str, value: u64) {
+        self.note(Stat {
+            key: key.into(),
+            value,
+        });
+    }
+}
+
+fn create(options: &Options) -> Result<Writer, String> {
+    let layout = Layout::DEFAULT;
+    let call_bits = layout.calls().trailing_zeros() as u8;
+    let header = Header {
+        version_bits: (64 - layout.version_shift()) as u8,
+        anchor_bits: layout.anchors().trailing_zeros() as u8,
+        call_bits,
+        pid: std::process::id(),
+        start: clock::nanos(),
+    };
+    Writer::create_with_limit(&options.out, &header, options.limit)
+        .map_err(|e| format!("cannot write {}: {e}", options.out.display()))
+}
+
+/// For strings that go to the VM; none of ours holds a zero.
+pub fn c_string(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}

@@ -1,0 +1,45 @@
+//! Wall-clock time for file names and the log's header.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Nanoseconds since 1970.
+pub fn nanos() -> u64 {
+    u64::try_from(since_epoch().as_nanos()).unwrap_or(0)
+}
+
+/// `20261121-134500`, in UTC.
+pub fn timestamp() -> String {
+    let seconds = since_epoch().as_secs();
+    let (days, day) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, date) = civil(days);
+    let (hour, minute, second) = (day / 3600, day / 60 % 60, day % 60);
+    format!("{year:04}{month:02}{date:02}-{hour:02}{minute:02}{second:02}")
+}
+
+/// Year, month and day of the Gregorian calendar, counted from 1970-01-01. Years begin in March
+/// here, so that the leap day is the last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, date)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates() {
+        assert_eq!(super::civil(0), (1970, 1, 1));
+        assert_eq!(super::civil(59), (1970, 3, 1));
+        assert_eq!(super::civil(11_016), (2000, 2, 29));
+        assert_eq!(super::civil(20_778), (2026, 11, 21));
+    }
+}

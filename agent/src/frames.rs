@@ -1,0 +1,216 @@
+//! Frames as the VM reports them, matched with the book.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jvmti_bindings::sys::jni::{jmethodID, jobject};
+use lucce_callgraph::MethodId;
+
+use crate::agent::Agent;
+use crate::book::{NATIVE, NO_LINE};
+use crate::jvm::{Env, FrameInfo};
+use crate::planner;
+
+/// What a method is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The helper class itself.
+    Helper,
+    /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching.
+    Hidden,
+    /// In the book.
+    Known(u32),
+    /// Not in the book: the class did not come through the hook.
+    Unknown,
+}
+
+/// A method of the VM, resolved once.
+#[derive(Debug)]
+pub struct Resolved {
+    pub kind: Kind,
+    pub native: bool,
+    /// Whether its frames take a slot.
+    pub slot: bool,
+    /// The entry hook's code ends before this: a frame below it has not taken its slot yet.
+    pub entry_end: i64,
+    /// (start, line) of the code that the VM runs.
+    lines: Vec<(i64, i32)>,
+    pub class_name: String,
+    pub method_name: String,
+}
+
+impl Resolved {
+    /// As `StackTraceElement` has it.
+    pub fn line(&self, location: i64) -> i32 {
+        if self.native {
+            return NATIVE;
+        }
+        // As HotSpot does: an entry that begins right there, else the last one of the nearest.
+        let mut best: Option<(i64, i32)> = None;
+        for &(start, line) in &self.lines {
+            if start == location {
+                return line;
+            }
+            if start < location && best.is_none_or(|(found, _)| start >= found) {
+                best = Some((start, line));
+            }
+        }
+        best.map_or(NO_LINE, |(_, line)| line)
+    }
+}
+
+/// Method ids live as long as their class; the VM does not reuse them.
+#[derive(Default)]
+pub struct FrameCache(RwLock<HashMap<usize, Arc<Resolved>>>);
+
+impl FrameCache {
+    pub fn resolve(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
+        let known = {
+            let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            map.get(&(method as usize)).cloned()
+        };
+        known.unwrap_or_else(|| {
+            let resolved = Arc::new(resolve(agent, env, method));
+            let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            map.insert(method as usize, Arc::clone(&resolved));
+            resolved
+        })
+    }
+}
+
+fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
+    let mut resolved = Resolved {
+        kind: Kind::Unknown,
+        native: agent.jvmti.is_native(method),
+        slot: false,
+        entry_end: 0,
+        lines: Vec::new(),
+        class_name: String::new(),
+        method_name: String::new(),
+    };
+    if let Some(class) = agent.jvmti.declaring_class(method) {
+        fill(agent, env, method, class, &mut resolved);
+        env.forget(class);
+    }
+    resolved
+}
+
+fn fill(agent: &Agent, env: Env, method: jmethodID, class: jobject, resolved: &mut Resolved) -> Option<()> {
+    let signature = agent.jvmti.signature(class)?;
+    let name = signature.strip_prefix('L')?.strip_suffix(';')?;
+    let (method_name, descriptor) = agent.jvmti.method_name(method)?;
+    resolved.class_name = name.to_string();
+    resolved.method_name = method_name;
+    if name.starts_with("java/lang/LucceRt") {
+        resolved.kind = Kind::Helper;
+        return None;
+    }
+    // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
+    if name.contains('.') || planner::is_untouched(name) {
+        resolved.kind = Kind::Hidden;
+        return None;
+    }
+    resolved.lines = agent.jvmti.lines(method);
+    let loader = agent.jvmti.loader(class)?;
+    let id = agent.loaders.id(agent.jvmti, env, loader);
+    env.forget(loader);
+    let book = agent.book();
+    let info = book.class_named(id, name)?;
+    let id = book.find_method(info, &resolved.method_name, &descriptor)?;
+    let info = book.method(id)?;
+    resolved.kind = if info.transparent { Kind::Hidden } else { Kind::Known(id) };
+    resolved.slot = info.has_slot();
+    resolved.entry_end = entry_end(info.frame);
+    Some(())
+}
+
+/// `invokestatic` is the first instruction, or follows the push of an argument, which takes three
+/// bytes at most.
+fn entry_end(frame: planner::FrameKind) -> i64 {
+    match frame {
+        planner::FrameKind::Push => 1,
+        planner::FrameKind::Vm => 4,
+        _ => 0,
+    }
+}
+
+/// A frame with what it is.
+pub struct Frame {
+    pub method: Arc<Resolved>,
+    pub location: i64,
+}
+
+impl Frame {
+    pub fn line(&self) -> i32 {
+        self.method.line(self.location)
+    }
+
+    /// The method's id and line, if traces show it.
+    pub fn shown(&self) -> Option<(MethodId, i32)> {
+        match self.method.kind {
+            Kind::Known(id) => Some((MethodId(id), self.line())),
+            _ => None,
+        }
+    }
+}
+
+/// The current thread's frames without the helper's, innermost first.
+pub struct Walk<'a> {
+    agent: &'a Agent,
+    env: Env,
+    buffer: Vec<FrameInfo>,
+    at: usize,
+    depth: usize,
+    piece: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Asks the VM for `piece` frames at a time.
+    pub fn new(agent: &'a Agent, env: Env, piece: usize) -> Walk<'a> {
+        Walk {
+            agent,
+            env,
+            buffer: Vec::new(),
+            at: 0,
+            depth: 0,
+            piece,
+        }
+    }
+
+    fn more(&mut self) -> bool {
+        let empty = FrameInfo {
+            method: std::ptr::null_mut(),
+            location: 0,
+        };
+        self.buffer.clear();
+        self.buffer.resize(self.piece, empty);
+        let found = self.agent.jvmti.stack(self.depth, &mut self.buffer).unwrap_or(0);
+        self.buffer.truncate(found);
+        self.depth += found;
+        self.at = 0;
+        found > 0
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            let Some(info) = self.buffer.get(self.at).copied() else {
+                if (self.depth > 0 && self.buffer.len() < self.piece) || !self.more() {
+                    return None;
+                }
+                continue;
+            };
+            self.at += 1;
+            let method = self.agent.frames.resolve(self.agent, self.env, info.method);
+            if method.kind != Kind::Helper {
+                return Some(Frame {
+                    method,
+                    location: info.location,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A class on its way into the VM: parse, plan, note in the book, rewrite.
+
+use lucce_bytecode::{ClassFile, Rewritten, rewrite};
+
+use crate::agent::{Agent, count};
+use crate::book::{Ids, Loader, NATIVE, NewClass};
+use crate::options::Level;
+use crate::planner::{self, Mark, Shape};
+
+/// New bytes for a class; `None`: it stays as it is.
+pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
+    let class = match ClassFile::parse(bytes) {
+        Ok(class) => class,
+        // The VM will refuse the class and tell its user.
+        Err(_) => return None,
+    };
+    if class.name() == "module-info" {
+        return None;
+    }
+    let shapes = match planner::shapes(&class, agent.options.alloc) {
+        Ok(shapes) => shapes,
+        Err(error) => {
+            count(&agent.counts.classes_skipped);
+            agent.skipped(class.name(), None, &error.to_string());
+            return None;
+        }
+    };
+    let Some(ids) = note(agent, loader, &class, &shapes) else {
+        count(&agent.counts.classes_skipped);
+        agent.skipped(class.name(), None, "no more ids for methods and sites");
+        return None;
+    };
+    if planner::is_untouched(class.name()) {
+        return None;
+    }
+    insert(agent, &class, &shapes, ids)
+}
+
+fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) -> Option<Ids> {
+    let source = class.source_file();
+    let methods: Vec<_> = class
+        .methods()
+        .iter()
+        .map(|m| (&*m.name, &*m.descriptor, m.access))
+        .collect();
+    let new = NewClass {
+        name: class.name(),
+        source: source.as_deref(),
+        loader,
+        methods: &methods,
+        shapes,
+    };
+    let mut book = agent.book_mut();
+    let ids = book.add(&new)?;
+    let mut site = ids.first_site;
+    for (method, shape) in (ids.first_method..).zip(shapes) {
+        for _ in &shape.places {
+            agent.method_of_site.set(site, method);
+            site += 1;
+        }
+    }
+    (site as usize <= agent.method_of_site.room()).then_some(ids)
+}
+
+fn insert(agent: &Agent, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> Option<Vec<u8>> {
+    let natives = native_sites(agent, shapes, ids);
+    let native_site = |index: usize| natives.iter().find(|n| n.0 == index).map_or(0, |n| n.1);
+    let plan = planner::plan(class, shapes, ids.first_method, ids.first_site, &native_site);
+    if plan.methods.is_empty() && plan.fields.is_empty() {
+        return None;
+    }
+    match rewrite(class, &plan) {
+        Ok(done) => {
+            count(&agent.counts.classes);
+            Some(accept(agent, class, ids, done))
+        }
+        Err(error) => {
+            count(&agent.counts.classes_skipped);
+            let mut book = agent.book_mut();
+            for index in plan.methods.keys() {
+                book.untouched(ids.first_method + *index as u32);
+            }
+            drop(book);
+            agent.skipped(class.name(), None, &error.to_string());
+            None
+        }
+    }
+}
+
+fn accept(agent: &Agent, class: &ClassFile<'_>, ids: Ids, done: Rewritten) -> Vec<u8> {
+    for (index, error) in &done.skipped {
+        count(&agent.counts.methods_skipped);
+        agent.book_mut().untouched(ids.first_method + *index as u32);
+        let name = class.methods().get(*index).map_or("", |m| &m.name);
+        agent.skipped(class.name(), Some(name), &error.to_string());
+    }
+    done.bytes
+}
+
+/// The sites of natives that are called with a bracket, by method index.
+fn native_sites(agent: &Agent, shapes: &[Shape], ids: Ids) -> Vec<(usize, u32)> {
+    let marks = shapes.iter().flat_map(|shape| &shape.places);
+    let mut natives = Vec::new();
+    for place in marks {
+        if let Mark::Bracket(index) = place.mark {
+            let method = ids.first_method + index as u32;
+            natives.push((index, extra_site(agent, method, NATIVE)));
+        }
+    }
+    natives
+}
+
+/// The site for a frame of `method` at `line` that no hook marks. 0: no ids are left.
+pub fn extra_site(agent: &Agent, method: u32, line: i32) -> u32 {
+    let Some((site, new)) = agent.book_mut().extra_site(method, line) else {
+        return 0;
+    };
+    if new {
+        agent.method_of_site.set(site, method);
+    }
+    site
+}
+
+/// New bytes for a hidden class: its frames are not shown, but where it catches exceptions it must
+/// put the pointer back.
+pub fn repair(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
+    let class = ClassFile::parse(bytes).ok()?;
+    let plan = planner::repair_plan(&class);
+    if plan.methods.is_empty() {
+        return None;
+    }
+    match rewrite(&class, &plan) {
+        Ok(done) => Some(done.bytes),
+        Err(error) => {
+            count(&agent.counts.classes_skipped);
+            agent.say(Level::Debug, &format!("hidden class {}: {error}", class.name()));
+            agent.skipped(class.name(), None, &error.to_string());
+            None
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Address space for the shadow stacks and for the tables that Java code reads.
+//!
+//! Everything here is reserved once, without swap, and touched page by page: what is not used
+//! costs addresses only.
+#![allow(unsafe_code, reason = "maps memory that code of the JVM writes by address")]
+
+use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lucce_callgraph::SiteId;
+
+/// A reserved range; never given back.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub start: usize,
+    pub bytes: usize,
+}
+
+/// Reserves up to `most` bytes of zeros, half as much as long as the system refuses.
+fn reserve(most: usize, least: usize) -> Option<Range> {
+    let mut bytes = most;
+    while bytes >= least {
+        // SAFETY: a fresh anonymous mapping at an address of the system's choice.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if at != libc::MAP_FAILED {
+            // SAFETY: the range was just mapped; the advice only concerns core dumps.
+            unsafe { libc::madvise(at, bytes, libc::MADV_DONTDUMP) };
+            return Some(Range {
+                start: at as usize,
+                bytes,
+            });
+        }
+        bytes /= 2;
+    }
+    None
+}
+
+/// Shadow stacks: regions whose size follows the size of the thread's own stack.
+pub struct Stacks {
+    range: Range,
+    used: Mutex<Used>,
+    /// A slot for code that runs before there is a thread.
+    pub scratch: usize,
+    /// Regions for threads that are there before native methods can be called.
+    pub boot: Range,
+}
+
+/// How many of those, and how large each is.
+const BOOT_STACKS: usize = 32;
+pub const BOOT_STACK: usize = 128 * MIB;
+
+#[derive(Default)]
+struct Used {
+    next: usize,
+    /// Regions given back, by size.
+    free: BTreeMap<usize, Vec<usize>>,
+}
+
+const MIB: usize = 1 << 20;
+/// For all code that has no thread, or a thread for which there is no room, together.
+const SCRATCH: usize = 64 * MIB;
+/// A compiled frame takes 32 bytes of stack or more and may hold several inlined ones. Eight times
+/// the stack is more than was ever seen: 240 bytes of slots on 48 bytes of stack.
+const SLOTS_PER_STACK: usize = 8;
+
+impl Stacks {
+    pub fn new() -> Option<Stacks> {
+        let range = reserve(32 << 40, 16 << 30)?;
+        let boot = Range {
+            start: range.start + SCRATCH,
+            bytes: BOOT_STACKS * BOOT_STACK,
+        };
+        let used = Used {
+            next: boot.start + boot.bytes,
+            free: BTreeMap::new(),
+        };
+        for index in 0..BOOT_STACKS {
+            slot_write(boot.start + index * BOOT_STACK, SiteId::ENTRY.0);
+        }
+        Some(Stacks {
+            range,
+            used: Mutex::new(used),
+            scratch: range.start + 64,
+            boot,
+        })
+    }
+
+    /// A region for a thread with `stack` bytes of stack, its sentinel slot written.
+    pub fn take(&self, stack: usize) -> Option<Range> {
+        let bytes = (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two();
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = match used.free.get_mut(&bytes).and_then(Vec::pop) {
+            Some(start) => start,
+            None => self.fresh(&mut used, bytes)?,
+        };
+        drop(used);
+        let region = Range { start, bytes };
+        slot_write(start, SiteId::ENTRY.0);
+        Some(region)
+    }
+
+    /// The boot region that `pointer` points into.
+    pub fn of_boot(&self, pointer: usize) -> Option<Range> {
+        let offset = pointer.checked_sub(self.boot.start)?;
+        (offset < self.boot.bytes).then_some(Range {
+            start: self.boot.start + offset / BOOT_STACK * BOOT_STACK,
+            bytes: BOOT_STACK,
+        })
+    }
+
+    fn fresh(&self, used: &mut Used, bytes: usize) -> Option<usize> {
+        let start = used.next;
+        let end = start.checked_add(bytes)?;
+        if end > self.range.start + self.range.bytes {
+            return None;
+        }
+        used.next = end;
+        Some(start)
+    }
+
+    /// Takes a region back. Its pages beyond the first go back to the system.
+    pub fn give(&self, region: Range) {
+        const KEPT: usize = 16 << 10;
+        // SAFETY: the region is the stacks' own and its thread has ended.
+        unsafe {
+            libc::madvise(
+                (region.start + KEPT) as *mut libc::c_void,
+                region.bytes - KEPT,
+                libc::MADV_DONTNEED,
+            );
+        }
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.free.entry(region.bytes).or_default().push(region.start);
+    }
+}
+
+/// Bytes of the calling thread's stack.
+pub fn stack_size() -> usize {
+    // SAFETY: plain C structures, filled in by the call before they are read.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return 8 * MIB;
+        }
+        let (mut address, mut bytes) = (ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attributes, &mut address, &mut bytes);
+        libc::pthread_attr_destroy(&mut attributes);
+        bytes.clamp(MIB, 1 << 36)
+    }
+}
+
+/// A slot's site. The slot must lie in a region of [`Stacks`].
+pub fn slot_site(slot: usize) -> u32 {
+    word32(slot).load(Ordering::Relaxed)
+}
+
+/// Gives a slot a site and clears its memo.
+pub fn slot_write(slot: usize, site: u32) {
+    word64(slot).store(site.into(), Ordering::Relaxed);
+}
+
+pub fn word64<'a>(at: usize) -> &'a AtomicU64 {
+    // SAFETY: callers pass addresses in mappings of this module, 8-byte aligned, never unmapped.
+    unsafe { &*(at as *const AtomicU64) }
+}
+
+fn word32<'a>(at: usize) -> &'a AtomicU32 {
+    // SAFETY: as in word64.
+    unsafe { &*(at as *const AtomicU32) }
+}
+
+/// Site → method, as an array that Java code reads.
+pub struct MethodOfSite {
+    range: Range,
+}
+
+impl MethodOfSite {
+    pub fn new() -> Option<MethodOfSite> {
+        let range = reserve(4 << SiteId::BITS, 4 << 20)?;
+        Some(MethodOfSite { range })
+    }
+
+    pub fn address(&self) -> usize {
+        self.range.start
+    }
+
+    /// How many sites there is room for.
+    pub fn room(&self) -> usize {
+        self.range.bytes / 4
+    }
+
+    /// The site's code has not run yet: whoever loads the entry got the code after this store.
+    pub fn set(&self, site: u32, method: u32) {
+        if (site as usize) < self.room() {
+            word32(self.range.start + 4 * site as usize).store(method, Ordering::Release);
+        }
+    }
+}

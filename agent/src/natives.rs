@@ -1,0 +1,333 @@
+//! The native methods of the helper class: the slow paths.
+//!
+//! Called from Java code of the same thread, so a thread's state is never used twice at a time.
+//! Every one ends in [`guard`]: a panic here is counted and answered with a neutral value.
+#![allow(unsafe_code, reason = "functions that the JVM calls, with pointers that it was given here")]
+
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError};
+use std::sync::atomic::Ordering;
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
+
+use crate::agent::{Agent, Field, ThreadFields, c_string, count};
+use crate::book::What;
+use crate::journal::LogJournal;
+use crate::jvm::Env;
+use crate::memory::stack_size;
+use crate::thread::ThreadState;
+use crate::{hook, upcall, verify};
+
+/// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
+/// must not happen in the middle of a hook. All answer 0 for thread 0.
+pub fn bind(env: Env, class: jclass) -> Option<()> {
+    let zeros = [jvalue { j: 0 }; 4];
+    for (name, descriptor) in [
+        (c"attach", c"(Ljava/lang/Thread;J)J"),
+        (c"upcall", c"(JJ)J"),
+        (c"upcallEnd", c"(JJ)J"),
+        (c"root", c"(I)J"),
+        (c"step0", c"(JII)J"),
+        (c"insert0", c"(JJI)J"),
+        (c"cell", c"(JJ)J"),
+    ] {
+        let method = env.static_method(class, name, descriptor)?;
+        env.call_long(class, method, &zeros);
+    }
+    for (name, descriptor) in [
+        (c"repair", c"(JJJ)Z"),
+        (c"verify", c"(JJJI)V"),
+        (c"lost", c"(I)V"),
+        (c"hidden", c"([BII)[B"),
+    ] {
+        let method = env.static_method(class, name, descriptor)?;
+        env.call_void(class, method, &zeros);
+    }
+    (!env.has_exception()).then_some(())
+}
+
+/// Runs a callback of the VM: a panic is our bug, not the program's.
+pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
+    let Some(agent) = Agent::get() else {
+        return otherwise;
+    };
+    catch_unwind(AssertUnwindSafe(|| body(agent))).unwrap_or_else(|_| {
+        count(&agent.counts.panics);
+        otherwise
+    })
+}
+
+/// The state at an address that `attach` gave out.
+fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
+    // SAFETY: Java code passes what attach() stored in the current thread's own field; only that
+    // thread uses it, and it is freed when the thread has ended.
+    (address != 0).then(|| unsafe { &mut *(address as usize as *mut ThreadState) })
+}
+
+/// The first frame of a thread: gives it a record, and a shadow stack unless it has one from before
+/// the start.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_attach(
+    env: *mut JNIEnv,
+    _: jclass,
+    thread: jobject,
+    pointer: jlong,
+) -> jlong {
+    let scratch = Agent::get().map_or(0, |agent| agent.stacks.scratch as jlong);
+    guard(scratch, |agent| {
+        if thread.is_null() {
+            return 0;
+        }
+        let env = agent.env(env);
+        let Some(fields) = fields(agent, env, thread) else {
+            return scratch;
+        };
+        let region = match pointer {
+            0 => agent.stacks.take(stack_size()),
+            _ => agent.stacks.of_boot(pointer as usize),
+        };
+        let Some(region) = region else {
+            return scratch;
+        };
+        let state = Box::new(ThreadState::new(region, is_virtual(agent, env, thread), agent.options.verify));
+        let first = state.first_slot();
+        let address = Box::into_raw(state) as usize;
+        agent.threads.lock().unwrap_or_else(PoisonError::into_inner).push(address);
+        env.set_long(thread, fields.state.id(), address as jlong);
+        first as jlong
+    })
+}
+
+fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
+    if let Some(known) = agent.fields.get() {
+        return Some(*known);
+    }
+    let class = env.class_of(thread);
+    let field = |name: &CStr| env.field(class, name, c"J").map(Field::new);
+    let found = ThreadFields {
+        pointer: field(c"$fp")?,
+        events: field(c"$ev")?,
+        state: field(c"$ts")?,
+        upcall: field(c"$vm")?,
+    };
+    env.forget(class);
+    Some(*agent.fields.get_or_init(|| found))
+}
+
+fn is_virtual(agent: &Agent, env: Env, thread: jobject) -> bool {
+    let class = env.class_of(thread);
+    let signature = agent.jvmti.signature(class).unwrap_or_default();
+    env.forget(class);
+    matches!(
+        &*signature,
+        "Ljava/lang/VirtualThread;" | "Ljava/lang/ThreadBuilders$BoundVirtualThread;"
+    )
+}
+
+/// A thread has ended: its shadow stack is free again. Its cells stay in the log.
+pub fn detach(agent: &Agent, env: Env, thread: jobject) {
+    let Some(fields) = agent.fields.get() else {
+        return;
+    };
+    let address = env.get_long(thread, fields.state.id());
+    if address == 0 {
+        return;
+    }
+    for field in [fields.pointer, fields.events, fields.state, fields.upcall] {
+        env.set_long(thread, field.id(), 0);
+    }
+    let mut threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|known| *known != address as usize);
+    drop(threads);
+    // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
+    let state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
+    agent.counts.events_lost.fetch_add(state.lost(), Ordering::Relaxed);
+    agent.stacks.give(state.region);
+    if let Some(id) = state.id {
+        agent.note(ThreadEnd { id });
+    }
+}
+
+/// Events that living threads could not write down.
+pub fn lost_by_living(agent: &Agent) -> u64 {
+    let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.iter().filter_map(|address| state(*address as jlong)).map(|state| state.lost()).sum()
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_upcall(env: *mut JNIEnv, _: jclass, ts: jlong, pointer: jlong) -> jlong {
+    guard(pointer, |agent| {
+        let Some(state) = state(ts) else {
+            return pointer;
+        };
+        upcall::enter(agent, agent.env(env), state, pointer as usize) as jlong
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(_: *mut JNIEnv, _: jclass, ts: jlong, slot: jlong) -> jlong {
+    guard(slot, |_| state(ts).map_or(slot, |state| upcall::leave(state, slot as usize) as jlong))
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_root(_: *mut JNIEnv, _: jclass, method: jint) -> jlong {
+    guard(0, |agent| agent.encoder.root(MethodId(method as u32)).0 as jlong)
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_step0(_: *mut JNIEnv, _: jclass, context: jlong, site: jint, callee: jint) -> jlong {
+    guard(0, |agent| {
+        let site = SiteId(site as u32);
+        let Some(caller) = agent.book().site(site.0).map(|info| MethodId(info.method)) else {
+            return 0;
+        };
+        let callee = MethodId(callee as u32);
+        agent.encoder.step(ContextId(context as u64), site, caller, callee).0 as jlong
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_insert0(env: *mut JNIEnv, _: jclass, ts: jlong, context: jlong, site: jint) -> jlong {
+    guard(0, |agent| {
+        let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32).copied()) else {
+            return 0;
+        };
+        let at = SiteId(site as u32);
+        let number = agent.encoder.event(ContextId(context as u64), at, MethodId(info.method));
+        if number == ContextId::UNKNOWN {
+            count(&agent.counts.events_lost);
+            return 0;
+        }
+        if let What::New(_) = info.what {
+            size_once(agent, agent.env(env), site as u32);
+        }
+        state.insert(context as u64, site as u32, number) as jlong
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_cell(env: *mut JNIEnv, _: jclass, ts: jlong, entry: jlong) -> jlong {
+    guard(0, |agent| {
+        let Some(state) = state(ts) else {
+            return 0;
+        };
+        let word = |at: usize| crate::memory::word64(entry as usize + 8 * at);
+        let number = ContextId(word(2).load(Ordering::Relaxed));
+        let id = thread_id(agent, agent.env(env), state);
+        let cell = state.cell(number, |cells| more_cells(agent, id, cells));
+        word(3).store(cell as u64, Ordering::Relaxed);
+        cell as jlong
+    })
+}
+
+fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counters>> {
+    let counters = Arc::new(agent.log.counters(thread, cells).ok()?);
+    agent.all_cells().push(Arc::clone(&counters));
+    Some(counters)
+}
+
+/// The thread's number in the log, with its name.
+fn thread_id(agent: &Agent, env: Env, state: &mut ThreadState) -> ThreadId {
+    *state.id.get_or_insert_with(|| {
+        let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
+        let name = agent.jvmti.thread_name(env).unwrap_or_default();
+        agent.note(Thread {
+            id,
+            name: name.into(),
+            is_virtual: state.is_virtual,
+        });
+        id
+    })
+}
+
+/// How large an instance is: asked once per site, of an instance made for that.
+fn size_once(agent: &Agent, env: Env, site: u32) {
+    let found = {
+        let mut book = agent.book_mut();
+        book.ask_size(site)
+    };
+    let Some((loader, class)) = found else {
+        return;
+    };
+    if env.has_exception() {
+        return;
+    }
+    if let Some(bytes) = instance_size(agent, env, loader, &class) {
+        let book = agent.book();
+        if agent.log.site(&book, site).is_ok() {
+            let _ = LogJournal::site_size(&agent.log, site, bytes);
+        }
+    }
+}
+
+fn instance_size(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<u64> {
+    let class = find_loaded(agent, env, loader, class)?;
+    let object = env.allocate(class);
+    env.forget(class);
+    let object = object?;
+    let size = agent.jvmti.object_size(object);
+    env.forget(object);
+    size
+}
+
+/// A class that `loader` has loaded or found elsewhere; runs no Java code.
+fn find_loaded(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<jobject> {
+    let loader = agent.loaders.object(env, loader)?;
+    if loader.is_null() {
+        return env.find_class(&c_string(class));
+    }
+    let base = env.find_class(c"java/lang/ClassLoader")?;
+    let method = env.method(base, c"findLoadedClass0", c"(Ljava/lang/String;)Ljava/lang/Class;");
+    env.forget(base);
+    let name = env.string(&class.replace('/', "."))?;
+    let found = env.call_object(loader, method?, &[jvalue { l: name }]);
+    env.forget(name);
+    env.forget(loader);
+    found
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_repair(env: *mut JNIEnv, _: jclass, ts: jlong, slot: jlong, pointer: jlong) -> u8 {
+    guard(0, |agent| {
+        let Some(state) = state(ts) else {
+            return 0;
+        };
+        let env = agent.env(env);
+        u8::from(upcall::repair(agent, env, state, slot as usize, pointer as usize))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_verify(env: *mut JNIEnv, _: jclass, ts: jlong, number: jlong, _pointer: jlong, _site: jint) {
+    guard((), |agent| {
+        if let Some(state) = state(ts) {
+            state.verify_again_after(agent.options.verify);
+        }
+        verify::compare(agent, agent.env(env), ContextId(number as u64));
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
+    guard((), |agent| {
+        agent.counts.events_lost.fetch_add(events as u64, Ordering::Relaxed);
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_hidden(env: *mut JNIEnv, _: jclass, bytes: jobject, offset: jint, length: jint) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        if bytes.is_null() {
+            return std::ptr::null_mut();
+        }
+        let env = agent.env(env);
+        let repaired = env
+            .bytes(bytes, offset, length)
+            .and_then(|bytes| hook::repair(agent, &bytes))
+            .and_then(|bytes| env.byte_array(&bytes));
+        repaired.unwrap_or(std::ptr::null_mut())
+    })
+}

@@ -1,0 +1,211 @@
+//! The agent's options: `key=value,key=value`; `+` joins lists inside a value.
+
+use std::path::PathBuf;
+use std::{env, fmt, process};
+
+/// What the user asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Where the log goes, placeholders expanded.
+    pub out: PathBuf,
+    /// Record allocations.
+    pub alloc: bool,
+    /// Compare every n-th event with the VM's own stack trace; 0: none.
+    pub verify: u32,
+    /// Largest size of the log in bytes.
+    pub limit: u64,
+    pub log: Level,
+}
+
+/// What is said on standard error.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+    None,
+}
+
+/// Why the VM must not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadOption(String);
+
+impl fmt::Display for BadOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+const KEYS: [&str; 5] = ["events", "limit", "log", "out", "verify"];
+const EVENTS: [&str; 2] = ["alloc", "none"];
+const LEVELS: [(&str, Level); 5] = [
+    ("debug", Level::Debug),
+    ("info", Level::Info),
+    ("warn", Level::Warn),
+    ("error", Level::Error),
+    ("none", Level::None),
+];
+
+impl Options {
+    /// # Errors
+    /// An unknown key or a malformed value: one line that names it and the nearest known one.
+    pub fn parse(text: &str) -> Result<Options, BadOption> {
+        let mut options = Options {
+            out: PathBuf::from("lucce-%p.lucce"),
+            alloc: true,
+            verify: 0,
+            limit: u64::MAX,
+            log: Level::Info,
+        };
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(unknown("option", part, &KEYS, " (options are key=value)"));
+            };
+            options.set(key, value)?;
+        }
+        options.out = expand(&options.out.to_string_lossy())?.into();
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
+        match key {
+            "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
+            "out" => self.out = value.into(),
+            "events" => self.alloc = events(value)?,
+            "verify" => self.verify = number(key, value)?,
+            "limit" => self.limit = size(key, value)?,
+            "log" => self.log = level(value)?,
+            _ => return Err(unknown("option", key, &KEYS, "")),
+        }
+        Ok(())
+    }
+}
+
+fn events(value: &str) -> Result<bool, BadOption> {
+    let mut alloc = false;
+    for event in value.split('+') {
+        match event {
+            "alloc" => alloc = true,
+            "none" if value == "none" => {}
+            "none" => return Err(malformed("events", value, "none alone, or a list without it")),
+            _ => return Err(unknown("event", event, &EVENTS, "")),
+        }
+    }
+    Ok(alloc)
+}
+
+fn level(value: &str) -> Result<Level, BadOption> {
+    let known = LEVELS.iter().find(|(name, _)| *name == value);
+    known.map(|(_, level)| *level).ok_or_else(|| {
+        let names = LEVELS.map(|(name, _)| name);
+        unknown("log level", value, &names, "")
+    })
+}
+
+fn number(key: &str, value: &str) -> Result<u32, BadOption> {
+    let parsed = value.parse().ok().filter(|n: &u32| i32::try_from(*n).is_ok());
+    parsed.ok_or_else(|| malformed(key, value, "a number from 0 to 2147483647"))
+}
+
+/// `4096`, `64k`, `512m`, `2g`: powers of 1024.
+fn size(key: &str, value: &str) -> Result<u64, BadOption> {
+    let lower = value.to_ascii_lowercase();
+    let (digits, unit) = match lower.as_bytes().last() {
+        Some(b'k') => (&lower[..lower.len() - 1], 1 << 10),
+        Some(b'm') => (&lower[..lower.len() - 1], 1 << 20),
+        Some(b'g') => (&lower[..lower.len() - 1], 1 << 30),
+        _ => (&lower[..], 1_u64),
+    };
+    let parsed = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    parsed.ok_or_else(|| malformed(key, value, "a size such as 4096, 64k, 512m or 2g"))
+}
+
+/// `%p` process id, `%t` start time, `%{NAME}` environment variable, `%%` a percent sign.
+fn expand(name: &str) -> Result<String, BadOption> {
+    let mut out = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let (text, used) = placeholder(name, after)?;
+        out.push_str(&text);
+        rest = &after[used..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
+    let bad = || malformed("out", name, "%p, %t, %{NAME} or %% after a percent sign");
+    match after.as_bytes().first() {
+        Some(b'p') => Ok((process::id().to_string(), 1)),
+        Some(b't') => Ok((crate::clock::timestamp(), 1)),
+        Some(b'%') => Ok(("%".into(), 1)),
+        Some(b'{') => {
+            let end = after.find('}').ok_or_else(bad)?;
+            Ok((env::var(&after[1..end]).unwrap_or_default(), end + 1))
+        }
+        _ => Err(bad()),
+    }
+}
+
+fn malformed(key: &str, value: &str, wanted: &str) -> BadOption {
+    BadOption(format!("option {key}={value} is malformed: expected {wanted}"))
+}
+
+fn unknown(what: &str, given: &str, known: &[&str], more: &str) -> BadOption {
+    let nearest = known.iter().min_by_key(|k| distance(given, k)).unwrap_or(&"");
+    BadOption(format!("unknown {what} '{given}', did you mean '{nearest}'?{more}"))
+}
+
+/// Levenshtein's distance, in bytes.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let best = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], best);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_options_record_allocations() {
+        let options = Options::parse("").unwrap();
+        assert!(options.alloc);
+        let name = format!("lucce-{}.lucce", process::id());
+        assert_eq!(options.out, PathBuf::from(name));
+    }
+
+    #[test]
+    fn an_unknown_option_names_the_nearest() {
+        let error = Options::parse("evnts=alloc").unwrap_err().to_string();
+        assert_eq!(error, "unknown option 'evnts', did you mean 'events'?");
+        let error = Options::parse("events=aloc").unwrap_err().to_string();
+        assert_eq!(error, "unknown event 'aloc', did you mean 'alloc'?");
+        let error = Options::parse("verify").unwrap_err().to_string();
+        assert!(error.contains("'verify'") && error.contains("key=value"));
+    }
+
+    #[test]
+    fn malformed_values_are_refused() {
+        for bad in ["verify=-1", "verify=x", "limit=5x", "out=", "out=a%q", "out=%{A", "events=none+alloc", "log=loud"] {
+            assert!(Options::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn placeholders() {
+        assert_eq!(expand("a%%b").unwrap(), "a%b");
+        assert_eq!(expand("%p").unwrap(), process::id().to_string());
+        assert_eq!(Options::parse("limit=2k").unwrap().limit, 2048);
+    }
+}

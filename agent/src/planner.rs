@@ -1,0 +1,418 @@
+//! What to insert into a class: decided from its bytes and names alone.
+//!
+//! A method's frame is one of four kinds, see [`FrameKind`]. The lists below name the methods of
+//! the JDK that the VM treats in a way of its own.
+
+use std::collections::HashMap;
+
+use lucce_bytecode::{
+    Alloc, AllocKind, Call, ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, NewField,
+    Plan, Scan,
+};
+
+/// How a method takes part in the shadow stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// No hooks: it calls nothing that could ask for a context.
+    Leaf,
+    /// Takes a slot.
+    Push,
+    /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
+    Vm,
+    /// Takes no slot but repairs the pointer in its exception handlers.
+    Peek,
+}
+
+/// What a site is, and for allocations the descriptor of what is allocated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mark {
+    Call,
+    /// A call of a native method of the same class that calls back; the native's method index.
+    Bracket(usize),
+    New(String),
+    Array(String),
+    /// Several dimensions at once.
+    Arrays(String),
+    Current,
+    /// `ClassLoader.defineClass0`: marked and redirected.
+    DefineHidden,
+}
+
+/// A place in a method that gets a hook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub bci: u16,
+    pub mark: Mark,
+}
+
+/// What is done to one method, before ids are known.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub frame: FrameKind,
+    /// Left alone on purpose, and not shown in traces.
+    pub transparent: bool,
+    pub places: Vec<Place>,
+    pub lines: Vec<(u16, u16)>,
+    pub has_handlers: bool,
+}
+
+impl Shape {
+    fn none() -> Shape {
+        Shape {
+            frame: FrameKind::Leaf,
+            transparent: false,
+            places: Vec::new(),
+            lines: Vec::new(),
+            has_handlers: false,
+        }
+    }
+}
+
+const RT: &str = "java/lang/LucceRt";
+const CONTEXT: &str = "io/lucce/CallContext";
+const UNSAFE: &str = "jdk/internal/misc/Unsafe";
+
+const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    Helper {
+        class: RT,
+        name,
+        descriptor,
+    }
+}
+
+const ENTER: Helper = helper("enter", "()J");
+const ENTER_VM: Helper = helper("enterVm", "(I)J");
+const PEEK: Helper = helper("peek", "()J");
+const EXIT: Helper = helper("exit", "(J)V");
+const EXIT_VM: Helper = helper("exitVm", "(J)V");
+const CAUGHT: Helper = helper("caught", "(J)V");
+const RESTORE: Helper = helper("restore", "(J)V");
+const PUB: Helper = helper("pub", "(JI)V");
+const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
+const ALLOC: Helper = helper("alloc", "(JI)V");
+const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
+const CURRENT: Helper = helper("current", "(JI)J");
+const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
+
+/// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
+const THREAD_FIELDS: [&str; 4] = ["$fp", "$ev", "$ts", "$vm"];
+
+/// Methods that run no Java code that could ask for a context, whatever their arguments:
+/// natives that do not call back, and intrinsics. `None`: every method of the class.
+const LEAVES: [(&str, Option<&[&str]>); 6] = [
+    (UNSAFE, None),
+    ("java/lang/Object", Some(&["<init>", "getClass"])),
+    ("java/lang/Thread", Some(&["currentThread", "onSpinWait"])),
+    ("java/lang/System", Some(&["arraycopy", "nanoTime", "currentTimeMillis", "identityHashCode"])),
+    ("java/lang/Math", Some(&["abs", "max", "min", "sqrt", "ceil", "floor", "fma", "sin", "cos"])),
+    ("java/lang/Float", Some(&["floatToRawIntBits", "intBitsToFloat"])),
+];
+
+/// Natives that call Java by other ways than JNI; all are called from their own class.
+const BRACKETED: [(&str, &str); 4] = [
+    ("jdk/internal/reflect/NativeMethodAccessorImpl", "invoke0"),
+    ("jdk/internal/reflect/NativeConstructorAccessorImpl", "newInstance0"),
+    ("jdk/internal/reflect/DirectMethodHandleAccessor$NativeAccessor", "invoke0"),
+    ("jdk/internal/reflect/DirectConstructorHandleAccessor$NativeAccessor", "newInstance0"),
+];
+
+/// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
+const UPCALLS: [(&str, &str); 6] = [
+    ("java/lang/invoke/MethodHandleNatives", "link*"),
+    ("java/lang/invoke/MethodHandleNatives", "findMethodHandleType"),
+    ("java/lang/ref/Finalizer", "register"),
+    ("java/lang/StackStreamFactory$AbstractStackWalker", "doStackWalk"),
+    ("java/lang/ClassLoader", "checkPackageAccess"),
+    ("java/lang/ClassLoader", "getSystemClassLoader"),
+];
+
+/// Annotations of methods that the VM leaves out of stack traces.
+const HIDDEN: [&str; 2] = [
+    "Ljdk/internal/vm/annotation/Hidden;",
+    "Ljava/lang/invoke/LambdaForm$Hidden;",
+];
+/// Entry and exit of these happen on different threads (JDK 21 and later).
+const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
+
+/// The classes that keep their bytes: the helper itself, and the frames in which a virtual thread
+/// is mounted and unmounted.
+pub fn is_untouched(class: &str) -> bool {
+    class.starts_with(RT) || class == "jdk/internal/vm/Continuation"
+}
+
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn shapes(class: &ClassFile<'_>, alloc: bool) -> Result<Vec<Shape>, Error> {
+    let view = View::of(class, alloc)?;
+    let methods = class.methods().iter().zip(&view.scans);
+    Ok(methods.map(|(method, scan)| view.shape(method, scan.as_ref())).collect())
+}
+
+/// A class with everything that is asked of it several times.
+struct View<'v, 'a> {
+    class: &'v ClassFile<'a>,
+    alloc: bool,
+    scans: Vec<Option<Scan<'a>>>,
+    by_name: HashMap<(&'v str, &'v str), usize>,
+    /// Methods that need no frame: getters and small helpers.
+    leaves: Vec<bool>,
+}
+
+impl<'v, 'a> View<'v, 'a> {
+    fn of(class: &'v ClassFile<'a>, alloc: bool) -> Result<Self, Error> {
+        let mut scans = Vec::with_capacity(class.methods().len());
+        let mut by_name = HashMap::new();
+        for (index, method) in class.methods().iter().enumerate() {
+            by_name.insert((&*method.name, &*method.descriptor), index);
+            scans.push(method.code.as_ref().map(|code| class.scan(code)).transpose()?);
+        }
+        let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
+            scan.as_ref().is_some_and(|scan| {
+                scan.calls.iter().all(is_leaf_call)
+                    && !(alloc && !scan.allocations.is_empty())
+                    && kind_by_name(class.name(), method) == FrameKind::Push
+            })
+        };
+        let leaves = class.methods().iter().zip(&scans).map(leaf).collect();
+        Ok(View { class, alloc, scans, by_name, leaves })
+    }
+
+    fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
+        let mut shape = Shape::none();
+        let name = self.class.name();
+        shape.transparent = is_transparent(name, method);
+        let Some(scan) = scan else {
+            return shape;
+        };
+        shape.has_handlers = scan.has_handlers;
+        if !shape.transparent && !is_excluded(name, method) {
+            shape.places = self.places(scan);
+        }
+        shape.frame = frame(name, method, &shape, scan);
+        shape.lines.clone_from(&scan.lines);
+        shape
+    }
+
+    fn places(&self, scan: &Scan<'_>) -> Vec<Place> {
+        let calls = scan.calls.iter().filter_map(|call| {
+            let mark = self.call_mark(call)?;
+            Some(Place { bci: call.bci, mark })
+        });
+        let mut places: Vec<Place> = calls.collect();
+        if self.alloc {
+            places.extend(scan.allocations.iter().map(|alloc| Place {
+                bci: alloc.bci,
+                mark: alloc_mark(alloc),
+            }));
+            places.sort_by_key(|place| place.bci);
+        }
+        places
+    }
+
+    fn call_mark(&self, call: &Call<'_>) -> Option<Mark> {
+        if is_leaf_call(call) || self.calls_own_leaf(call) {
+            return None;
+        }
+        if call.owner == CONTEXT && call.name == "current" && call.descriptor == "()J" {
+            return Some(Mark::Current);
+        }
+        if call.owner == "java/lang/ClassLoader" && call.name == "defineClass0" && call.descriptor == DEFINE_CLASS_0 {
+            return Some(Mark::DefineHidden);
+        }
+        if BRACKETED.contains(&(self.class.name(), &*call.name)) {
+            return self.own_method(call).map(Mark::Bracket);
+        }
+        Some(Mark::Call)
+    }
+
+    fn own_method(&self, call: &Call<'_>) -> Option<usize> {
+        let key = (&*call.name, &*call.descriptor);
+        let own = call.owner == self.class.name();
+        own.then(|| self.by_name.get(&key).copied()).flatten()
+    }
+
+    /// A call of a method of this very class that has no hooks and cannot be overridden.
+    fn calls_own_leaf(&self, call: &Call<'_>) -> bool {
+        const INVOKEVIRTUAL: u8 = 182;
+        const PRIVATE_OR_FINAL: u16 = 0x0012;
+        const FINAL: u16 = 0x0010;
+        const INTERFACE: u16 = 0x0200;
+        let Some(index) = self.own_method(call) else {
+            return false;
+        };
+        let access = self.class.methods().get(index).map_or(0, |m| m.access);
+        let fixed = call.opcode != INVOKEVIRTUAL
+            || access & PRIVATE_OR_FINAL != 0
+            || self.class.access() & FINAL != 0;
+        let leaf = self.leaves.get(index).copied().unwrap_or(false);
+        fixed && leaf && self.class.access() & INTERFACE == 0
+    }
+}
+
+fn frame(class: &str, method: &Method<'_>, shape: &Shape, scan: &Scan<'_>) -> FrameKind {
+    let repairs = if scan.has_handlers { FrameKind::Peek } else { FrameKind::Leaf };
+    if is_excluded(class, method) && (switches(method) || class == UNSAFE) {
+        return FrameKind::Leaf;
+    }
+    if shape.transparent || shape.places.is_empty() {
+        return repairs;
+    }
+    kind_by_name(class, method)
+}
+
+fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
+    let loads = method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
+    if method.name == "<clinit>" || loads || is_upcall(class, &method.name) {
+        FrameKind::Vm
+    } else {
+        FrameKind::Push
+    }
+}
+
+fn is_upcall(class: &str, method: &str) -> bool {
+    UPCALLS.iter().any(|(owner, name)| {
+        *owner == class
+            && name
+                .strip_suffix('*')
+                .map_or(*name == method, |prefix| method.starts_with(prefix))
+    })
+}
+
+fn switches(method: &Method<'_>) -> bool {
+    method.name != "runContinuation" && method.has_annotation(SWITCHES)
+}
+
+fn is_transparent(class: &str, method: &Method<'_>) -> bool {
+    is_untouched(class) || switches(method) || HIDDEN.iter().any(|a| method.has_annotation(a))
+}
+
+/// Unsafe is what the helper class itself stands on.
+fn is_excluded(class: &str, method: &Method<'_>) -> bool {
+    class == UNSAFE || is_transparent(class, method)
+}
+
+fn is_leaf_call(call: &Call<'_>) -> bool {
+    LEAVES.iter().any(|(owner, names)| {
+        *owner == call.owner && names.is_none_or(|names| names.contains(&&*call.name))
+    })
+}
+
+fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
+    match alloc.kind {
+        AllocKind::New => Mark::New(alloc.type_name.to_string()),
+        AllocKind::MultiANewArray => Mark::Arrays(alloc.type_name.to_string()),
+        _ => Mark::Array(alloc.type_name.to_string()),
+    }
+}
+
+/// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
+/// bracketed natives by method index.
+pub fn plan(
+    class: &ClassFile<'_>,
+    shapes: &[Shape],
+    first_method: u32,
+    first_site: u32,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Plan<'static> {
+    let mut plan = Plan::default();
+    let mut site = first_site;
+    for (index, shape) in shapes.iter().enumerate() {
+        let id = first_method + index as u32;
+        let inserts = shape.places.iter().flat_map(|place| {
+            let inserts = inserts(place, site as i32, native_site);
+            site += 1;
+            inserts
+        });
+        let inserts = inserts.collect();
+        if shape.frame != FrameKind::Leaf {
+            plan.methods.insert(index, method_plan(shape, id, inserts));
+        }
+    }
+    if class.name() == "java/lang/Thread" {
+        plan.fields = thread_fields();
+    }
+    plan
+}
+
+fn method_plan(shape: &Shape, id: u32, inserts: Vec<(u16, Insert<'static>)>) -> MethodPlan<'static> {
+    let (entry, exit, caught, unwind) = match shape.frame {
+        FrameKind::Peek | FrameKind::Leaf => (PEEK, None, RESTORE, None),
+        FrameKind::Push => (ENTER, Some(EXIT), CAUGHT, None),
+        FrameKind::Vm => (ENTER_VM, Some(EXIT_VM), CAUGHT, Some(EXIT_VM)),
+    };
+    let argument = (shape.frame == FrameKind::Vm).then_some(id as i32);
+    MethodPlan {
+        entry: Some(Entry { helper: entry, argument }),
+        exit,
+        caught: shape.has_handlers.then_some(caught),
+        unwind,
+        inserts,
+    }
+}
+
+fn inserts(place: &Place, site: i32, native_site: &dyn Fn(usize) -> u32) -> Vec<(u16, Insert<'static>)> {
+    let insert = match &place.mark {
+        Mark::Call => Insert::Mark { helper: PUB, site },
+        Mark::Bracket(native) => Insert::Bracket {
+            before: PUB_NATIVE,
+            site,
+            inner: native_site(*native) as i32,
+            after: CAUGHT,
+        },
+        Mark::New(_) => Insert::After { helper: ALLOC, site },
+        Mark::Array(descriptor) => Insert::AfterDup {
+            helper: array_helper(descriptor),
+            site,
+        },
+        Mark::Arrays(_) => Insert::AfterDup { helper: ARRAYS, site },
+        Mark::Current => Insert::ReplaceWithContext { helper: CURRENT, site },
+        Mark::DefineHidden => {
+            let mark = Insert::Mark { helper: PUB, site };
+            let redirect = Insert::Redirect {
+                helper: helper("defineClass0", DEFINE_CLASS_0),
+            };
+            return vec![(place.bci, mark), (place.bci, redirect)];
+        }
+    };
+    vec![(place.bci, insert)]
+}
+
+/// The helper that knows the size of such an array.
+fn array_helper(descriptor: &str) -> Helper<'static> {
+    let descriptor = match descriptor {
+        "[B" => "([BJI)V",
+        "[Z" => "([ZJI)V",
+        "[S" => "([SJI)V",
+        "[C" => "([CJI)V",
+        "[I" => "([IJI)V",
+        "[F" => "([FJI)V",
+        "[J" => "([JJI)V",
+        "[D" => "([DJI)V",
+        _ => "([Ljava/lang/Object;JI)V",
+    };
+    helper("array", descriptor)
+}
+
+fn thread_fields() -> Vec<NewField<'static>> {
+    const PUBLIC_SYNTHETIC: u16 = 0x1001;
+    let field = |name| NewField {
+        name,
+        descriptor: "J",
+        access: PUBLIC_SYNTHETIC,
+    };
+    THREAD_FIELDS.map(field).to_vec()
+}
+
+/// For classes that never reach the hook: methods that catch exceptions repair the pointer.
+pub fn repair_plan(class: &ClassFile<'_>) -> Plan<'static> {
+    let mut plan = Plan::default();
+    for (index, method) in class.methods().iter().enumerate() {
+        if method.code.as_ref().is_some_and(|code| code.handlers > 0) {
+            let mut shape = Shape::none();
+            shape.frame = FrameKind::Peek;
+            shape.has_handlers = true;
+            plan.methods.insert(index, method_plan(&shape, 0, Vec::new()));
+        }
+    }
+    plan
+}

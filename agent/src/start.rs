@@ -1,0 +1,282 @@
+//! The agent's life: what the VM tells it, from loading to death.
+#![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
+
+use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_tracelog::End;
+
+use crate::agent::{Agent, c_string};
+use crate::jvm::{Env, Failed, Jvmti};
+use crate::natives::{self, guard};
+use crate::options::{Level, Options};
+use crate::memory::BOOT_STACK;
+use crate::{bracket, hook};
+
+/// The helper class: before the VM is initialised; recording; recording and comparing.
+const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
+const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
+const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
+const MEMORY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt$Memory.class"));
+
+/// The VM loads the agent before anything of Java runs.
+///
+/// # Safety
+/// Called by the VM with its own pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _: *mut c_void) -> jint {
+    let text = if options.is_null() {
+        String::new()
+    } else {
+        // SAFETY: the VM passes a terminated string.
+        unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
+    };
+    let started = std::panic::catch_unwind(|| start(vm, &text));
+    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
+        Ok(()) => JNI_OK,
+        Err(message) => {
+            eprintln!("lucce: {message}");
+            JNI_ERR
+        }
+    }
+}
+
+fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
+    let options = Options::parse(text).map_err(|e| e.to_string())?;
+    let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
+    jvmti.add_capabilities(&capabilities(jvmti)).map_err(refused("what the agent needs"))?;
+    let agent = Agent::start(options, jvmti)?;
+    let version = c_string(env!("CARGO_PKG_VERSION"));
+    let _ = jvmti.set_system_property(c"lucce.version", &version);
+    agent.meta("lucce", env!("CARGO_PKG_VERSION"));
+    agent.meta("options", text);
+    jvmti.set_callbacks(&callbacks()).map_err(refused("the agent's callbacks"))?;
+    for event in [
+        ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
+        ti::JVMTI_EVENT_VM_START,
+        ti::JVMTI_EVENT_VM_INIT,
+        ti::JVMTI_EVENT_VM_DEATH,
+        ti::JVMTI_EVENT_THREAD_START,
+        ti::JVMTI_EVENT_THREAD_END,
+    ] {
+        jvmti.enable(event).map_err(refused("the agent's events"))?;
+    }
+    // JDK 21 and later.
+    let _ = jvmti.enable(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
+    Ok(())
+}
+
+fn refused(what: &'static str) -> impl Fn(Failed) -> String {
+    move |Failed(code)| format!("this VM does not support {what} (error {code})")
+}
+
+fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
+    let mut wanted = ti::jvmtiCapabilities::default();
+    wanted.set_can_generate_all_class_hook_events(true);
+    wanted.set_can_generate_early_class_hook_events(true);
+    wanted.set_can_generate_early_vmstart(true);
+    wanted.set_can_redefine_classes(true);
+    wanted.set_can_tag_objects(true);
+    wanted.set_can_get_line_numbers(true);
+    let can = jvmti.potential().unwrap_or_default();
+    wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
+    wanted
+}
+
+fn callbacks() -> ti::jvmtiEventCallbacks {
+    let mut callbacks = ti::jvmtiEventCallbacks::default();
+    callbacks.VMStart = Some(vm_start);
+    callbacks.VMInit = Some(vm_init);
+    callbacks.VMDeath = Some(vm_death);
+    callbacks.ThreadStart = Some(thread_start);
+    callbacks.ThreadEnd = Some(thread_end);
+    callbacks.VirtualThreadEnd = Some(thread_end);
+    callbacks.ClassFileLoadHook = Some(class_file_load_hook);
+    callbacks
+}
+
+unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
+    guard((), |agent| {
+        if helper(agent, agent.env(env)).is_none() {
+            agent.say(Level::Error, "the helper class could not be defined; nothing is recorded");
+        }
+    });
+}
+
+fn helper(agent: &Agent, env: Env) -> Option<()> {
+    let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
+    env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
+    env.set_static_long(class, c"scratch", agent.stacks.scratch as i64)?;
+    env.set_static_long(class, c"tables", agent.encoder.tables().block as i64)?;
+    env.set_static_long(class, c"methods", agent.method_of_site.address() as i64)?;
+    let boot = agent.stacks.boot;
+    env.set_static_long(class, c"bootStacks", boot.start as i64 + 16)?;
+    env.set_static_long(class, c"bootStacksEnd", (boot.start + boot.bytes) as i64 + 16)?;
+    env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)
+}
+
+unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    guard((), |agent| {
+        if go_live(agent, agent.env(env)).is_none() {
+            agent.say(Level::Error, "the hooks could not be made live; nothing is recorded");
+        }
+        for (key, property) in [
+            ("jvm", c"java.vm.version"),
+            ("jvm.name", c"java.vm.name"),
+            ("jdk", c"java.version"),
+            ("command", c"sun.java.command"),
+        ] {
+            if let Some(value) = agent.jvmti.system_property(property) {
+                agent.meta(key, &value);
+            }
+        }
+    });
+}
+
+fn go_live(agent: &Agent, env: Env) -> Option<()> {
+    let found = env.find_class(c"java/lang/LucceRt")?;
+    let class = env.global(found);
+    measure_arrays(agent, env, class)?;
+    natives::bind(env, class)?;
+    bracket::install(agent, env, class)?;
+    let bytes = if agent.options.verify > 0 { VERIFY } else { LIVE };
+    agent.live.store(true, Ordering::Release);
+    agent.jvmti.redefine(class, bytes).ok()
+}
+
+/// How large arrays are depends on the VM's flags.
+fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
+    let size = |object: Option<jobject>| {
+        let object = object?;
+        let size = agent.jvmti.object_size(object);
+        env.forget(object);
+        size.map(|size| size as i32)
+    };
+    // The header ends where one more byte makes the array larger.
+    let empty = size(env.new_bytes(0))?;
+    let fit = (1..=8).take_while(|n| size(env.new_bytes(*n)) == Some(empty)).count() as i32;
+    let header = empty - fit;
+    let longs = size(env.new_longs(1))? - 8;
+    let object = env.find_class(c"java/lang/Object")?;
+    let references = (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
+    env.forget(object);
+    env.set_static_int(class, c"header", header)?;
+    env.set_static_int(class, c"headerOfLongs", longs)?;
+    env.set_static_int(class, c"referenceShift", if references == 8 { 3 } else { 2 })
+}
+
+/// The first thread beside the main one: `Thread` is initialised, frames can be kept.
+unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    guard((), |agent| {
+        let env = agent.env(env);
+        if let Some(class) = env.find_class(c"java/lang/LucceRt") {
+            env.set_static_boolean(class, c"threads");
+            env.forget(class);
+        }
+        let _ = agent.jvmti.disable(ti::JVMTI_EVENT_THREAD_START);
+    });
+}
+
+unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
+    guard((), |agent| natives::detach(agent, agent.env(env), thread));
+}
+
+unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
+    guard((), finish);
+}
+
+fn finish(agent: &Agent) {
+    agent.live.store(false, Ordering::Release);
+    let counts = &agent.counts;
+    let (events, contexts) = sum(agent);
+    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_living(agent);
+    let graph = agent.encoder.stats();
+    for (key, value) in [
+        ("events.recorded", events),
+        ("events.lost", lost),
+        ("verify.compared", counts.compared.load(Ordering::Relaxed)),
+        ("verify.mismatches", counts.mismatches.load(Ordering::Relaxed)),
+        ("classes.rewritten", counts.classes.load(Ordering::Relaxed)),
+        ("classes.skipped", counts.classes_skipped.load(Ordering::Relaxed)),
+        ("methods.skipped", counts.methods_skipped.load(Ordering::Relaxed)),
+        ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
+        ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
+        ("agent.panics", counts.panics.load(Ordering::Relaxed)),
+        ("graph.slow_lookups", graph.slow_lookups),
+        ("graph.unknown", graph.unknown),
+        ("graph.memory", graph.memory as u64),
+    ] {
+        agent.stat(key, value);
+    }
+    agent.note(End {});
+    let _ = agent.log.close();
+    agent.say(Level::Info, &last_line(agent, events, contexts, lost));
+}
+
+/// Events and (per thread) contexts in all cells.
+fn sum(agent: &Agent) -> (u64, u64) {
+    let all = agent.all_cells();
+    let cells = all.iter().flat_map(|counters| counters.iter());
+    cells.fold((0, 0), |(events, contexts), cell| {
+        let count = u64::from_le(cell.count.load(Ordering::Relaxed));
+        (events + count, contexts + u64::from(count > 0))
+    })
+}
+
+fn last_line(agent: &Agent, events: u64, contexts: u64, lost: u64) -> String {
+    let log = agent.options.out.display();
+    let megabytes = agent.log.bytes() as f64 / 1e6;
+    let mut line = if agent.options.alloc {
+        format!("{events} allocations in {contexts} contexts recorded in {log} ({megabytes:.1} MB)")
+    } else {
+        format!("tracked without recording, log in {log} ({megabytes:.1} MB)")
+    };
+    if lost > 0 {
+        line += &format!("; {lost} events lost");
+    }
+    if agent.options.verify > 0 {
+        let compared = agent.counts.compared.load(Ordering::Relaxed);
+        let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
+        line += &format!("; {compared} compared with the VM's own stack trace, {mismatches} mismatches");
+    }
+    line
+}
+
+#[allow(clippy::too_many_arguments, reason = "the VM's prototype")]
+unsafe extern "system" fn class_file_load_hook(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    _redefined: jclass,
+    loader: jobject,
+    name: *const c_char,
+    _domain: jobject,
+    length: c_int,
+    bytes: *const c_uchar,
+    new_length: *mut c_int,
+    new_bytes: *mut *mut c_uchar,
+) {
+    guard((), |agent| {
+        // SAFETY: the VM passes a terminated name or none.
+        let is_helper = !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(b"java/lang/LucceRt");
+        if is_helper {
+            return;
+        }
+        // SAFETY: the VM passes `length` bytes.
+        let class = unsafe { std::slice::from_raw_parts(bytes, length as usize) };
+        let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);
+        let Some(new) = hook::transform(agent, loader, class) else {
+            return;
+        };
+        let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
+        if !memory.is_null() {
+            // SAFETY: the VM's out parameters; the memory is from its own allocator.
+            unsafe {
+                *new_length = new.len() as c_int;
+                *new_bytes = memory;
+            }
+        }
+    });
+}

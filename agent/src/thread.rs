@@ -1,0 +1,176 @@
+//! What the agent keeps of a thread: its shadow stack, the index of its events, their cells.
+//!
+//! A thread's state is written by that thread alone, in native methods of the helper class; the
+//! first words are read by Java code:
+//!
+//! ```text
+//! +0  u64 index    address of the index, 0: none yet
+//! +8  i32 left     events until the next one is verified
+//! +16 u64 upcall   slot of the innermost frame that the VM entered by itself, 0: none
+//! ```
+//!
+//! The index is a hash table, `[shift, mask, 0 × 6]` and then entries `[ctx, site, number, cell]` of
+//! a word each; ctx 0: empty.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{Counters, ThreadId};
+
+use crate::memory::Range;
+
+/// A frame that the VM entered by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Upcall {
+    /// Its slot.
+    pub slot: usize,
+    /// The pointer before it was entered.
+    pub pointer: usize,
+    /// The slot whose site was changed, and what it held.
+    pub changed: Option<(usize, u64)>,
+}
+
+#[repr(C)]
+pub struct ThreadState {
+    index: AtomicU64,
+    left: AtomicI32,
+    upcall: AtomicU64,
+    pub region: Range,
+    pub upcalls: Vec<Upcall>,
+    /// Known to the log from its first event on.
+    pub id: Option<ThreadId>,
+    table: Box<[AtomicU64]>,
+    used: usize,
+    cells: Option<Arc<Counters>>,
+    next_cell: usize,
+    /// Counts events for which the log has no room.
+    lost: Box<[AtomicU64; 3]>,
+    pub is_virtual: bool,
+}
+
+const HEADER: usize = 8;
+const WORDS: usize = 4;
+const FIRST_ENTRIES: usize = 64;
+const FIRST_CELLS: u32 = 16;
+const MOST_CELLS: u32 = 4096;
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+const SITE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
+
+impl ThreadState {
+    pub fn new(region: Range, is_virtual: bool, verify: u32) -> ThreadState {
+        ThreadState {
+            index: AtomicU64::new(0),
+            left: AtomicI32::new(verify as i32),
+            upcall: AtomicU64::new(0),
+            region,
+            upcalls: Vec::new(),
+            id: None,
+            table: Box::default(),
+            used: 0,
+            cells: None,
+            next_cell: 0,
+            lost: Box::default(),
+            is_virtual,
+        }
+    }
+
+    /// The first slot of a frame; the sentinel lies below.
+    pub fn first_slot(&self) -> usize {
+        self.region.start + 16
+    }
+
+    pub fn verify_again_after(&self, events: u32) {
+        self.left.store(events as i32, Ordering::Relaxed);
+    }
+
+    pub fn push(&mut self, upcall: Upcall) {
+        self.upcalls.push(upcall);
+        self.upcall.store(upcall.slot as u64, Ordering::Relaxed);
+    }
+
+    /// Ends the upcall with slot `slot` and all that it called and that did not end.
+    pub fn pop(&mut self, slot: usize) -> Option<Upcall> {
+        let found = self.upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
+        let upcall = self.upcalls[found];
+        self.upcalls.truncate(found);
+        let top = self.upcalls.last().map_or(0, |upcall| upcall.slot);
+        self.upcall.store(top as u64, Ordering::Relaxed);
+        Some(upcall)
+    }
+
+    /// Forgets upcalls that ended without telling: their slots lie at or above `slot`.
+    pub fn forget_above(&mut self, slot: usize) {
+        while self.upcalls.last().is_some_and(|upcall| upcall.slot >= slot) {
+            self.upcalls.pop();
+        }
+    }
+
+    /// A new entry; its address.
+    pub fn insert(&mut self, context: u64, site: u32, number: ContextId) -> usize {
+        if (self.used + 1) * 2 > self.entries() {
+            self.grow();
+        }
+        self.used += 1;
+        self.put([context, site.into(), number.0, 0])
+    }
+
+    fn entries(&self) -> usize {
+        self.table.len().saturating_sub(HEADER) / WORDS
+    }
+
+    fn grow(&mut self) {
+        let entries = (self.entries() * 2).max(FIRST_ENTRIES);
+        let fresh = (0..HEADER + entries * WORDS).map(|_| AtomicU64::new(0)).collect();
+        let old = std::mem::replace(&mut self.table, fresh);
+        let shift = 64 - entries.trailing_zeros();
+        self.table[0].store(shift.into(), Ordering::Relaxed);
+        self.table[1].store(entries as u64 - 1, Ordering::Relaxed);
+        for entry in old.get(HEADER..).unwrap_or(&[]).chunks_exact(WORDS) {
+            let words = [0, 1, 2, 3].map(|at| entry[at].load(Ordering::Relaxed));
+            if words[0] != 0 {
+                self.put(words);
+            }
+        }
+        self.index.store(self.table.as_ptr() as usize as u64, Ordering::Relaxed);
+    }
+
+    fn put(&mut self, words: [u64; WORDS]) -> usize {
+        let hash = words[0]
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(words[1].wrapping_mul(SITE_MULTIPLIER));
+        let mask = self.entries() - 1;
+        let mut slot = (hash >> self.table[0].load(Ordering::Relaxed)) as usize;
+        loop {
+            let at = HEADER + (slot & mask) * WORDS;
+            if self.table[at].load(Ordering::Relaxed) == 0 {
+                for (word, value) in self.table[at..].iter().zip(words) {
+                    word.store(value, Ordering::Relaxed);
+                }
+                return self.table[at..].as_ptr() as usize;
+            }
+            slot += 1;
+        }
+    }
+
+    /// A cell for the next context. `more` gets new ones; without, events are counted as lost.
+    pub fn cell(&mut self, number: ContextId, more: impl FnOnce(u32) -> Option<Arc<Counters>>) -> usize {
+        let have = self.cells.as_ref().map_or(0, |cells| cells.len());
+        if self.next_cell >= have {
+            let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
+            self.cells = more(want);
+            self.next_cell = 0;
+        }
+        let Some(cell) = self.cells.as_ref().and_then(|cells| cells.get(self.next_cell)) else {
+            return self.lost.as_ptr() as usize;
+        };
+        cell.claim(number);
+        self.next_cell += 1;
+        std::ptr::from_ref(cell) as usize
+    }
+
+    /// Events that were counted while there was no room.
+    pub fn lost(&self) -> u64 {
+        self.lost[1].load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,109 @@
+//! The oracle: the VM's own stack trace against the decoded number, frame by frame.
+
+use std::fmt::Write;
+
+use lucce_callgraph::{ContextId, MethodId};
+use lucce_tracelog::Mismatch;
+
+use crate::agent::{Agent, count};
+use crate::book::{Book, NATIVE};
+use crate::frames::{Frame, Kind, Walk};
+use crate::journal::external;
+use crate::jvm::Env;
+use crate::options::Level;
+
+/// How many mismatches are written down; all are counted.
+const MOST_RECORDS: u64 = 1000;
+
+/// A frame as traces show it: ids of names, and the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shown {
+    class: crate::book::Name,
+    method: crate::book::Name,
+    line: i32,
+}
+
+/// Compares what `number` decodes to with the current thread's stack.
+pub fn compare(agent: &Agent, env: Env, number: ContextId) {
+    let at = count(&agent.counts.compared) + 1;
+    let real: Vec<Frame> = Walk::new(agent, env, 256).filter(|frame| frame.method.kind != Kind::Hidden).collect();
+    let decoded = agent.encoder.decode(number, MethodId::EVENT);
+    let book = agent.book();
+    let same = match &decoded {
+        Ok(frames) => {
+            let expected = real.iter().map(|frame| expected(&book, frame));
+            let found = frames.iter().filter_map(|frame| found(&book, frame.site.0)).map(Some);
+            expected.eq(found)
+        }
+        Err(_) => false,
+    };
+    if same {
+        return;
+    }
+    if count(&agent.counts.mismatches) >= MOST_RECORDS {
+        return;
+    }
+    let expected = real.iter().fold(String::new(), |text, frame| expected_line(text, &book, frame));
+    let decoded = match decoded {
+        Ok(frames) => frames.iter().fold(String::new(), |text, frame| found_line(text, &book, frame.site.0)),
+        Err(error) => format!("\t{error}\n"),
+    };
+    drop(book);
+    agent.say(Level::Debug, &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"));
+    agent.note(Mismatch {
+        id: number,
+        expected: expected.into(),
+        decoded: decoded.into(),
+        at,
+    });
+}
+
+/// `None`: the VM shows a frame that the book does not know.
+fn expected(book: &Book, frame: &Frame) -> Option<Shown> {
+    let (id, line) = frame.shown()?;
+    let info = book.method(id.0)?;
+    Some(Shown {
+        class: book.class(info.class)?.name,
+        method: info.name,
+        line,
+    })
+}
+
+/// Frames that are left alone on purpose are in no trace, unless they were put there by an upcall.
+fn found(book: &Book, site: u32) -> Option<Shown> {
+    let info = book.site(site)?;
+    let method = book.method(info.method)?;
+    Some(Shown {
+        class: book.class(method.class)?.name,
+        method: method.name,
+        line: book.line(info),
+    })
+}
+
+fn expected_line(mut text: String, book: &Book, frame: &Frame) -> String {
+    match expected(book, frame) {
+        Some(shown) => show(text, book, shown),
+        None => {
+            let method = &frame.method;
+            let _ = writeln!(text, "\tat {}.{}(not in the book)", external(&method.class_name), method.method_name);
+            text
+        }
+    }
+}
+
+fn found_line(text: String, book: &Book, site: u32) -> String {
+    match found(book, site) {
+        Some(shown) => show(text, book, shown),
+        None => text + "\tat an unknown site\n",
+    }
+}
+
+fn show(mut text: String, book: &Book, shown: Shown) -> String {
+    let class = external(book.text(shown.class));
+    let method = book.text(shown.method);
+    let _ = match shown.line {
+        NATIVE => writeln!(text, "\tat {class}.{method}(Native Method)"),
+        line => writeln!(text, "\tat {class}.{method}:{line}"),
+    };
+    text
+}
