@@ -1,1 +1,18 @@
-//! Whole-system tests.
+//! What the whole-system tests stand on: the JDKs, the agent, the command, one run of either.
+
+mod lucce;
+mod run;
+mod setup;
+
+pub use lucce::Lucce;
+pub use run::{Ended, Java};
+pub use setup::{Jdk, Setup};
+
+/// Why a test failed, in words.
+pub type Checked = Result<(), String>;
+
+/// # Errors
+/// `message`, if the condition does not hold.
+pub fn ensure(condition: bool, message: impl FnOnce() -> String) -> Checked {
+    if condition { Ok(()) } else { Err(message()) }
+}

@@ -1,1 +1,78 @@
-fn main() {}
+//! Build, test and demo: one subcommand per check, the same here and in continuous integration.
+
+mod jdk;
+mod place;
+mod tools;
+
+mod apps;
+mod arch;
+mod build;
+mod checks;
+mod demo;
+mod jvm;
+mod suite;
+
+use std::process::ExitCode;
+
+/// What went wrong, in words for the user.
+type Outcome = Result<(), String>;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  build                 the agent, the lucce command and the Java side, ready to use
+  demo                  builds, runs Lucene under the agent and shows what the log tells
+  test [--quick]        every check below; --quick: the fast ones, in under five minutes
+
+  fmt                   formatting
+  arch                  which crate may depend on which
+  clippy                lints, warnings are errors
+  unit [--quick]        unit, property, file-format and command-line tests
+  loom                  every interleaving of the graph's readers and writers, in a model
+  java                  the Java side's own tests
+  jvm-tests [FILTER]    whole-system tests on real JVMs, 17 and 25
+            [--quick]   a few of them on one JVM
+  verify-apps           real applications, numbers compared with the JVM's own stack traces
+      [--events N]      about how many comparisons in all (default 10000000)
+      [--jdk VERSION]   on one JDK only
+      [--app NAME]      one application only
+
+Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[&str]) -> Outcome {
+    match args {
+        ["build"] => build::all(),
+        ["demo"] => demo::run(),
+        ["test"] => suite::full(),
+        ["test", "--quick"] => suite::quick(),
+        ["fmt"] => checks::fmt(),
+        ["arch"] => arch::check(),
+        ["clippy"] => checks::clippy(),
+        ["unit"] => checks::unit(),
+        ["unit", "--quick"] => checks::unit_quick(),
+        ["loom"] => checks::loom(),
+        ["java"] => checks::java(),
+        ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
+        ["verify-apps", rest @ ..] => {
+            let wish = apps::Wish::parse(rest)?;
+            build::all().and_then(|()| apps::verify(&wish))
+        }
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [] => Err(format!("no command\n{USAGE}")),
+        _ => Err(format!("not understood: {}\n{USAGE}", args.join(" "))),
+    }
+}

@@ -1,0 +1,51 @@
+//! Options that the agent does not take: the JVM does not start, and one line says why.
+
+use lucce_tests::{Checked, Java, Setup};
+
+use crate::{Test, test};
+
+/// Options, and what the line must name.
+const BAD: [(&str, &[&str]); 9] = [
+    ("evnts=alloc", &["'evnts'", "'events'"]),
+    ("events=aloc", &["'aloc'", "'alloc'"]),
+    ("log=wran", &["'wran'", "'warn'"]),
+    ("verify", &["'verify'"]),
+    ("verify=-1", &["verify=-1"]),
+    ("verify=often", &["verify=often"]),
+    ("limit=5x", &["limit=5x"]),
+    ("out=/no/such/folder/a.lucce", &["/no/such/folder/a.lucce"]),
+    ("out=/dev/full", &["/dev/full"]),
+];
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let tests = BAD.iter().enumerate().map(|(number, (options, named))| {
+        let name = format!("bad_options::{options}");
+        test(name, number == 0, move || {
+            refused(setup, number, options, named)
+        })
+    });
+    tests.collect()
+}
+
+fn refused(setup: &Setup, number: usize, options: &str, named: &[&str]) -> Checked {
+    let java = Java::new(setup, setup.jdk(), &format!("bad-{number}"));
+    let java = java.agent(options).main(["io.lucce.programs.Lambdas"]);
+    let ended = java.run()?;
+    ended.ensure(
+        ended.code.is_some_and(|code| code != 0),
+        "the JVM must not start",
+    )?;
+    ended.ensure(
+        !ended.stdout.contains("contexts"),
+        "the program must not run",
+    )?;
+    let lines = ended.agent_lines();
+    ended.ensure(lines.len() == 1, "one line says why")?;
+    let names_all = named.iter().all(|name| lines[0].contains(name));
+    ended.ensure(
+        names_all,
+        &format!("the line names {}", named.join(" and ")),
+    )?;
+    java.clean();
+    Ok(())
+}

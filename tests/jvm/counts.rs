@@ -1,0 +1,141 @@
+//! Every allocation is in the report: a program that knows how many objects it makes, and where.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use serde_json::Value;
+
+use crate::{Test, test};
+
+const PROGRAM: &str = "io.lucce.programs.Counts";
+
+/// What `new Large[2][3]` makes besides, at the same line.
+const INNER: &str = "io.lucce.programs.Counts$Large[]";
+
+/// Objects by class and line.
+type Counts = BTreeMap<(String, i64), u64>;
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let flags: [(&str, &[&str]); 3] = [
+        ("default", &[]),
+        ("int", &["-Xint"]),
+        ("no-compressed", &["-XX:-UseCompressedOops"]),
+    ];
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for (name, flags) in flags {
+            let quick = jdk == setup.jdk() && name == "default";
+            tests.push(test(
+                format!("counts::{}::{name}", jdk.version),
+                quick,
+                move || check(setup, jdk, name, flags),
+            ));
+        }
+    }
+    tests
+}
+
+fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
+    let java = Java::new(setup, jdk, &format!("counts-{}-{name}", jdk.version));
+    let java = java
+        .agent("events=alloc")
+        .flags(flags)
+        .main([PROGRAM, "1000"]);
+    let ended = java.run()?.expect(0)?;
+    let expected = expected(&ended.stdout)?;
+    ended.ensure(!expected.is_empty(), "the program says what to expect")?;
+    let found = reported(java.lucce(), &java.log())?;
+    ensure(found == expected, || {
+        format!("expected {expected:#?}\nreported {found:#?}")
+    })?;
+    exported(java.lucce(), &java.log(), &expected)?;
+    java.clean();
+    Ok(())
+}
+
+fn expected(printed: &str) -> Result<Counts, String> {
+    let parse = |line: &str| {
+        let mut words = line.split_whitespace();
+        let class = readable(words.next()?);
+        Some((
+            (class, words.next()?.parse().ok()?),
+            words.next()?.parse().ok()?,
+        ))
+    };
+    printed
+        .lines()
+        .map(|line| parse(line).ok_or_else(|| format!("not a count: {line}")))
+        .collect()
+}
+
+/// `[La.B;` is `a.B[]`.
+fn readable(name: &str) -> String {
+    let element = name.trim_start_matches('[');
+    let dimensions = name.len() - element.len();
+    let element = element
+        .strip_prefix('L')
+        .and_then(|rest| rest.strip_suffix(';'))
+        .filter(|_| dimensions > 0);
+    element.unwrap_or(name.trim_start_matches('[')).to_owned() + &"[]".repeat(dimensions)
+}
+
+fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
+    let log = log.to_string_lossy();
+    let report = lucce.json(&[
+        "report",
+        "--json",
+        "--top",
+        "0",
+        "--class",
+        r"^io\.lucce\.programs\.Counts",
+        &*log,
+    ])?;
+    let rows = report["contexts"]
+        .as_array()
+        .ok_or("the report lists no contexts")?;
+    let mut counts = Counts::new();
+    for row in rows {
+        let Some((class, line, count)) = place(row) else {
+            return Err(format!("not understood: {row}"));
+        };
+        if class != INNER {
+            *counts.entry((class.to_owned(), line)).or_default() += count;
+        }
+    }
+    Ok(counts)
+}
+
+fn place(row: &Value) -> Option<(&str, i64, u64)> {
+    let line = row["frames"][0]["line"].as_i64()?;
+    Some((row["class"].as_str()?, line, row["count"].as_u64()?))
+}
+
+/// The collapsed stacks have as many of each class.
+fn exported(lucce: Lucce, log: &Path, expected: &Counts) -> Checked {
+    let log = log.to_string_lossy();
+    let stacks = lucce.text(0, &["export", "--value", "count", "--leaf-type", &*log])?;
+    let mut found: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in stacks.lines() {
+        let (stack, count) = line
+            .rsplit_once(' ')
+            .ok_or_else(|| format!("not a stack: {line}"))?;
+        let leaf = stack.rsplit(';').next().unwrap_or_default();
+        let count: u64 = count.parse().map_err(|e| format!("{line}: {e}"))?;
+        *found.entry(leaf).or_default() += count;
+    }
+    let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
+    expected
+        .iter()
+        .for_each(|((class, _), count)| *classes.entry(class).or_default() += count);
+    for (class, count) in classes {
+        let exported = found
+            .iter()
+            .find(|(leaf, _)| leaf.starts_with(class) && leaf.len() <= class.len() + 4);
+        let exported = found.get(class).or(exported.map(|(_, count)| count));
+        ensure(exported == Some(&count), || {
+            format!("{class}: {count} expected, {exported:?} exported")
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Whole-system tests: real JVMs under the agent, one process each.
+//!
+//! `cargo xtask jvm-tests` runs them. `--quick` leaves a few, on one JDK.
+
+mod bad_options;
+mod commands;
+mod counts;
+mod damage;
+mod image;
+mod loss;
+mod programs;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lucce_tests::{Checked, Setup};
+
+/// A test and whether it is one of the quick ones.
+struct Test {
+    name: String,
+    quick: bool,
+    run: Box<dyn FnOnce() -> Checked + Send>,
+}
+
+fn test(
+    name: impl Into<String>,
+    quick: bool,
+    run: impl FnOnce() -> Checked + Send + 'static,
+) -> Test {
+    Test {
+        name: name.into(),
+        quick,
+        run: Box::new(run),
+    }
+}
+
+impl Test {
+    fn trial(self) -> Trial {
+        Trial::test(self.name, || (self.run)().map_err(Failed::from))
+    }
+}
+
+fn main() -> ExitCode {
+    let (quick, args): (Vec<String>, Vec<String>) =
+        std::env::args().partition(|arg| arg == "--quick");
+    let args = Arguments::from_iter(args);
+    let setup = match Setup::from_env(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
+        // The tests live as long as the process.
+        Ok(setup) => &*Box::leak(Box::new(setup)),
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let tests = all(setup)
+        .into_iter()
+        .filter(|test| test.quick || quick.is_empty());
+    libtest_mimic::run(&args, tests.map(Test::trial).collect()).exit_code()
+}
+
+fn all(setup: &'static Setup) -> Vec<Test> {
+    [
+        programs::tests(setup),
+        counts::tests(setup),
+        commands::tests(setup),
+        bad_options::tests(setup),
+        loss::tests(setup),
+        damage::tests(setup),
+        image::tests(setup),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

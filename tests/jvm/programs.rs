@@ -1,0 +1,241 @@
+//! Every program of `programs.txt`, on each JDK, in several ways to run Java: it computes what it
+//! computes without the agent, and every number of every allocation decodes to the JVM's own trace.
+
+use std::fs;
+
+use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
+
+use crate::{Test, test};
+
+/// A line of `programs.txt`.
+#[derive(Clone)]
+struct Program {
+    name: String,
+    jdk: u32,
+    native: bool,
+    exit: i32,
+    args: Vec<String>,
+    jvm: Vec<String>,
+}
+
+/// A way to run Java.
+struct Mode {
+    name: &'static str,
+    flags: &'static [&'static str],
+    /// None: all.
+    programs: Option<&'static [&'static str]>,
+}
+
+const MODES: [Mode; 7] = [
+    Mode {
+        name: "default",
+        flags: &[],
+        programs: None,
+    },
+    Mode {
+        name: "int",
+        flags: &["-Xint"],
+        programs: Some(&[
+            "ClassInit",
+            "Constructors",
+            "Exceptions",
+            "Lambdas",
+            "NativeCallback",
+            "Proxies",
+            "ReflectionCalls",
+            "VirtualThreads",
+        ]),
+    },
+    Mode {
+        name: "comp",
+        flags: &["-Xcomp"],
+        programs: Some(&[
+            "ClassInit",
+            "Exceptions",
+            "Lambdas",
+            "MethodHandleCalls",
+            "NativeCallback",
+        ]),
+    },
+    Mode {
+        name: "c1",
+        flags: &["-XX:TieredStopAtLevel=1"],
+        programs: Some(&["Exceptions", "StackOverflow", "DeepRecursion"]),
+    },
+    Mode {
+        name: "serial",
+        flags: &["-XX:+UseSerialGC"],
+        programs: Some(&["ClassUnloading", "Finalizers", "Serialization"]),
+    },
+    Mode {
+        name: "parallel",
+        flags: &["-XX:+UseParallelGC"],
+        programs: Some(&["ClassUnloading", "ManyThreads", "StringConcat"]),
+    },
+    Mode {
+        name: "z",
+        flags: &["-XX:+UseZGC"],
+        programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
+    },
+];
+
+const QUICK: [&str; 8] = [
+    "ClassInit",
+    "Constructors",
+    "Exceptions",
+    "Lambdas",
+    "NativeCallback",
+    "Proxies",
+    "ReflectionCalls",
+    "SynchronizedMethods",
+];
+
+const STRICT: [&str; 2] = ["-Xverify:all", "-Xcheck:jni"];
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let list = setup.harness.join("programs/programs.txt");
+    let programs = match fs::read_to_string(&list)
+        .map_err(|e| e.to_string())
+        .and_then(|text| parse(&text))
+    {
+        Ok(programs) => programs,
+        Err(message) => return vec![test("programs.txt", true, || Err(message))],
+    };
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for mode in &MODES {
+            let wanted = programs.iter().filter(|program| program.runs(jdk, mode));
+            tests.extend(wanted.map(|program| program.test(setup, jdk, mode)));
+        }
+    }
+    tests
+}
+
+fn parse(text: &str) -> Result<Vec<Program>, String> {
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    lines
+        .map(|line| Program::parse(line).ok_or_else(|| format!("programs.txt: {line}")))
+        .collect()
+}
+
+impl Program {
+    fn parse(line: &str) -> Option<Program> {
+        let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [name, jdk, native, exit, args, jvm] = fields[..] else {
+            return None;
+        };
+        let words = |field: &str| {
+            field
+                .split_whitespace()
+                .filter(|word| *word != "-")
+                .map(str::to_owned)
+                .collect()
+        };
+        Some(Program {
+            name: name.to_owned(),
+            jdk: jdk.parse().ok()?,
+            native: native == "yes",
+            exit: exit.parse().ok()?,
+            args: words(args),
+            jvm: words(jvm),
+        })
+    }
+
+    fn runs(&self, jdk: &Jdk, mode: &Mode) -> bool {
+        jdk.version >= self.jdk
+            && mode
+                .programs
+                .is_none_or(|names| names.contains(&self.name.as_str()))
+    }
+
+    fn test(&self, setup: &'static Setup, jdk: &'static Jdk, mode: &'static Mode) -> Test {
+        let name = format!("programs::{}::{}::{}", jdk.version, mode.name, self.name);
+        let quick =
+            jdk == setup.jdk() && mode.name == "default" && QUICK.contains(&self.name.as_str());
+        let program = self.clone();
+        test(name, quick, move || program.check(setup, jdk, mode))
+    }
+
+    fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
+        let plain = self.java(setup, jdk, mode, "plain");
+        let watched = self
+            .java(setup, jdk, mode, "agent")
+            .agent("events=alloc,verify=1");
+        let expected = plain.run()?.expect(self.exit)?;
+        let ended = watched.run()?.expect(self.exit)?;
+        same_output(&expected, &ended)?;
+        no_warnings(&expected, &ended)?;
+        watched.lucce().check(&watched.log())?;
+        plain.clean();
+        watched.clean();
+        Ok(())
+    }
+
+    fn java<'a>(&self, setup: &'a Setup, jdk: &'a Jdk, mode: &Mode, run: &str) -> Java<'a> {
+        let name = format!("{}-{}-{}-{run}", self.name, jdk.version, mode.name);
+        let native = self
+            .native
+            .then(|| format!("-Dlucce.native={}", setup.natives.display()));
+        let native_access =
+            (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
+        Java::new(setup, jdk, &name)
+            .flags(STRICT)
+            .flags(mode.flags)
+            .flags(&self.jvm)
+            .flags(native)
+            .flags(native_access)
+            .main(
+                [format!("io.lucce.programs.{}", self.name)]
+                    .iter()
+                    .chain(&self.args),
+            )
+    }
+}
+
+/// The same lines, but for the first word of the summary: "SKIPPED no agent (…)" and "OK …".
+fn same_output(expected: &Ended, ended: &Ended) -> Checked {
+    let plain = |line: &str| match line.strip_prefix("SKIPPED no agent (") {
+        Some(counts) => format!("OK {}", counts.trim_end_matches(')')),
+        None => line.to_owned(),
+    };
+    let expected: Vec<String> = expected
+        .stdout
+        .lines()
+        .filter(|line| !is_jvm(line))
+        .map(plain)
+        .collect();
+    let found: Vec<&str> = ended.stdout.lines().filter(|line| !is_jvm(line)).collect();
+    ended.ensure(
+        expected == found,
+        &format!("without the agent it prints\n{}", expected.join("\n")),
+    )
+}
+
+/// Lines of the JVM itself, such as those of -Xcheck:jni.
+fn is_jvm(line: &str) -> bool {
+    line.contains("[warning]")
+        || line.starts_with("WARNING")
+        || line.starts_with("OpenJDK")
+        || line.starts_with("\tat ")
+}
+
+/// The JVM warns of nothing that it does not warn of without the agent.
+fn no_warnings(expected: &Ended, ended: &Ended) -> Checked {
+    let known: Vec<&str> = warnings(expected).collect();
+    let new: Vec<&str> = warnings(ended)
+        .filter(|warning| !known.contains(warning))
+        .collect();
+    ensure(new.is_empty(), || {
+        format!("new warnings:\n{}\n{}", new.join("\n"), ended.text())
+    })
+}
+
+/// Warnings without their time stamps.
+fn warnings(ended: &Ended) -> impl Iterator<Item = &str> {
+    let lines = ended.stdout.lines().chain(ended.stderr.lines());
+    let warnings =
+        lines.filter(|line| line.to_ascii_lowercase().contains("warn") || line.contains("FATAL"));
+    warnings.map(|line| line.find("[warning]").map_or(line, |at| &line[at..]))
+}

@@ -1,0 +1,98 @@
+//! The `lucce` command.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::{Checked, Setup, ensure};
+
+#[derive(Clone, Copy)]
+pub struct Lucce<'a> {
+    setup: &'a Setup,
+}
+
+impl<'a> Lucce<'a> {
+    pub fn new(setup: &'a Setup) -> Lucce<'a> {
+        Lucce { setup }
+    }
+
+    pub fn command(self) -> Command {
+        Command::new(&self.setup.lucce)
+    }
+
+    /// # Errors
+    /// It cannot be started.
+    pub fn run(self, args: &[impl AsRef<OsStr>]) -> Result<Output, String> {
+        let output = self.command().args(args).stdin(Stdio::null()).output();
+        output.map_err(|e| format!("cannot start lucce: {e}"))
+    }
+
+    /// # Errors
+    /// It cannot be started.
+    pub fn run_with_input(self, args: &[impl AsRef<OsStr>], input: &str) -> Result<Output, String> {
+        let mut command = self.command();
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|e| format!("cannot start lucce: {e}"))?;
+        let stdin = child.stdin.take();
+        stdin
+            .map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()))
+            .map_err(|e| e.to_string())?;
+        child.wait_with_output().map_err(|e| e.to_string())
+    }
+
+    /// What it prints.
+    ///
+    /// # Errors
+    /// It ends with another exit code.
+    pub fn text(self, code: i32, args: &[impl AsRef<OsStr>]) -> Result<String, String> {
+        let output = self.run(args)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let ended = output.status.code();
+        ensure(ended == Some(code), || {
+            let args: Vec<_> = args
+                .iter()
+                .map(|arg| arg.as_ref().to_string_lossy())
+                .collect();
+            let shown: String = text.chars().take(6000).collect();
+            format!(
+                "lucce {}: exit code {code} expected, was {ended:?}\n{shown}\n{errors}",
+                args.join(" ")
+            )
+        })?;
+        Ok(text + &errors)
+    }
+
+    /// # Errors
+    /// It fails or prints no JSON.
+    pub fn json(self, args: &[impl AsRef<OsStr>]) -> Result<Value, String> {
+        let output = self.run(args)?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_slice(&output.stdout)
+            .map_err(|e| format!("no JSON from lucce: {e}\n{errors}"))
+    }
+
+    /// The log is whole, numbers decode, events were compared and none differed.
+    ///
+    /// # Errors
+    /// Says what `lucce check` says.
+    pub fn check(self, log: &Path) -> Checked {
+        let log = log.as_os_str();
+        self.text(0, &[OsStr::new("check"), log])?;
+        let checked = self.json(&[OsStr::new("check"), OsStr::new("--json"), log])?;
+        let none = |key: &str| checked[key].as_u64() == Some(0);
+        let fine = none("mismatches") && none("unknown") && checked["compared"].as_u64() > Some(0);
+        ensure(fine && checked["ended"] == true, || {
+            format!("lucce check: {checked}")
+        })
+    }
+}

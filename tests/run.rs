@@ -1,0 +1,247 @@
+//! One JVM in a process of its own, watched.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Checked, Jdk, Lucce, Setup, ensure};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A JVM that is to run, in a folder of its own.
+pub struct Java<'a> {
+    setup: &'a Setup,
+    jdk: &'a Jdk,
+    folder: PathBuf,
+    agent: Option<String>,
+    flags: Vec<OsString>,
+    class_path: OsString,
+    command: Vec<OsString>,
+    limit: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ended {
+    pub stdout: String,
+    pub stderr: String,
+    /// None: by a signal.
+    pub code: Option<i32>,
+    /// The command, for messages.
+    command: String,
+}
+
+impl<'a> Java<'a> {
+    /// `name` is the folder's.
+    pub fn new(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
+        let mut class_path = setup.programs().into_os_string();
+        for more in [&setup.programs_21, &setup.classes] {
+            class_path.push(":");
+            class_path.push(more);
+        }
+        Java {
+            setup,
+            jdk,
+            folder: setup.scratch.join(name),
+            agent: None,
+            flags: Vec::new(),
+            class_path,
+            command: Vec::new(),
+            limit: LIMIT,
+        }
+    }
+
+    /// Runs under the agent with these options; the log is `log()` unless they say otherwise.
+    pub fn agent(mut self, options: &str) -> Self {
+        let out = match options.split(',').any(|option| option.starts_with("out=")) {
+            true => String::new(),
+            false => format!("out={},", self.log().display()),
+        };
+        self.agent = Some(format!("={out}{options}"));
+        self
+    }
+
+    /// Runs under the agent without any options.
+    pub fn bare_agent(mut self) -> Self {
+        self.agent = Some(String::new());
+        self
+    }
+
+    pub fn flags(mut self, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.flags
+            .extend(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// The main class and its arguments.
+    pub fn main(mut self, command: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command = command
+            .into_iter()
+            .map(|part| part.as_ref().to_owned())
+            .collect();
+        self
+    }
+
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("run.lucce")
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn lucce(&self) -> Lucce<'a> {
+        Lucce::new(self.setup)
+    }
+
+    /// Everything after `java`.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let mut all = Vec::new();
+        if let Some(options) = &self.agent {
+            let mut agent = OsString::from("-agentpath:");
+            agent.push(&self.setup.agent);
+            agent.push(options);
+            all.push(agent);
+        }
+        all.extend(self.flags.iter().cloned());
+        all.extend(["-cp".into(), self.class_path.clone()]);
+        all.extend(self.command.iter().cloned());
+        all
+    }
+
+    /// # Errors
+    /// It does not start or does not end in time.
+    pub fn run(&self) -> Result<Ended, String> {
+        self.run_as(&mut Command::new(self.jdk.tool("java")), &self.arguments())
+    }
+
+    /// Runs another command that ends up as this JVM.
+    ///
+    /// # Errors
+    /// It does not start or does not end in time.
+    pub fn run_as(&self, command: &mut Command, arguments: &[OsString]) -> Result<Ended, String> {
+        let mut child = self.spawn_as(command, arguments)?;
+        let started = Instant::now();
+        loop {
+            let status = child.try_wait().map_err(|e| e.to_string())?;
+            if let Some(status) = status {
+                return Ok(self.ended(command, status.code()));
+            }
+            if started.elapsed() > self.limit {
+                child
+                    .kill()
+                    .and_then(|()| child.wait())
+                    .map_err(|e| e.to_string())?;
+                let so_far = self.ended(command, None).text();
+                return Err(format!(
+                    "did not end within {} s\n{so_far}",
+                    self.limit.as_secs()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Starts it; the output goes to files.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn spawn(&self) -> Result<Child, String> {
+        self.spawn_as(&mut Command::new(self.jdk.tool("java")), &self.arguments())
+    }
+
+    fn spawn_as(&self, command: &mut Command, arguments: &[OsString]) -> Result<Child, String> {
+        fs::create_dir_all(&self.folder).map_err(|e| e.to_string())?;
+        let file =
+            |name| File::create(self.folder.join(name)).map_err(|e: std::io::Error| e.to_string());
+        command
+            .env_remove("JAVA_TOOL_OPTIONS")
+            .env_remove("JDK_JAVA_OPTIONS");
+        command
+            .current_dir(&self.folder)
+            .args(arguments)
+            .stdin(Stdio::null());
+        command.stdout(file("stdout")?).stderr(file("stderr")?);
+        command
+            .spawn()
+            .map_err(|e| format!("cannot start {command:?}: {e}"))
+    }
+
+    fn ended(&self, command: &Command, code: Option<i32>) -> Ended {
+        Ended {
+            stdout: self.printed("stdout"),
+            stderr: self.printed("stderr"),
+            code,
+            command: format!("{command:?}"),
+        }
+    }
+
+    /// What it printed so far.
+    pub fn printed(&self, name: &str) -> String {
+        let bytes = fs::read(self.folder.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Removes what a run that passed has left.
+    pub fn clean(&self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Ended {
+    /// # Errors
+    /// It ended with another exit code.
+    pub fn expect(self, code: i32) -> Result<Ended, String> {
+        match self.code == Some(code) {
+            true => Ok(self),
+            false => Err(format!("exit code {code} expected\n{}", self.text())),
+        }
+    }
+
+    /// # Errors
+    /// The condition does not hold.
+    pub fn ensure(&self, condition: bool, message: &str) -> Checked {
+        ensure(condition, || format!("{message}\n{}", self.text()))
+    }
+
+    pub fn last_line(&self) -> &str {
+        self.stdout.lines().last().unwrap_or_default()
+    }
+
+    /// What the agent said.
+    pub fn agent_lines(&self) -> Vec<&str> {
+        self.stderr
+            .lines()
+            .filter(|line| line.starts_with("lucce: "))
+            .collect()
+    }
+
+    pub fn text(&self) -> String {
+        let code = self
+            .code
+            .map_or("a signal".to_owned(), |code| code.to_string());
+        let (stdout, stderr) = (shortened(&self.stdout), shortened(&self.stderr));
+        format!(
+            "{}\nended with {code}\nstdout:\n{stdout}\nstderr:\n{stderr}",
+            self.command
+        )
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const LINES: usize = 60;
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() > 2 * LINES {
+        true => [&lines[..LINES], &["…"], &lines[lines.len() - LINES..]]
+            .concat()
+            .join("\n"),
+        false => text.to_owned(),
+    }
+}

@@ -1,0 +1,136 @@
+//! What xtask says in the environment.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where everything is.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub agent: PathBuf,
+    pub lucce: PathBuf,
+    pub harness: PathBuf,
+    pub programs_21: PathBuf,
+    pub jdks: Vec<Jdk>,
+    /// Classes compiled from `tests/java`.
+    pub classes: PathBuf,
+    /// The natives that call back.
+    pub natives: PathBuf,
+    /// For logs and output; what a test that passed leaves here is removed.
+    pub scratch: PathBuf,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Jdk {
+    pub home: PathBuf,
+    pub version: u32,
+}
+
+impl Jdk {
+    fn at(home: PathBuf) -> Result<Jdk, String> {
+        let release = home.join("release");
+        let text =
+            fs::read_to_string(&release).map_err(|e| format!("{}: {e}", release.display()))?;
+        let version = text
+            .lines()
+            .find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+        let version =
+            version.and_then(|rest| rest.split(['.', '"', '-', '+']).next()?.parse().ok());
+        let version = version.ok_or_else(|| format!("{} names no version", release.display()))?;
+        Ok(Jdk { home, version })
+    }
+
+    pub fn tool(&self, name: &str) -> PathBuf {
+        self.home.join("bin").join(name)
+    }
+}
+
+impl Setup {
+    /// # Errors
+    /// xtask did not say where things are, or they are not there.
+    pub fn from_env(scratch: &Path) -> Result<Setup, String> {
+        let homes = variable("LUCCE_JAVA_HOMES")?;
+        let jdks: Vec<Jdk> = env::split_paths(&homes)
+            .map(Jdk::at)
+            .collect::<Result<_, _>>()?;
+        let setup = Setup {
+            agent: existing("LUCCE_AGENT")?,
+            lucce: existing("LUCCE_BIN")?,
+            harness: existing("LUCCE_HARNESS")?,
+            programs_21: existing("LUCCE_PROGRAMS_21")?,
+            jdks,
+            classes: scratch.join("classes"),
+            natives: scratch.join("liblucce_callback.so"),
+            scratch: scratch.to_owned(),
+        };
+        fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
+        setup.compile_java()?;
+        setup.compile_natives()?;
+        Ok(setup)
+    }
+
+    /// The JDK that compiles, and that tests use which need only one.
+    pub fn jdk(&self) -> &Jdk {
+        let compiler = self.jdks.iter().find(|jdk| jdk.tool("javac").exists());
+        compiler.unwrap_or(&self.jdks[0])
+    }
+
+    pub fn programs(&self) -> PathBuf {
+        self.harness.join("programs/target/programs.jar")
+    }
+
+    fn compile_java(&self) -> Result<(), String> {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
+        let sources = fs::read_dir(&sources).map_err(|e| e.to_string())?;
+        let sources = sources.flatten().map(|entry| entry.path());
+        let mut javac = Command::new(self.jdk().tool("javac"));
+        javac
+            .args(["--release", "17", "-g", "-cp"])
+            .arg(self.programs());
+        finish(javac.arg("-d").arg(&self.classes).args(sources))
+    }
+
+    fn compile_natives(&self) -> Result<(), String> {
+        let include = self.jdk().home.join("include");
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-I"])
+            .arg(&include)
+            .arg("-I")
+            .arg(include.join("linux"));
+        cc.arg("-o").arg(&self.natives);
+        finish(
+            cc.arg(self.harness.join("programs/src/main/c/lucce_callback.c"))
+                .arg("-lpthread"),
+        )
+    }
+}
+
+fn variable(name: &str) -> Result<std::ffi::OsString, String> {
+    env::var_os(name)
+        .ok_or_else(|| format!("{name} is not set: run these tests with `cargo xtask jvm-tests`"))
+}
+
+fn existing(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(variable(name)?);
+    match path.exists() {
+        true => Ok(path),
+        false => Err(format!(
+            "{} is missing: run these tests with `cargo xtask jvm-tests`",
+            path.display()
+        )),
+    }
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|e| format!("cannot start {name}: {e}"))?;
+    let text = || String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{name}: {}", text()))
+    }
+}

@@ -1,0 +1,320 @@
+//! `verify-apps`: real applications under the agent; numbers are compared with the JVM's own traces.
+//!
+//! Each application runs twice on each JDK. The first run counts its allocations, the second
+//! compares every n-th of them, n chosen so that all runs together make as many comparisons as asked
+//! for. Both must compute the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::jdk::{self, Jdk};
+use crate::{Outcome, place, tools};
+
+const MANY_EVENTS: u64 = 10_000_000;
+const LIMIT: Duration = Duration::from_secs(900);
+
+struct App {
+    name: &'static str,
+    /// Below `java-harness/apps/target`.
+    operand: Option<&'static str>,
+    /// The amount of work in a small run.
+    small: f64,
+    /// Needs the `jdk.compiler` module.
+    compiles: bool,
+}
+
+const fn app(name: &'static str, operand: Option<&'static str>, small: f64) -> App {
+    App {
+        name,
+        operand,
+        small,
+        compiles: false,
+    }
+}
+
+const LANG: Option<&str> = Some("sources/commons-lang3");
+
+const APPS: [App; 11] = [
+    app("LuceneIndex", LANG, 0.2),
+    app("H2Mix", None, 0.1),
+    app("XalanTransform", None, 0.1),
+    app("JythonRun", None, 0.1),
+    App {
+        name: "JavacCompile",
+        operand: LANG,
+        small: 0.3,
+        compiles: true,
+    },
+    app("EclipseCompile", LANG, 0.3),
+    app("KotlinCompile", None, 0.1),
+    app("FopRender", None, 0.1),
+    app("BatikRender", None, 0.1),
+    app("PmdCheck", LANG, 0.1),
+    app("TomcatServe", None, 0.1),
+];
+
+/// What of it belongs to every test run.
+const SMALL: [&str; 5] = [
+    "LuceneIndex",
+    "H2Mix",
+    "XalanTransform",
+    "FopRender",
+    "JavacCompile",
+];
+
+/// What was asked for.
+pub struct Wish {
+    events: u64,
+    jdk: Option<u32>,
+    app: Option<String>,
+    small: bool,
+}
+
+impl Wish {
+    pub fn small(events: u64) -> Wish {
+        Wish {
+            events,
+            jdk: None,
+            app: None,
+            small: true,
+        }
+    }
+
+    /// # Errors
+    /// An unknown option or a malformed value.
+    pub fn parse(args: &[&str]) -> Result<Wish, String> {
+        let mut wish = Wish {
+            events: MANY_EVENTS,
+            jdk: None,
+            app: None,
+            small: false,
+        };
+        for pair in args.chunks(2) {
+            let [key, value] = pair else {
+                return Err(format!("a value is missing after {}", pair.concat()));
+            };
+            match *key {
+                "--events" => wish.events = number(key, value)?,
+                "--jdk" => wish.jdk = Some(number(key, value)?),
+                "--app" => wish.app = Some((*value).to_owned()),
+                _ => return Err(format!("unknown option {key}")),
+            }
+        }
+        Ok(wish)
+    }
+
+    fn wants(&self, app: &App, jdk: &Jdk) -> bool {
+        let few = self.small && !SMALL.contains(&app.name);
+        let other = self.app.as_ref().is_some_and(|name| name != app.name);
+        let other_jdk = self.jdk.is_some_and(|version| version != jdk.version);
+        let impossible = app.compiles && !jdk.compiles();
+        !(few || other || other_jdk || impossible)
+    }
+}
+
+fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{key} {value}: a number was expected"))
+}
+
+/// # Errors
+/// A number does not decode to the JVM's trace, or an application does not compute what it should.
+pub fn verify(wish: &Wish) -> Outcome {
+    let jdks = jdk::tested()?;
+    let runs: Vec<(&App, &Jdk)> = APPS
+        .iter()
+        .flat_map(|app| jdks.iter().map(move |jdk| (app, jdk)))
+        .filter(|(app, jdk)| wish.wants(app, jdk))
+        .collect();
+    if runs.is_empty() {
+        let names = APPS.map(|app| app.name);
+        return Err(format!(
+            "nothing to run; the applications are {}",
+            names.join(", ")
+        ));
+    }
+    let folder = place::target().join("verify-apps");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    println!(
+        "{:<16} {:>3} {:>12} {:>5} {:>10} {:>10} {:>8}",
+        "application", "JDK", "allocations", "every", "compared", "mismatches", "wall"
+    );
+    let each = (wish.events / runs.len() as u64).max(1);
+    let results: Vec<Result<Row, String>> = runs
+        .into_iter()
+        .map(|(app, jdk)| {
+            Run {
+                app,
+                jdk,
+                folder: &folder,
+                small: wish.small,
+            }
+            .verify(each)
+        })
+        .inspect(|result| {
+            if let Err(message) = result {
+                println!("{message}");
+            }
+        })
+        .collect();
+    total(&results)
+}
+
+struct Row {
+    compared: u64,
+    mismatches: u64,
+}
+
+fn total(results: &[Result<Row, String>]) -> Outcome {
+    let rows = || results.iter().flatten();
+    let compared: u64 = rows().map(|row| row.compared).sum();
+    let mismatches: u64 = rows().map(|row| row.mismatches).sum();
+    println!(
+        "total: {compared} compared, {mismatches} mismatches, {} runs",
+        results.len()
+    );
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    match failed {
+        0 => Ok(()),
+        n => Err(format!("{n} of {} runs failed", results.len())),
+    }
+}
+
+struct Run<'a> {
+    app: &'a App,
+    jdk: &'a Jdk,
+    folder: &'a Path,
+    small: bool,
+}
+
+impl Run<'_> {
+    fn verify(&self, wanted: u64) -> Result<Row, String> {
+        let name = format!("{}-{}", self.app.name, self.jdk.version);
+        let log = self.folder.join(format!("{name}.lucce"));
+        let fail = |e: String| format!("{name}: {e}");
+        let checksum = self.java(&log, "").map_err(fail)?;
+        let allocations = recorded(&log).map_err(fail)?;
+        let every = (allocations / wanted).max(1);
+        let started = Instant::now();
+        let again = self.java(&log, &format!(",verify={every}")).map_err(fail)?;
+        let wall = started.elapsed();
+        let row = check(&log).map_err(fail)?;
+        println!(
+            "{:<16} {:>3} {allocations:>12} {every:>5} {:>10} {:>10} {:>6.1} s",
+            self.app.name,
+            self.jdk.version,
+            row.compared,
+            row.mismatches,
+            wall.as_secs_f64()
+        );
+        match () {
+            () if again != checksum => Err(fail(format!(
+                "computed {again}, without comparing {checksum}"
+            ))),
+            () if row.compared == 0 => Err(fail("nothing was compared".into())),
+            () if row.mismatches > 0 => {
+                Err(fail(format!("see lucce check {}", place::short(&log))))
+            }
+            () => {
+                let _ = fs::remove_file(&log);
+                Ok(row)
+            }
+        }
+    }
+
+    /// Runs the application and gives the checksum that it prints.
+    fn java(&self, log: &Path, options: &str) -> Result<String, String> {
+        let _ = fs::remove_file(log);
+        let printed = log.with_extension("out");
+        let file = fs::File::create(&printed).map_err(|e| e.to_string())?;
+        let errors = file.try_clone().map_err(|e| e.to_string())?;
+        let mut java = self.jdk.java();
+        java.current_dir(self.folder);
+        java.arg(format!(
+            "-agentpath:{}=out={},events=alloc{options}",
+            place::agent().display(),
+            log.display()
+        ));
+        java.arg("-cp")
+            .arg(place::apps())
+            .arg(format!("io.lucce.apps.{}", self.app.name));
+        java.args(["--iterations", "1", "--size", &self.size()])
+            .args(self.operand());
+        let ended = tools::within(
+            LIMIT,
+            java.stdout(Stdio::from(file)).stderr(Stdio::from(errors)),
+        );
+        let text = fs::read_to_string(&printed).unwrap_or_default();
+        match ended {
+            Ok(status) if status.success() => checksum(&text),
+            Ok(status) => Err(format!("{status}\n{}", tail(&text))),
+            Err(e) => Err(format!("{e}\n{}", tail(&text))),
+        }
+    }
+
+    fn size(&self) -> String {
+        if self.small { self.app.small } else { 1.0 }.to_string()
+    }
+
+    fn operand(&self) -> Option<PathBuf> {
+        self.app
+            .operand
+            .map(|path| place::harness().join("apps/target").join(path))
+    }
+}
+
+fn checksum(printed: &str) -> Result<String, String> {
+    let found = printed.rsplit_once("checksum ").map(|(_, rest)| rest);
+    let word = found.and_then(|rest| rest.split_whitespace().next());
+    word.map(str::to_owned)
+        .ok_or_else(|| format!("no checksum was printed\n{}", tail(printed)))
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}
+
+fn recorded(log: &Path) -> Result<u64, String> {
+    let stats = lucce("stats", log)?;
+    stats["events"]["events"]
+        .as_u64()
+        .ok_or_else(|| "the log says no number of events".into())
+}
+
+fn check(log: &Path) -> Result<Row, String> {
+    let checked = lucce("check", log)?;
+    let count = |key: &str| checked[key].as_u64().unwrap_or_default();
+    if count("unknown") > 0 {
+        return Err(format!("{} numbers do not decode", count("unknown")));
+    }
+    if checked["ended"] != true {
+        return Err("the log was not ended".into());
+    }
+    Ok(Row {
+        compared: count("compared"),
+        mismatches: count("mismatches"),
+    })
+}
+
+/// What a verb prints with `--json`; a finding is no failure of the command.
+fn lucce(verb: &str, log: &Path) -> Result<Value, String> {
+    let output = Command::new(place::lucce())
+        .arg(verb)
+        .arg("--json")
+        .arg(log)
+        .output();
+    let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        return Err(format!(
+            "lucce {verb}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("lucce {verb}: {e}"))
+}

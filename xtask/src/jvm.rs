@@ -1,0 +1,45 @@
+//! `jvm-tests`: hands the whole-system tests what they run: JDKs, agent, command, programs.
+
+use std::env;
+use std::thread;
+
+use crate::{Outcome, build, jdk, place, tools};
+
+/// Runs the tests whose names match; `--quick`: a few, on one JDK.
+///
+/// # Errors
+/// A JDK is missing, or a test failed.
+pub fn tests(args: &[&str]) -> Outcome {
+    let jdks = jdk::tested()?;
+    let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
+    let homes = env::join_paths(jdks.iter().map(|jdk| &jdk.home)).map_err(|e| e.to_string())?;
+    for jdk in &jdks {
+        println!("JDK {}: {}", jdk.version, jdk.home.display());
+    }
+    let mut cargo = place::cargo();
+    cargo.args([
+        "test",
+        "--package",
+        "lucce-tests",
+        "--features",
+        "jvm",
+        "--test",
+        "jvm",
+        "--",
+    ]);
+    cargo
+        .arg(format!("--test-threads={}", threads()))
+        .args(args);
+    cargo
+        .env("LUCCE_AGENT", place::agent())
+        .env("LUCCE_BIN", place::lucce());
+    cargo
+        .env("LUCCE_HARNESS", place::harness())
+        .env("LUCCE_PROGRAMS_21", programs_21);
+    tools::run(cargo.env("LUCCE_JAVA_HOMES", homes))
+}
+
+/// Each JVM has threads of its own: two at a time are enough for any machine.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, |n| n.get().min(2))
+}

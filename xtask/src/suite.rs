@@ -1,0 +1,118 @@
+//! `test`: all checks, one after the other; one that fails does not hide what the others find.
+
+use std::time::{Duration, Instant};
+
+use crate::{Outcome, apps, arch, build, checks, jvm};
+
+/// Comparisons in real applications that belong to every test run.
+const FEW_EVENTS: u64 = 400_000;
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Outcome,
+    /// Runs what `build` makes.
+    built: bool,
+}
+
+const fn step(name: &'static str, run: fn() -> Outcome) -> Step {
+    Step {
+        name,
+        run,
+        built: false,
+    }
+}
+
+const fn built(name: &'static str, run: fn() -> Outcome) -> Step {
+    Step {
+        name,
+        run,
+        built: true,
+    }
+}
+
+const BUILD: &str = "build";
+
+/// # Errors
+/// A check failed.
+pub fn full() -> Outcome {
+    all(&[
+        step("fmt", checks::fmt),
+        step("arch", arch::check),
+        step("clippy", checks::clippy),
+        step(BUILD, build::all),
+        step("java", checks::java),
+        step("unit", checks::unit),
+        step("loom", checks::loom),
+        built("jvm-tests", || jvm::tests(&[])),
+        built("verify-apps", || {
+            apps::verify(&apps::Wish::small(FEW_EVENTS))
+        }),
+    ])
+}
+
+/// # Errors
+/// A check failed.
+pub fn quick() -> Outcome {
+    all(&[
+        step("fmt", checks::fmt),
+        step("arch", arch::check),
+        step(BUILD, build::all),
+        step("unit", checks::unit_quick),
+        built("jvm-tests", || jvm::tests(&["--quick"])),
+    ])
+}
+
+struct Done {
+    name: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+fn all(steps: &[Step]) -> Outcome {
+    let mut done: Vec<Done> = Vec::new();
+    for step in steps {
+        println!("\n=== {} ===", step.name);
+        let started = Instant::now();
+        let lacks_build = step.built
+            && done
+                .iter()
+                .any(|done| done.name == BUILD && done.outcome.is_err());
+        let outcome = match lacks_build {
+            true => Err("not run: the build failed".to_owned()),
+            false => (step.run)(),
+        };
+        if let Err(message) = &outcome {
+            println!("{}: {message}", step.name);
+        }
+        done.push(Done {
+            name: step.name,
+            outcome,
+            took: started.elapsed(),
+        });
+    }
+    summary(&done)
+}
+
+fn summary(done: &[Done]) -> Outcome {
+    println!("\n=== summary ===");
+    for Done {
+        name,
+        outcome,
+        took,
+    } in done
+    {
+        let result = outcome
+            .as_ref()
+            .map_or_else(|e| e.lines().next().unwrap_or("failed"), |()| "ok");
+        println!("{name:<12} {:>6.1} s  {result}", took.as_secs_f64());
+    }
+    let failed: Vec<&str> = done
+        .iter()
+        .filter(|done| done.outcome.is_err())
+        .map(|done| done.name)
+        .collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("failed: {}", failed.join(", "))),
+    }
+}

@@ -1,0 +1,110 @@
+//! The programs that are needed, and how to get those that are missing.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Outcome, jdk};
+
+struct Tool {
+    /// What is run to see whether it is there.
+    probe: fn() -> Command,
+    name: &'static str,
+    install: &'static str,
+}
+
+const TOOLS: [Tool; 3] = [
+    Tool {
+        probe: || Command::new("cc"),
+        name: "cc, a C compiler",
+        install: "apt-get install gcc libc6-dev",
+    },
+    Tool {
+        probe: || Command::new(javac()),
+        name: "javac, of a JDK 17 or later",
+        install: "apt-get install openjdk-17-jdk-headless",
+    },
+    Tool {
+        probe: || Command::new("mvn"),
+        name: "mvn, Apache Maven",
+        install: "apt-get install maven",
+    },
+];
+
+/// # Errors
+/// Names every tool that is missing with the command that installs it.
+pub fn needed() -> Outcome {
+    let missing: Vec<String> = TOOLS
+        .iter()
+        .filter(|tool| !starts((tool.probe)()))
+        .map(|tool| format!("\n  {}: {}", tool.name, tool.install))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!("missing on this machine:{}", missing.concat())),
+    }
+}
+
+fn starts(mut probe: Command) -> bool {
+    let quiet = probe
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    quiet.stderr(Stdio::null()).status().is_ok()
+}
+
+fn javac() -> PathBuf {
+    jdk::compiler().map_or("javac".into(), |jdk| jdk.tool("javac"))
+}
+
+/// Runs a command that prints for itself.
+///
+/// # Errors
+/// It cannot be started, or says that it failed.
+pub fn run(command: &mut Command) -> Outcome {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.stdin(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(e) => Err(format!("cannot start {name}: {e}")),
+    }
+}
+
+/// Runs a command for its output.
+///
+/// # Errors
+/// It cannot be started, or says that it failed.
+pub fn output(command: &mut Command) -> Result<Vec<u8>, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(output) => Err(format!("{name}: {}", output.status)),
+        Err(e) => Err(format!("cannot start {name}: {e}")),
+    }
+}
+
+/// Ends a command that takes too long.
+///
+/// # Errors
+/// It cannot be started or fails; the kind is `TimedOut` if it took too long.
+pub fn within(limit: Duration, command: &mut Command) -> io::Result<std::process::ExitStatus> {
+    let started = Instant::now();
+    let mut child = command.stdin(Stdio::null()).spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if started.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
