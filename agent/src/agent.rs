@@ -16,6 +16,7 @@ use crate::jvm::{Env, Jvmti};
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options};
+use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 
@@ -29,6 +30,7 @@ pub struct Agent {
     pub encoder: Encoder<LogJournal>,
     pub loaders: Loaders,
     pub frames: FrameCache,
+    pub watch: Watch,
     /// The helper class is live: hooks record.
     pub live: AtomicBool,
     /// The JNI functions from before brackets were installed.
@@ -111,6 +113,7 @@ impl Agent {
             encoder: Encoder::new(layout, Policy::LUCCE, journal),
             loaders: Loaders::default(),
             frames: FrameCache::default(),
+            watch: Watch::default(),
             live: AtomicBool::new(false),
             jni: AtomicPtr::default(),
             fields: OnceLock::new(),

@@ -13,7 +13,8 @@ use crate::book::NATIVE;
 use crate::frames::Kind;
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::natives::guard;
+use crate::natives::{guard, state};
+use crate::upcall;
 
 unsafe extern "C" {
     fn lucce_bracket_install(table: *mut c_void, before: *mut c_void);
@@ -79,12 +80,10 @@ pub extern "C" fn lucce_bracket_close(env: *mut JNIEnv, pointer: i64) {
 impl Helper {
     fn enter(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
-        let pointer = match native_site(agent, env) {
-            0 => env.call_long(class, self.pointer as jmethodID, &[]),
-            site => {
-                let args = [jvalue { i: site as i32 }];
-                env.call_long(class, self.open as jmethodID, &args)
-            }
+        let pointer = match top(agent, env) {
+            Top::Nothing => env.call_long(class, self.pointer as jmethodID, &[]),
+            Top::Native(site) => env.call_long(class, self.open as jmethodID, &[jvalue { i: site as i32 }]),
+            Top::Java => self.in_the_middle(agent, env),
         };
         if env.has_exception() {
             // The stack is full: the call itself will say so.
@@ -93,16 +92,41 @@ impl Helper {
         }
         pointer
     }
+
+    /// Native code that the VM runs in the middle of a Java method: another agent's callback.
+    fn in_the_middle(&self, agent: &Agent, env: Env) -> i64 {
+        let class = self.class as jclass;
+        let pointer = env.call_long(class, self.pointer as jmethodID, &[]);
+        let (Some(thread), Some(fields)) = (agent.jvmti.current_thread(), agent.fields.get()) else {
+            return pointer;
+        };
+        if let Some(state) = state(env.get_long(thread, fields.state.id())) {
+            let slot = upcall::enter(agent, env, state, pointer as usize, 0) & !1;
+            if slot != pointer as usize {
+                env.call_void(class, self.close as jmethodID, &[jvalue { j: slot as i64 }]);
+            }
+        }
+        env.forget(thread);
+        pointer
+    }
 }
 
-/// The site of the native method that is running; 0: no Java frame, or not a native method.
-fn native_site(agent: &Agent, env: Env) -> u32 {
+/// The innermost Java frame.
+enum Top {
+    Nothing,
+    /// A native method: its frame's site.
+    Native(u32),
+    Java,
+}
+
+fn top(agent: &Agent, env: Env) -> Top {
     let Some((method, _)) = agent.jvmti.top_frame() else {
-        return 0;
+        return Top::Nothing;
     };
     let resolved = agent.frames.resolve(agent, env, method);
     match resolved.kind {
-        Kind::Known(id) if resolved.native => extra_site(agent, id, NATIVE),
-        _ => 0,
+        Kind::Known(id) if resolved.native => Top::Native(extra_site(agent, id, NATIVE)),
+        Kind::Known(_) => Top::Java,
+        _ => Top::Nothing,
     }
 }

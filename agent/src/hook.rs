@@ -6,6 +6,7 @@ use crate::agent::{Agent, count};
 use crate::book::{Ids, Loader, NATIVE, NewClass};
 use crate::options::Level;
 use crate::planner::{self, Mark, Shape};
+use crate::watch::Watched;
 
 /// New bytes for a class; `None`: it stays as it is.
 pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -33,7 +34,7 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     if planner::is_untouched(class.name()) {
         return None;
     }
-    insert(agent, &class, &shapes, ids)
+    insert(agent, loader, &class, &shapes, ids)
 }
 
 fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) -> Option<Ids> {
@@ -62,7 +63,7 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
     (site as usize <= agent.method_of_site.room()).then_some(ids)
 }
 
-fn insert(agent: &Agent, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> Option<Vec<u8>> {
+fn insert(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> Option<Vec<u8>> {
     let natives = native_sites(agent, shapes, ids);
     let native_site = |index: usize| natives.iter().find(|n| n.0 == index).map_or(0, |n| n.1);
     let plan = planner::plan(class, shapes, ids.first_method, ids.first_site, &native_site);
@@ -72,7 +73,7 @@ fn insert(agent: &Agent, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> O
     match rewrite(class, &plan) {
         Ok(done) => {
             count(&agent.counts.classes);
-            Some(accept(agent, class, ids, done))
+            Some(accept(agent, loader, class, ids, done))
         }
         Err(error) => {
             count(&agent.counts.classes_skipped);
@@ -81,20 +82,40 @@ fn insert(agent: &Agent, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> O
                 book.untouched(ids.first_method + *index as u32);
             }
             drop(book);
+            for index in plan.methods.keys() {
+                watch(agent, loader, class, *index);
+            }
             agent.skipped(class.name(), None, &error.to_string());
             None
         }
     }
 }
 
-fn accept(agent: &Agent, class: &ClassFile<'_>, ids: Ids, done: Rewritten) -> Vec<u8> {
+fn accept(agent: &Agent, loader: Loader, class: &ClassFile<'_>, ids: Ids, done: Rewritten) -> Vec<u8> {
     for (index, error) in &done.skipped {
         count(&agent.counts.methods_skipped);
         agent.book_mut().untouched(ids.first_method + *index as u32);
+        watch(agent, loader, class, *index);
         let name = class.methods().get(*index).map_or("", |m| &m.name);
         agent.skipped(class.name(), Some(name), &error.to_string());
     }
     done.bytes
+}
+
+/// A method without hooks that catches exceptions leaves the pointer too high: it is watched.
+fn watch(agent: &Agent, loader: Loader, class: &ClassFile<'_>, index: usize) {
+    let Some(method) = class.methods().get(index) else {
+        return;
+    };
+    let handlers = method.code.as_ref().and_then(|code| code.handler_starts().ok());
+    if let Some(handlers) = handlers.filter(|handlers| !handlers.is_empty()) {
+        let watched = Watched {
+            name: method.name.to_string(),
+            descriptor: method.descriptor.to_string(),
+            handlers,
+        };
+        agent.watch.add(agent.jvmti, loader, class.name(), watched);
+    }
 }
 
 /// The sites of natives that are called with a bracket, by method index.

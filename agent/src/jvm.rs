@@ -88,10 +88,6 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, ti::JVMTI_DISABLE, event, ptr::null_mut())
     }
 
-    pub fn set_system_property(self, key: &CStr, value: &CStr) -> Result<(), Failed> {
-        call!(self, SetSystemProperty, key.as_ptr(), value.as_ptr())
-    }
-
     pub fn system_property(self, key: &CStr) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
@@ -136,6 +132,34 @@ impl Jvmti {
         let (mut method, mut location) = (ptr::null_mut(), 0);
         call!(self, GetFrameLocation, ptr::null_mut(), 0, &mut method, &mut location).ok()?;
         Some((method, location))
+    }
+
+    /// How many frames the current thread has.
+    pub fn depth(self) -> Option<usize> {
+        let mut count = 0;
+        call!(self, GetFrameCount, ptr::null_mut(), &mut count).ok()?;
+        usize::try_from(count).ok()
+    }
+
+    pub fn current_thread(self) -> Option<jobject> {
+        let mut thread = ptr::null_mut();
+        call!(self, GetCurrentThread, &mut thread).ok()?;
+        (!thread.is_null()).then_some(thread)
+    }
+
+    pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), Failed> {
+        call!(self, SetBreakpoint, method, location)
+    }
+
+    pub fn methods(self, class: jclass) -> Vec<jmethodID> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        if call!(self, GetClassMethods, class, &mut count, &mut table).is_err() || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` ids that this function owns.
+        let methods = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        methods
     }
 
     pub fn declaring_class(self, method: jmethodID) -> Option<jclass> {
@@ -334,10 +358,6 @@ impl Env {
 
     pub fn class_of(self, object: jobject) -> jclass {
         jni!(self, GetObjectClass, object)
-    }
-
-    pub fn is_instance(self, object: jobject, class: jclass) -> bool {
-        jni!(self, IsInstanceOf, object, class) != 0
     }
 
     pub fn field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {

@@ -29,6 +29,7 @@ mod hook;
 mod frames;
 mod upcall;
 mod verify;
+mod watch;
 
 mod bracket;
 mod natives;

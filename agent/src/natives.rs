@@ -61,7 +61,7 @@ pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
 }
 
 /// The state at an address that `attach` gave out.
-fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
+pub fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
     // SAFETY: Java code passes what attach() stored in the current thread's own field; only that
     // thread uses it, and it is freed when the thread has ended.
     (address != 0).then(|| unsafe { &mut *(address as usize as *mut ThreadState) })
@@ -163,7 +163,7 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(env: *mut JNIEnv, _: jclass
         let Some(state) = state(ts) else {
             return pointer;
         };
-        upcall::enter(agent, agent.env(env), state, pointer as usize) as jlong
+        upcall::enter(agent, agent.env(env), state, pointer as usize, 1) as jlong
     })
 }
 
@@ -305,6 +305,9 @@ pub extern "system" fn Java_java_lang_LucceRt_verify(env: *mut JNIEnv, _: jclass
     guard((), |agent| {
         if let Some(state) = state(ts) {
             state.verify_again_after(agent.options.verify);
+        }
+        if number == 0 {
+            return;
         }
         verify::compare(agent, agent.env(env), ContextId(number as u64));
     });

@@ -117,13 +117,22 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 6] = [
+const UPCALLS: [(&str, &str); 15] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     ("java/lang/invoke/MethodHandleNatives", "findMethodHandleType"),
     ("java/lang/ref/Finalizer", "register"),
     ("java/lang/StackStreamFactory$AbstractStackWalker", "doStackWalk"),
+    ("java/lang/ClassLoader", "addClass"),
     ("java/lang/ClassLoader", "checkPackageAccess"),
+    ("java/lang/ClassLoader", "findNative"),
+    ("java/lang/ClassLoader", "getPlatformClassLoader"),
     ("java/lang/ClassLoader", "getSystemClassLoader"),
+    ("jdk/internal/module/Modules", "transformedByAgent"),
+    ("java/lang/Thread", "dispatchUncaughtException"),
+    ("java/lang/Thread", "exit"),
+    ("java/lang/Throwable", "getStackTrace"),
+    ("java/lang/Throwable", "initCause"),
+    ("java/lang/Shutdown", "shutdown"),
 ];
 
 /// Annotations of methods that the VM leaves out of stack traces.

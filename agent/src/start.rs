@@ -5,16 +5,16 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject, jvalue};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_tracelog::End;
 
-use crate::agent::{Agent, c_string};
+use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options};
 use crate::memory::BOOT_STACK;
-use crate::{bracket, hook};
+use crate::{bracket, hook, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
@@ -49,8 +49,6 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     jvmti.add_capabilities(&capabilities(jvmti)).map_err(refused("what the agent needs"))?;
     let agent = Agent::start(options, jvmti)?;
-    let version = c_string(env!("CARGO_PKG_VERSION"));
-    let _ = jvmti.set_system_property(c"lucce.version", &version);
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     agent.meta("options", text);
     jvmti.set_callbacks(&callbacks()).map_err(refused("the agent's callbacks"))?;
@@ -79,6 +77,7 @@ fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
     wanted.set_can_generate_early_class_hook_events(true);
     wanted.set_can_generate_early_vmstart(true);
     wanted.set_can_redefine_classes(true);
+    wanted.set_can_generate_breakpoint_events(true);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     let can = jvmti.potential().unwrap_or_default();
@@ -94,6 +93,8 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
     callbacks.VirtualThreadEnd = Some(thread_end);
+    callbacks.ClassPrepare = Some(class_prepare);
+    callbacks.Breakpoint = Some(breakpoint);
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks
 }
@@ -144,7 +145,22 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     bracket::install(agent, env, class)?;
     let bytes = if agent.options.verify > 0 { VERIFY } else { LIVE };
     agent.live.store(true, Ordering::Release);
-    agent.jvmti.redefine(class, bytes).ok()
+    agent.jvmti.redefine(class, bytes).ok()?;
+    set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+/// Java code asks for it to know that the agent is there. The tool interface itself can only change
+/// properties that exist.
+fn set_property(env: Env, key: &str, value: &str) -> Option<()> {
+    let class = env.find_class(c"java/lang/System")?;
+    let descriptor = c"(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;";
+    let method = env.static_method(class, c"setProperty", descriptor)?;
+    let (key, value) = (env.string(key)?, env.string(value)?);
+    env.call_void(class, method, &[jvalue { l: key }, jvalue { l: value }]);
+    for object in [class, key, value] {
+        env.forget(object);
+    }
+    (!env.has_exception()).then_some(())
 }
 
 /// How large arrays are depends on the VM's flags.
@@ -182,6 +198,16 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard((), |agent| natives::detach(agent, agent.env(env), thread));
+}
+
+/// Only while classes are watched.
+unsafe extern "system" fn class_prepare(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject, class: jclass) {
+    guard((), |agent| agent.watch.prepared(agent, agent.env(env), class));
+}
+
+/// Only in watched methods.
+unsafe extern "system" fn breakpoint(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject, _: jmethodID, location: i64) {
+    guard((), |agent| watch::reached(agent, agent.env(env), thread, location));
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {

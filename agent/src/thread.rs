@@ -37,7 +37,9 @@ pub struct ThreadState {
     left: AtomicI32,
     upcall: AtomicU64,
     pub region: Range,
-    pub upcalls: Vec<Upcall>,
+    upcalls: Vec<Upcall>,
+    /// Frames of watched methods: how deep they lie in the stack, and the pointer at their entry.
+    pub watched: Vec<(usize, usize)>,
     /// Known to the log from its first event on.
     pub id: Option<ThreadId>,
     table: Box<[AtomicU64]>,
@@ -65,6 +67,7 @@ impl ThreadState {
             upcall: AtomicU64::new(0),
             region,
             upcalls: Vec::new(),
+            watched: Vec::new(),
             id: None,
             table: Box::default(),
             used: 0,

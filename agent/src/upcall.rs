@@ -22,30 +22,38 @@ struct Callers {
     missing: Vec<u32>,
     /// What the site of the topmost slot must be; 0: it is right as it is.
     site: u32,
+    /// There is no frame with a slot: whatever lies on the shadow stack is left from frames that
+    /// an exception ended.
+    bottom: bool,
 }
 
 /// The slot for a frame that the VM entered when the pointer was `pointer`, and whether that is
-/// anything but the pointer itself: then bit 0 is set.
-pub fn enter(agent: &Agent, env: Env, state: &mut ThreadState, pointer: usize) -> usize {
+/// anything but the pointer itself: then bit 0 is set. `own` frames on top of the stack are the
+/// frame itself.
+pub fn enter(agent: &Agent, env: Env, state: &mut ThreadState, pointer: usize, own: usize) -> usize {
     count(&agent.counts.upcalls);
     state.forget_above(pointer);
     let walk = Walk::new(agent, env, 8);
-    // The first frame is the one that is being entered.
-    let callers = callers(agent, walk.skip(1), state, pointer - 16);
-    let below = pointer - 16;
+    let callers = callers(agent, walk.skip(own), state, pointer - 16);
+    let base = if callers.bottom { state.first_slot() } else { pointer };
+    let below = base - 16;
     let changed = (callers.site != 0).then(|| (below, word64(below).load(Ordering::Relaxed)));
-    if callers.missing.is_empty() && changed.is_none() {
+    if callers.missing.is_empty() && changed.is_none() && base == pointer {
         return pointer;
     }
     if callers.site != 0 {
         slot_write(below, callers.site);
     }
-    let mut slot = pointer;
+    let mut slot = base;
     for &site in callers.missing.iter().rev() {
         slot_write(slot, site);
         slot += 16;
     }
-    state.push(Upcall { slot, pointer, changed });
+    state.push(Upcall {
+        slot,
+        pointer: base,
+        changed,
+    });
     slot | 1
 }
 
@@ -59,13 +67,14 @@ fn callers(agent: &Agent, frames: impl Iterator<Item = Frame>, state: &ThreadSta
         let entered = frame.location >= frame.method.entry_end;
         if frame.method.slot && entered && top >= state.first_slot() {
             callers.site = wanted_site(agent, id, line, slot_site(top));
-            break;
+            return callers;
         }
         if frame.method.native && is_bracket(agent, id, slot_site(top)) {
-            break;
+            return callers;
         }
         callers.missing.push(extra_site(agent, id, line));
     }
+    callers.bottom = true;
     callers
 }
 

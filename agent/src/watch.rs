@@ -1,0 +1,90 @@
+//! Methods that cannot have hooks but catch exceptions.
+//!
+//! A method of almost 64 KB, or of a class whose constant pool is full, keeps its code. When it
+//! catches an exception, the frames that the exception ended have not put the pointer back. So the
+//! VM stops at its first instruction, where the pointer is right and is noted, and at each handler,
+//! where it is put back. Such methods are rare, and so large that no compiler touches them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
+use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
+
+use crate::agent::Agent;
+use crate::book::Loader;
+use crate::jvm::{Env, Jvmti};
+use crate::natives::state;
+
+/// A method to watch, with the bcis of its handlers.
+pub struct Watched {
+    pub name: String,
+    pub descriptor: String,
+    pub handlers: Vec<u16>,
+}
+
+/// Methods of classes that are about to be loaded.
+#[derive(Default)]
+pub struct Watch(Mutex<HashMap<(Loader, String), Vec<Watched>>>);
+
+impl Watch {
+    pub fn add(&self, jvmti: Jvmti, loader: Loader, class: &str, method: Watched) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.entry((loader, class.into())).or_default().push(method);
+        // Both stay on: further events cost nothing that counts.
+        for event in [JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_BREAKPOINT] {
+            let _ = jvmti.enable(event);
+        }
+    }
+
+    pub fn prepared(&self, agent: &Agent, env: Env, class: jclass) {
+        let jvmti = agent.jvmti;
+        let Some(signature) = jvmti.signature(class) else {
+            return;
+        };
+        let name = signature.trim_start_matches('L').trim_end_matches(';');
+        let Some(loader) = jvmti.loader(class) else {
+            return;
+        };
+        let id = agent.loaders.id(jvmti, env, loader);
+        env.forget(loader);
+        let found = {
+            let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.remove(&(id, name.to_string()))
+        };
+        let Some(watched) = found else {
+            return;
+        };
+        for method in jvmti.methods(class) {
+            let Some((name, descriptor)) = jvmti.method_name(method) else {
+                continue;
+            };
+            let same = |w: &&Watched| w.name == name && w.descriptor == descriptor;
+            for bci in watched.iter().find(same).iter().flat_map(|w| w.handlers.iter().chain(&[0])) {
+                let _ = jvmti.set_breakpoint(method, (*bci).into());
+            }
+        }
+    }
+}
+
+/// The thread is about to execute the first instruction of a watched method, or of a handler in it.
+pub fn reached(agent: &Agent, env: Env, thread: jobject, location: i64) {
+    let Some(fields) = agent.fields.get() else {
+        return;
+    };
+    let Some(state) = state(env.get_long(thread, fields.state.id())) else {
+        return;
+    };
+    let Some(depth) = agent.jvmti.depth() else {
+        return;
+    };
+    if location == 0 {
+        // Deeper frames, and one of the same depth, have ended without being seen.
+        state.watched.retain(|(known, _)| *known < depth);
+        let pointer = env.get_long(thread, fields.pointer.id());
+        state.watched.push((depth, pointer as usize));
+    } else if let Some(&(_, pointer)) = state.watched.iter().find(|(known, _)| *known == depth) {
+        env.set_long(thread, fields.pointer.id(), pointer as i64);
+    }
+}
