@@ -63,7 +63,7 @@ impl<'a> Lucce<'a> {
                 .iter()
                 .map(|arg| arg.as_ref().to_string_lossy())
                 .collect();
-            let shown: String = text.chars().take(6000).collect();
+            let shown = head_and_tail(&text);
             format!(
                 "lucce {}: exit code {code} expected, was {ended:?}\n{shown}\n{errors}",
                 args.join(" ")
@@ -94,5 +94,18 @@ impl<'a> Lucce<'a> {
         ensure(fine && checked["ended"] == true, || {
             format!("lucce check: {checked}")
         })
+    }
+}
+
+/// Mismatches come first, the counts last.
+fn head_and_tail(text: &str) -> String {
+    const HEAD: usize = 60;
+    const TAIL: usize = 5;
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.len() > HEAD + TAIL {
+        true => [&lines[..HEAD], &["…"], &lines[lines.len() - TAIL..]]
+            .concat()
+            .join("\n"),
+        false => text.to_owned(),
     }
 }

@@ -236,7 +236,7 @@ impl Ended {
 }
 
 fn shortened(text: &str) -> String {
-    const LINES: usize = 60;
+    const LINES: usize = 20;
     let lines: Vec<&str> = text.lines().collect();
     match lines.len() > 2 * LINES {
         true => [&lines[..LINES], &["…"], &lines[lines.len() - LINES..]]

@@ -1,6 +1,8 @@
 //! Logs that cannot be written to their end: the program goes on, and what was lost is told.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,8 @@ fn limit(setup: &Setup) -> Checked {
         .agent("events=alloc,limit=64k")
         .main(["io.lucce.programs.Counts", "1000"]);
     let ended = java.run()?.expect(0)?;
+    let worked = ended.stdout.contains("io.lucce.programs.Counts$Small");
+    ended.ensure(worked, "the program did its work")?;
     loss_is_told(&java, &ended)?;
     let size = fs::metadata(java.log()).map_err(|e| e.to_string())?.len();
     ended.ensure(size <= 64 << 10, &format!("the log has {size} bytes"))?;
@@ -31,27 +35,27 @@ fn limit(setup: &Setup) -> Checked {
     Ok(())
 }
 
-/// As when a quota is used up: writes beyond fail.
+/// As when a quota is used up: writes beyond fail. javac compiles all the same.
 fn file_size(setup: &Setup) -> Checked {
     let java = Java::new(setup, setup.jdk(), "file-size");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/Forever.java");
+    let javac = ["com.sun.tools.javac.Main", "-d", "."].map(OsStr::new);
     let java = java
         .agent("events=alloc")
-        .main(["io.lucce.programs.Counts", "1000"]);
+        .main(javac.into_iter().chain([source.as_os_str()]));
     let mut shell = Command::new("bash");
     shell
-        .args(["-c", "ulimit -f 1200; exec \"$@\"", "bash"])
+        .args(["-c", "ulimit -f 2000; exec \"$@\"", "bash"])
         .arg(setup.jdk().tool("java"));
     let ended = java.run_as(&mut shell, &java.arguments())?.expect(0)?;
+    let compiled = java.folder().join("Forever.class").exists();
+    ended.ensure(compiled, "the program did its work")?;
     loss_is_told(&java, &ended)?;
     java.clean();
     Ok(())
 }
 
 fn loss_is_told(java: &Java, ended: &Ended) -> Checked {
-    ended.ensure(
-        ended.stdout.contains("io.lucce.programs.Counts$Small"),
-        "the program did its work",
-    )?;
     let told = ended.agent_lines().iter().any(|line| line.contains("lost"));
     ended.ensure(told, "the agent says what was lost")?;
     let log = java.log();

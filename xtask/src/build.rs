@@ -21,7 +21,12 @@ pub fn rust() -> Outcome {
 /// Maven's `phase` of the Java side.
 pub fn java(phase: &str, options: &[&str]) -> Outcome {
     let mut mvn = Command::new("mvn");
-    mvn.args(["--batch-mode", "--no-transfer-progress", "-f"]);
+    mvn.args([
+        "--batch-mode",
+        "--no-transfer-progress",
+        "-Dstyle.color=never",
+        "-f",
+    ]);
     mvn.arg(place::harness().join("pom.xml"))
         .args(options)
         .arg(phase);
