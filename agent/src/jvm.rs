@@ -404,12 +404,16 @@ impl Env {
         self.checked(method)
     }
 
+    /// 0 after an exception, which stays pending.
     pub fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
-        jni!(self, CallStaticLongMethodA, class, method, args.as_ptr())
+        let value = jni!(self, CallStaticLongMethodA, class, method, args.as_ptr());
+        if self.has_exception() { 0 } else { value }
     }
 
-    pub fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) {
+    /// Whether it ended without an exception.
+    pub fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> bool {
         jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr());
+        !self.has_exception()
     }
 
     /// For natives of the VM that run no Java code.

@@ -117,7 +117,7 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 15] = [
+const UPCALLS: [(&str, &str); 16] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     ("java/lang/invoke/MethodHandleNatives", "findMethodHandleType"),
     ("java/lang/ref/Finalizer", "register"),
@@ -127,6 +127,7 @@ const UPCALLS: [(&str, &str); 15] = [
     ("java/lang/ClassLoader", "findNative"),
     ("java/lang/ClassLoader", "getPlatformClassLoader"),
     ("java/lang/ClassLoader", "getSystemClassLoader"),
+    ("jdk/internal/loader/NativeLibraries", "getFromClass"),
     ("jdk/internal/module/Modules", "transformedByAgent"),
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),
