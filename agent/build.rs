@@ -15,7 +15,10 @@ fn main() {
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    cc::Build::new().file("c/bracket.c").warnings(true).compile("bracket");
+    cc::Build::new()
+        .file("c/bracket.c")
+        .warnings(true)
+        .compile("bracket");
     for (name, live, verify) in EDITIONS {
         edition(&out.join(name), live, verify);
     }
@@ -31,13 +34,26 @@ fn edition(out: &Path, live: &str, verify: &str) {
 }
 
 fn compile(out: &Path, source: &Path) {
-    let javac = env::var_os("JAVA_HOME").map_or("javac".into(), |home| {
-        PathBuf::from(home).join("bin/javac")
-    });
+    let javac = env::var_os("JAVA_HOME")
+        .map_or("javac".into(), |home| PathBuf::from(home).join("bin/javac"));
     let patch = format!("java.base=java/stub:{}", out.display());
     let done = Command::new(&javac)
-        .args(["-nowarn", "-XDignore.symbol.file", "-source", "17", "-target", "17", "-g:none"])
-        .args(["-Xlint:-options", "-proc:none", "--patch-module", &patch, "-d"])
+        .args([
+            "-nowarn",
+            "-XDignore.symbol.file",
+            "-source",
+            "17",
+            "-target",
+            "17",
+            "-g:none",
+        ])
+        .args([
+            "-Xlint:-options",
+            "-proc:none",
+            "--patch-module",
+            &patch,
+            "-d",
+        ])
         .arg(out)
         .arg(source)
         .arg("java/stub/java/lang/Thread.java")

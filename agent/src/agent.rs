@@ -2,7 +2,9 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_callgraph::{Encoder, Layout, Policy};
@@ -122,7 +124,9 @@ impl Agent {
             counts: Counts::default(),
             options,
         };
-        AGENT.set(agent).map_err(|_| "the agent is loaded twice".to_string())?;
+        AGENT
+            .set(agent)
+            .map_err(|_| "the agent is loaded twice".to_string())?;
         AGENT.get().ok_or_else(|| "the agent did not start".into())
     }
 

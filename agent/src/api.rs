@@ -1,17 +1,24 @@
 //! What programs call: `io.lucce.CallContext`.
-#![allow(unsafe_code, reason = "a function that the JVM calls, exported by name")]
+#![allow(
+    unsafe_code,
+    reason = "a function that the JVM calls, exported by name"
+)]
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
 use crate::agent::Agent;
-use crate::jvm::Env;
 use crate::journal::external;
+use crate::jvm::Env;
 use crate::natives::guard;
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_lucce_CallContext_decode0(env: *mut JNIEnv, _: jclass, id: jlong) -> jobject {
+pub extern "system" fn Java_io_lucce_CallContext_decode0(
+    env: *mut JNIEnv,
+    _: jclass,
+    id: jlong,
+) -> jobject {
     guard(std::ptr::null_mut(), |agent| {
         let env = agent.env(env);
         match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
@@ -52,7 +59,11 @@ fn trace(agent: &Agent, env: Env, frames: &[Frame]) -> Option<jobject> {
             .collect()
     };
     let class = env.find_class(c"java/lang/StackTraceElement")?;
-    let constructor = env.method(class, c"<init>", c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;I)V")?;
+    let constructor = env.method(
+        class,
+        c"<init>",
+        c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;I)V",
+    )?;
     let array = env.new_objects(class, jint::try_from(elements.len()).ok()?)?;
     for (index, element) in elements.iter().enumerate() {
         let object = element.object(env, class, constructor)?;
@@ -63,13 +74,23 @@ fn trace(agent: &Agent, env: Env, frames: &[Frame]) -> Option<jobject> {
 }
 
 impl Element {
-    fn object(&self, env: Env, class: jclass, constructor: jvmti_bindings::sys::jni::jmethodID) -> Option<jobject> {
+    fn object(
+        &self,
+        env: Env,
+        class: jclass,
+        constructor: jvmti_bindings::sys::jni::jmethodID,
+    ) -> Option<jobject> {
         let (owner, method) = (env.string(&self.class)?, env.string(&self.method)?);
         let file = match &self.file {
             Some(file) => env.string(file)?,
             None => std::ptr::null_mut(),
         };
-        let args = [jvalue { l: owner }, jvalue { l: method }, jvalue { l: file }, jvalue { i: self.line }];
+        let args = [
+            jvalue { l: owner },
+            jvalue { l: method },
+            jvalue { l: file },
+            jvalue { i: self.line },
+        ];
         let object = env.new_object(class, constructor, &args);
         for text in [owner, method, file] {
             env.forget(text);

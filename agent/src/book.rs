@@ -194,7 +194,11 @@ impl Book {
             return Some((known, false));
         }
         self.room(0, 1)?;
-        let what = if line == NATIVE { What::Native } else { What::Call };
+        let what = if line == NATIVE {
+            What::Native
+        } else {
+            What::Call
+        };
         self.sites.push(SiteInfo {
             method,
             bci: -1,
@@ -260,7 +264,11 @@ impl Book {
         if !self.sized.insert(site) {
             return None;
         }
-        let name = self.text(of).strip_prefix('L')?.strip_suffix(';')?.to_string();
+        let name = self
+            .text(of)
+            .strip_prefix('L')?
+            .strip_suffix(';')?
+            .to_string();
         let class = self.class(self.method(info.method)?.class)?;
         Some((class.loader, name))
     }

@@ -1,6 +1,9 @@
 //! Around every JNI call of Java code: the native method's frame gets a slot, and the pointer is
 //! put back afterwards. The functions themselves are in `c/bracket.c`.
-#![allow(unsafe_code, reason = "installs C functions in the JNI table and is called by them")]
+#![allow(
+    unsafe_code,
+    reason = "installs C functions in the JNI table and is called by them"
+)]
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -52,7 +55,9 @@ pub fn install(agent: &Agent, env: Env, class: jclass) -> Option<()> {
 pub extern "C" fn lucce_bracket_open(env: *mut JNIEnv) -> i64 {
     guard(0, |agent| {
         let env = agent.env(env);
-        let helper = HELPER.get().filter(|_| agent.is_live() && !env.has_exception());
+        let helper = HELPER
+            .get()
+            .filter(|_| agent.is_live() && !env.has_exception());
         helper.map_or(0, |helper| helper.enter(agent, env))
     })
 }
@@ -82,7 +87,9 @@ impl Helper {
         let class = self.class as jclass;
         let pointer = match top(agent, env) {
             Top::Nothing => env.call_long(class, self.pointer as jmethodID, &[]),
-            Top::Native(site) => env.call_long(class, self.open as jmethodID, &[jvalue { i: site as i32 }]),
+            Top::Native(site) => {
+                env.call_long(class, self.open as jmethodID, &[jvalue { i: site as i32 }])
+            }
             Top::Java => self.in_the_middle(agent, env),
         };
         if env.has_exception() {
@@ -97,7 +104,8 @@ impl Helper {
     fn in_the_middle(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
         let pointer = env.call_long(class, self.pointer as jmethodID, &[]);
-        let (Some(thread), Some(fields)) = (agent.jvmti.current_thread(), agent.fields.get()) else {
+        let (Some(thread), Some(fields)) = (agent.jvmti.current_thread(), agent.fields.get())
+        else {
             return pointer;
         };
         if let Some(state) = state(env.get_long(thread, fields.state.id())) {

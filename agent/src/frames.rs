@@ -95,7 +95,13 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
     resolved
 }
 
-fn fill(agent: &Agent, env: Env, method: jmethodID, class: jobject, resolved: &mut Resolved) -> Option<()> {
+fn fill(
+    agent: &Agent,
+    env: Env,
+    method: jmethodID,
+    class: jobject,
+    resolved: &mut Resolved,
+) -> Option<()> {
     let signature = agent.jvmti.signature(class)?;
     let name = signature.strip_prefix('L')?.strip_suffix(';')?;
     let (method_name, descriptor) = agent.jvmti.method_name(method)?;
@@ -118,7 +124,11 @@ fn fill(agent: &Agent, env: Env, method: jmethodID, class: jobject, resolved: &m
     let info = book.class_named(id, name)?;
     let id = book.find_method(info, &resolved.method_name, &descriptor)?;
     let info = book.method(id)?;
-    resolved.kind = if info.transparent { Kind::Hidden } else { Kind::Known(id) };
+    resolved.kind = if info.transparent {
+        Kind::Hidden
+    } else {
+        Kind::Known(id)
+    };
     resolved.slot = info.has_slot();
     resolved.entry_end = entry_end(info.frame);
     Some(())
@@ -184,7 +194,11 @@ impl<'a> Walk<'a> {
         };
         self.buffer.clear();
         self.buffer.resize(self.piece, empty);
-        let found = self.agent.jvmti.stack(self.depth, &mut self.buffer).unwrap_or(0);
+        let found = self
+            .agent
+            .jvmti
+            .stack(self.depth, &mut self.buffer)
+            .unwrap_or(0);
         self.buffer.truncate(found);
         self.depth += found;
         self.at = 0;

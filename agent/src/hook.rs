@@ -63,10 +63,22 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
     (site as usize <= agent.method_of_site.room()).then_some(ids)
 }
 
-fn insert(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape], ids: Ids) -> Option<Vec<u8>> {
+fn insert(
+    agent: &Agent,
+    loader: Loader,
+    class: &ClassFile<'_>,
+    shapes: &[Shape],
+    ids: Ids,
+) -> Option<Vec<u8>> {
     let natives = native_sites(agent, shapes, ids);
     let native_site = |index: usize| natives.iter().find(|n| n.0 == index).map_or(0, |n| n.1);
-    let plan = planner::plan(class, shapes, ids.first_method, ids.first_site, &native_site);
+    let plan = planner::plan(
+        class,
+        shapes,
+        ids.first_method,
+        ids.first_site,
+        &native_site,
+    );
     if plan.methods.is_empty() && plan.fields.is_empty() {
         return None;
     }
@@ -91,7 +103,13 @@ fn insert(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]
     }
 }
 
-fn accept(agent: &Agent, loader: Loader, class: &ClassFile<'_>, ids: Ids, done: Rewritten) -> Vec<u8> {
+fn accept(
+    agent: &Agent,
+    loader: Loader,
+    class: &ClassFile<'_>,
+    ids: Ids,
+    done: Rewritten,
+) -> Vec<u8> {
     for (index, error) in &done.skipped {
         count(&agent.counts.methods_skipped);
         agent.book_mut().untouched(ids.first_method + *index as u32);
@@ -107,7 +125,10 @@ fn watch(agent: &Agent, loader: Loader, class: &ClassFile<'_>, index: usize) {
     let Some(method) = class.methods().get(index) else {
         return;
     };
-    let handlers = method.code.as_ref().and_then(|code| code.handler_starts().ok());
+    let handlers = method
+        .code
+        .as_ref()
+        .and_then(|code| code.handler_starts().ok());
     if let Some(handlers) = handlers.filter(|handlers| !handlers.is_empty()) {
         let watched = Watched {
             name: method.name.to_string(),
@@ -154,7 +175,10 @@ pub fn repair(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
         Ok(done) => Some(done.bytes),
         Err(error) => {
             count(&agent.counts.classes_skipped);
-            agent.say(Level::Debug, &format!("hidden class {}: {error}", class.name()));
+            agent.say(
+                Level::Debug,
+                &format!("hidden class {}: {error}", class.name()),
+            );
             agent.skipped(class.name(), None, &error.to_string());
             None
         }

@@ -166,7 +166,10 @@ pub struct LogJournal {
 impl Journal for LogJournal {
     fn append(&mut self, change: Change) -> Result<(), Refused> {
         let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        self.log.lock().change(&book, change).map_err(|Full| Refused)
+        self.log
+            .lock()
+            .change(&book, change)
+            .map_err(|Full| Refused)
     }
 }
 

@@ -9,8 +9,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 use jvmti_bindings::sys::jni::{
-    JNI_OK, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong, jmethodID,
-    jobject, jvalue,
+    JNI_OK, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong, jmethodID, jobject,
+    jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
 
@@ -81,11 +81,23 @@ impl Jvmti {
     }
 
     pub fn enable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        call!(self, SetEventNotificationMode, ti::JVMTI_ENABLE, event, ptr::null_mut())
+        call!(
+            self,
+            SetEventNotificationMode,
+            ti::JVMTI_ENABLE,
+            event,
+            ptr::null_mut()
+        )
     }
 
     pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        call!(self, SetEventNotificationMode, ti::JVMTI_DISABLE, event, ptr::null_mut())
+        call!(
+            self,
+            SetEventNotificationMode,
+            ti::JVMTI_DISABLE,
+            event,
+            ptr::null_mut()
+        )
     }
 
     pub fn system_property(self, key: &CStr) -> Option<String> {
@@ -100,7 +112,9 @@ impl Jvmti {
             return String::new();
         }
         // SAFETY: the VM gave a terminated string that this function owns.
-        let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        let copy = unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned();
         self.free(text.cast());
         copy
     }
@@ -123,14 +137,30 @@ impl Jvmti {
     pub fn stack(self, start: usize, into: &mut [FrameInfo]) -> Result<usize, Failed> {
         let mut count = 0;
         let (start, room) = (start as jint, into.len() as jint);
-        call!(self, GetStackTrace, ptr::null_mut(), start, room, into.as_mut_ptr(), &mut count)?;
+        call!(
+            self,
+            GetStackTrace,
+            ptr::null_mut(),
+            start,
+            room,
+            into.as_mut_ptr(),
+            &mut count
+        )?;
         Ok(count as usize)
     }
 
     /// Method and location of the current thread's innermost frame.
     pub fn top_frame(self) -> Option<(jmethodID, i64)> {
         let (mut method, mut location) = (ptr::null_mut(), 0);
-        call!(self, GetFrameLocation, ptr::null_mut(), 0, &mut method, &mut location).ok()?;
+        call!(
+            self,
+            GetFrameLocation,
+            ptr::null_mut(),
+            0,
+            &mut method,
+            &mut location
+        )
+        .ok()?;
         Some((method, location))
     }
 
@@ -171,7 +201,15 @@ impl Jvmti {
     /// Name and descriptor.
     pub fn method_name(self, method: jmethodID) -> Option<(String, String)> {
         let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
-        call!(self, GetMethodName, method, &mut name, &mut descriptor, ptr::null_mut()).ok()?;
+        call!(
+            self,
+            GetMethodName,
+            method,
+            &mut name,
+            &mut descriptor,
+            ptr::null_mut()
+        )
+        .ok()?;
         Some((self.text(name), self.text(descriptor)))
     }
 
@@ -197,12 +235,17 @@ impl Jvmti {
     /// (start, line), sorted as the class file has it. Empty: none.
     pub fn lines(self, method: jmethodID) -> Vec<(i64, i32)> {
         let (mut count, mut table) = (0, ptr::null_mut());
-        if call!(self, GetLineNumberTable, method, &mut count, &mut table).is_err() || table.is_null() {
+        if call!(self, GetLineNumberTable, method, &mut count, &mut table).is_err()
+            || table.is_null()
+        {
             return Vec::new();
         }
         // SAFETY: the VM gave `count` entries that this function owns.
         let entries = unsafe { std::slice::from_raw_parts(table, count as usize) };
-        let lines = entries.iter().map(|e| (e.start_location, e.line_number)).collect();
+        let lines = entries
+            .iter()
+            .map(|e| (e.start_location, e.line_number))
+            .collect();
         self.free(table.cast());
         lines
     }
@@ -273,8 +316,11 @@ macro_rules! jni {
 impl Env {
     /// `env` is the calling thread's; `table` null: the table that it has now.
     pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> Env {
-        // SAFETY: the VM passed `env` to the function that is running.
-        let table = if table.is_null() { unsafe { *env } } else { table };
+        let table = match table.is_null() {
+            // SAFETY: the VM passed `env` to the function that is running.
+            true => unsafe { *env },
+            false => table,
+        };
         Env { env, table }
     }
 
@@ -400,7 +446,13 @@ impl Env {
     }
 
     pub fn static_method(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
-        let method = jni!(self, GetStaticMethodID, class, name.as_ptr(), descriptor.as_ptr());
+        let method = jni!(
+            self,
+            GetStaticMethodID,
+            class,
+            name.as_ptr(),
+            descriptor.as_ptr()
+        );
         self.checked(method)
     }
 
@@ -417,7 +469,12 @@ impl Env {
     }
 
     /// For natives of the VM that run no Java code.
-    pub fn call_object(self, object: jobject, method: jmethodID, args: &[jvalue]) -> Option<jobject> {
+    pub fn call_object(
+        self,
+        object: jobject,
+        method: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
         let found = jni!(self, CallObjectMethodA, object, method, args.as_ptr());
         self.checked(found)
     }
@@ -453,7 +510,12 @@ impl Env {
         jni!(self, SetObjectArrayElement, array, index, value);
     }
 
-    pub fn new_object(self, class: jclass, constructor: jmethodID, args: &[jvalue]) -> Option<jobject> {
+    pub fn new_object(
+        self,
+        class: jclass,
+        constructor: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
         let object = jni!(self, NewObjectA, class, constructor, args.as_ptr());
         self.checked(object)
     }
@@ -461,7 +523,14 @@ impl Env {
     /// A part of a byte array; `None` if it is out of range.
     pub fn bytes(self, array: jobject, offset: i32, length: i32) -> Option<Vec<u8>> {
         let mut bytes = vec![0_u8; usize::try_from(length).ok()?];
-        jni!(self, GetByteArrayRegion, array, offset, length, bytes.as_mut_ptr().cast());
+        jni!(
+            self,
+            GetByteArrayRegion,
+            array,
+            offset,
+            length,
+            bytes.as_mut_ptr().cast()
+        );
         if self.has_exception() {
             self.clear();
             return None;
@@ -472,7 +541,14 @@ impl Env {
     pub fn byte_array(self, bytes: &[u8]) -> Option<jobject> {
         let length = jint::try_from(bytes.len()).ok()?;
         let array = self.new_bytes(length)?;
-        jni!(self, SetByteArrayRegion, array, 0, length, bytes.as_ptr().cast());
+        jni!(
+            self,
+            SetByteArrayRegion,
+            array,
+            0,
+            length,
+            bytes.as_ptr().cast()
+        );
         Some(array)
     }
 }

@@ -28,7 +28,10 @@ impl Loaders {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A loader without a tag is new, or one of the first few.
         const EARLY: usize = 16;
-        let known = all.iter().take(EARLY).position(|weak| env.is_same(*weak as jobject, loader));
+        let known = all
+            .iter()
+            .take(EARLY)
+            .position(|weak| env.is_same(*weak as jobject, loader));
         let at = known.unwrap_or_else(|| {
             all.push(env.weak_global(loader) as usize);
             all.len() - 1

@@ -2,7 +2,10 @@
 //!
 //! Everything here is reserved once, without swap, and touched page by page: what is not used
 //! costs addresses only.
-#![allow(unsafe_code, reason = "maps memory that code of the JVM writes by address")]
+#![allow(
+    unsafe_code,
+    reason = "maps memory that code of the JVM writes by address"
+)]
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -141,7 +144,10 @@ impl Stacks {
             );
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.free.entry(region.bytes).or_default().push(region.start);
+        used.free
+            .entry(region.bytes)
+            .or_default()
+            .push(region.start);
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! Called from Java code of the same thread, so a thread's state is never used twice at a time.
 //! Every one ends in [`guard`]: a panic here is counted and answered with a neutral value.
-#![allow(unsafe_code, reason = "functions that the JVM calls, with pointers that it was given here")]
+#![allow(
+    unsafe_code,
+    reason = "functions that the JVM calls, with pointers that it was given here"
+)]
 
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
@@ -92,10 +95,18 @@ pub extern "system" fn Java_java_lang_LucceRt_attach(
         let Some(region) = region else {
             return scratch;
         };
-        let state = Box::new(ThreadState::new(region, is_virtual(agent, env, thread), agent.options.verify));
+        let state = Box::new(ThreadState::new(
+            region,
+            is_virtual(agent, env, thread),
+            agent.options.verify,
+        ));
         let first = state.first_slot();
         let address = Box::into_raw(state) as usize;
-        agent.threads.lock().unwrap_or_else(PoisonError::into_inner).push(address);
+        agent
+            .threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(address);
         env.set_long(thread, fields.state.id(), address as jlong);
         first as jlong
     })
@@ -144,7 +155,10 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     drop(threads);
     // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
     let state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
-    agent.counts.events_lost.fetch_add(state.lost(), Ordering::Relaxed);
+    agent
+        .counts
+        .events_lost
+        .fetch_add(state.lost(), Ordering::Relaxed);
     agent.stacks.give(state.region);
     if let Some(id) = state.id {
         agent.note(ThreadEnd { id });
@@ -154,11 +168,20 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
 /// Events that living threads could not write down.
 pub fn lost_by_living(agent: &Agent) -> u64 {
     let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.iter().filter_map(|address| state(*address as jlong)).map(|state| state.lost()).sum()
+    threads
+        .iter()
+        .filter_map(|address| state(*address as jlong))
+        .map(|state| state.lost())
+        .sum()
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_upcall(env: *mut JNIEnv, _: jclass, ts: jlong, pointer: jlong) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRt_upcall(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    pointer: jlong,
+) -> jlong {
     guard(pointer, |agent| {
         let Some(state) = state(ts) else {
             return pointer;
@@ -168,35 +191,65 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(env: *mut JNIEnv, _: jclass
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(_: *mut JNIEnv, _: jclass, ts: jlong, slot: jlong) -> jlong {
-    guard(slot, |_| state(ts).map_or(slot, |state| upcall::leave(state, slot as usize) as jlong))
+pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
+    _: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    slot: jlong,
+) -> jlong {
+    guard(slot, |_| {
+        state(ts).map_or(slot, |state| upcall::leave(state, slot as usize) as jlong)
+    })
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_root(_: *mut JNIEnv, _: jclass, method: jint) -> jlong {
-    guard(0, |agent| agent.encoder.root(MethodId(method as u32)).0 as jlong)
+pub extern "system" fn Java_java_lang_LucceRt_root(
+    _: *mut JNIEnv,
+    _: jclass,
+    method: jint,
+) -> jlong {
+    guard(0, |agent| {
+        agent.encoder.root(MethodId(method as u32)).0 as jlong
+    })
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_step0(_: *mut JNIEnv, _: jclass, context: jlong, site: jint, callee: jint) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRt_step0(
+    _: *mut JNIEnv,
+    _: jclass,
+    context: jlong,
+    site: jint,
+    callee: jint,
+) -> jlong {
     guard(0, |agent| {
         let site = SiteId(site as u32);
         let Some(caller) = agent.book().site(site.0).map(|info| MethodId(info.method)) else {
             return 0;
         };
         let callee = MethodId(callee as u32);
-        agent.encoder.step(ContextId(context as u64), site, caller, callee).0 as jlong
+        agent
+            .encoder
+            .step(ContextId(context as u64), site, caller, callee)
+            .0 as jlong
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_insert0(env: *mut JNIEnv, _: jclass, ts: jlong, context: jlong, site: jint) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRt_insert0(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    context: jlong,
+    site: jint,
+) -> jlong {
     guard(0, |agent| {
         let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32).copied()) else {
             return 0;
         };
         let at = SiteId(site as u32);
-        let number = agent.encoder.event(ContextId(context as u64), at, MethodId(info.method));
+        let number = agent
+            .encoder
+            .event(ContextId(context as u64), at, MethodId(info.method));
         if number == ContextId::UNKNOWN {
             count(&agent.counts.events_lost);
             return 0;
@@ -209,7 +262,12 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(env: *mut JNIEnv, _: jclas
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_cell(env: *mut JNIEnv, _: jclass, ts: jlong, entry: jlong) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRt_cell(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    entry: jlong,
+) -> jlong {
     guard(0, |agent| {
         let Some(state) = state(ts) else {
             return 0;
@@ -274,13 +332,22 @@ fn instance_size(agent: &Agent, env: Env, loader: crate::book::Loader, class: &s
 }
 
 /// A class that `loader` has loaded or found elsewhere; runs no Java code.
-fn find_loaded(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<jobject> {
+fn find_loaded(
+    agent: &Agent,
+    env: Env,
+    loader: crate::book::Loader,
+    class: &str,
+) -> Option<jobject> {
     let loader = agent.loaders.object(env, loader)?;
     if loader.is_null() {
         return env.find_class(&c_string(class));
     }
     let base = env.find_class(c"java/lang/ClassLoader")?;
-    let method = env.method(base, c"findLoadedClass0", c"(Ljava/lang/String;)Ljava/lang/Class;");
+    let method = env.method(
+        base,
+        c"findLoadedClass0",
+        c"(Ljava/lang/String;)Ljava/lang/Class;",
+    );
     env.forget(base);
     let name = env.string(&class.replace('/', "."))?;
     let found = env.call_object(loader, method?, &[jvalue { l: name }]);
@@ -290,18 +357,37 @@ fn find_loaded(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_repair(env: *mut JNIEnv, _: jclass, ts: jlong, slot: jlong, pointer: jlong) -> u8 {
+pub extern "system" fn Java_java_lang_LucceRt_repair(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    slot: jlong,
+    pointer: jlong,
+) -> u8 {
     guard(0, |agent| {
         let Some(state) = state(ts) else {
             return 0;
         };
         let env = agent.env(env);
-        u8::from(upcall::repair(agent, env, state, slot as usize, pointer as usize))
+        u8::from(upcall::repair(
+            agent,
+            env,
+            state,
+            slot as usize,
+            pointer as usize,
+        ))
     })
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_verify(env: *mut JNIEnv, _: jclass, ts: jlong, number: jlong, _pointer: jlong, _site: jint) {
+pub extern "system" fn Java_java_lang_LucceRt_verify(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    number: jlong,
+    _pointer: jlong,
+    _site: jint,
+) {
     guard((), |agent| {
         if let Some(state) = state(ts) {
             state.verify_again_after(agent.options.verify);
@@ -316,12 +402,21 @@ pub extern "system" fn Java_java_lang_LucceRt_verify(env: *mut JNIEnv, _: jclass
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, events: jint) {
     guard((), |agent| {
-        agent.counts.events_lost.fetch_add(events as u64, Ordering::Relaxed);
+        agent
+            .counts
+            .events_lost
+            .fetch_add(events as u64, Ordering::Relaxed);
     });
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_hidden(env: *mut JNIEnv, _: jclass, bytes: jobject, offset: jint, length: jint) -> jobject {
+pub extern "system" fn Java_java_lang_LucceRt_hidden(
+    env: *mut JNIEnv,
+    _: jclass,
+    bytes: jobject,
+    offset: jint,
+    length: jint,
+) -> jobject {
     guard(std::ptr::null_mut(), |agent| {
         if bytes.is_null() {
             return std::ptr::null_mut();

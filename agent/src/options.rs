@@ -88,7 +88,13 @@ fn events(value: &str) -> Result<bool, BadOption> {
         match event {
             "alloc" => alloc = true,
             "none" if value == "none" => {}
-            "none" => return Err(malformed("events", value, "none alone, or a list without it")),
+            "none" => {
+                return Err(malformed(
+                    "events",
+                    value,
+                    "none alone, or a list without it",
+                ));
+            }
             _ => return Err(unknown("event", event, &EVENTS, "")),
         }
     }
@@ -104,7 +110,10 @@ fn level(value: &str) -> Result<Level, BadOption> {
 }
 
 fn number(key: &str, value: &str) -> Result<u32, BadOption> {
-    let parsed = value.parse().ok().filter(|n: &u32| i32::try_from(*n).is_ok());
+    let parsed = value
+        .parse()
+        .ok()
+        .filter(|n: &u32| i32::try_from(*n).is_ok());
     parsed.ok_or_else(|| malformed(key, value, "a number from 0 to 2147483647"))
 }
 
@@ -151,12 +160,19 @@ fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
 }
 
 fn malformed(key: &str, value: &str, wanted: &str) -> BadOption {
-    BadOption(format!("option {key}={value} is malformed: expected {wanted}"))
+    BadOption(format!(
+        "option {key}={value} is malformed: expected {wanted}"
+    ))
 }
 
 fn unknown(what: &str, given: &str, known: &[&str], more: &str) -> BadOption {
-    let nearest = known.iter().min_by_key(|k| distance(given, k)).unwrap_or(&"");
-    BadOption(format!("unknown {what} '{given}', did you mean '{nearest}'?{more}"))
+    let nearest = known
+        .iter()
+        .min_by_key(|k| distance(given, k))
+        .unwrap_or(&"");
+    BadOption(format!(
+        "unknown {what} '{given}', did you mean '{nearest}'?{more}"
+    ))
 }
 
 /// Levenshtein's distance, in bytes.
@@ -166,7 +182,9 @@ fn distance(a: &str, b: &str) -> usize {
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, y) in b.iter().enumerate() {
-            let best = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            let best = (diagonal + usize::from(x != y))
+                .min(row[j] + 1)
+                .min(row[j + 1] + 1);
             diagonal = std::mem::replace(&mut row[j + 1], best);
         }
     }
@@ -197,7 +215,16 @@ mod tests {
 
     #[test]
     fn malformed_values_are_refused() {
-        for bad in ["verify=-1", "verify=x", "limit=5x", "out=", "out=a%q", "out=%{A", "events=none+alloc", "log=loud"] {
+        for bad in [
+            "verify=-1",
+            "verify=x",
+            "limit=5x",
+            "out=",
+            "out=a%q",
+            "out=%{A",
+            "events=none+alloc",
+            "log=loud",
+        ] {
             assert!(Options::parse(bad).is_err(), "{bad}");
         }
     }

@@ -103,25 +103,56 @@ const LEAVES: [(&str, Option<&[&str]>); 6] = [
     (UNSAFE, None),
     ("java/lang/Object", Some(&["<init>", "getClass"])),
     ("java/lang/Thread", Some(&["currentThread", "onSpinWait"])),
-    ("java/lang/System", Some(&["arraycopy", "nanoTime", "currentTimeMillis", "identityHashCode"])),
-    ("java/lang/Math", Some(&["abs", "max", "min", "sqrt", "ceil", "floor", "fma", "sin", "cos"])),
-    ("java/lang/Float", Some(&["floatToRawIntBits", "intBitsToFloat"])),
+    (
+        "java/lang/System",
+        Some(&[
+            "arraycopy",
+            "nanoTime",
+            "currentTimeMillis",
+            "identityHashCode",
+        ]),
+    ),
+    (
+        "java/lang/Math",
+        Some(&[
+            "abs", "max", "min", "sqrt", "ceil", "floor", "fma", "sin", "cos",
+        ]),
+    ),
+    (
+        "java/lang/Float",
+        Some(&["floatToRawIntBits", "intBitsToFloat"]),
+    ),
 ];
 
 /// Natives that call Java by other ways than JNI; all are called from their own class.
 const BRACKETED: [(&str, &str); 4] = [
     ("jdk/internal/reflect/NativeMethodAccessorImpl", "invoke0"),
-    ("jdk/internal/reflect/NativeConstructorAccessorImpl", "newInstance0"),
-    ("jdk/internal/reflect/DirectMethodHandleAccessor$NativeAccessor", "invoke0"),
-    ("jdk/internal/reflect/DirectConstructorHandleAccessor$NativeAccessor", "newInstance0"),
+    (
+        "jdk/internal/reflect/NativeConstructorAccessorImpl",
+        "newInstance0",
+    ),
+    (
+        "jdk/internal/reflect/DirectMethodHandleAccessor$NativeAccessor",
+        "invoke0",
+    ),
+    (
+        "jdk/internal/reflect/DirectConstructorHandleAccessor$NativeAccessor",
+        "newInstance0",
+    ),
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
 const UPCALLS: [(&str, &str); 16] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
-    ("java/lang/invoke/MethodHandleNatives", "findMethodHandleType"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "findMethodHandleType",
+    ),
     ("java/lang/ref/Finalizer", "register"),
-    ("java/lang/StackStreamFactory$AbstractStackWalker", "doStackWalk"),
+    (
+        "java/lang/StackStreamFactory$AbstractStackWalker",
+        "doStackWalk",
+    ),
     ("java/lang/ClassLoader", "addClass"),
     ("java/lang/ClassLoader", "checkPackageAccess"),
     ("java/lang/ClassLoader", "findNative"),
@@ -155,7 +186,9 @@ pub fn is_untouched(class: &str) -> bool {
 pub fn shapes(class: &ClassFile<'_>, alloc: bool) -> Result<Vec<Shape>, Error> {
     let view = View::of(class, alloc)?;
     let methods = class.methods().iter().zip(&view.scans);
-    Ok(methods.map(|(method, scan)| view.shape(method, scan.as_ref())).collect())
+    Ok(methods
+        .map(|(method, scan)| view.shape(method, scan.as_ref()))
+        .collect())
 }
 
 /// A class with everything that is asked of it several times.
@@ -174,17 +207,29 @@ impl<'v, 'a> View<'v, 'a> {
         let mut by_name = HashMap::new();
         for (index, method) in class.methods().iter().enumerate() {
             by_name.insert((&*method.name, &*method.descriptor), index);
-            scans.push(method.code.as_ref().map(|code| class.scan(code)).transpose()?);
+            scans.push(
+                method
+                    .code
+                    .as_ref()
+                    .map(|code| class.scan(code))
+                    .transpose()?,
+            );
         }
         let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
             scan.as_ref().is_some_and(|scan| {
                 scan.calls.iter().all(is_leaf_call)
-                    && !(alloc && !scan.allocations.is_empty())
+                    && (!alloc || scan.allocations.is_empty())
                     && kind_by_name(class.name(), method) == FrameKind::Push
             })
         };
         let leaves = class.methods().iter().zip(&scans).map(leaf).collect();
-        Ok(View { class, alloc, scans, by_name, leaves })
+        Ok(View {
+            class,
+            alloc,
+            scans,
+            by_name,
+            leaves,
+        })
     }
 
     fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
@@ -206,7 +251,10 @@ impl<'v, 'a> View<'v, 'a> {
     fn places(&self, scan: &Scan<'_>) -> Vec<Place> {
         let calls = scan.calls.iter().filter_map(|call| {
             let mark = self.call_mark(call)?;
-            Some(Place { bci: call.bci, mark })
+            Some(Place {
+                bci: call.bci,
+                mark,
+            })
         });
         let mut places: Vec<Place> = calls.collect();
         if self.alloc {
@@ -226,7 +274,10 @@ impl<'v, 'a> View<'v, 'a> {
         if call.owner == CONTEXT && call.name == "current" && call.descriptor == "()J" {
             return Some(Mark::Current);
         }
-        if call.owner == "java/lang/ClassLoader" && call.name == "defineClass0" && call.descriptor == DEFINE_CLASS_0 {
+        if call.owner == "java/lang/ClassLoader"
+            && call.name == "defineClass0"
+            && call.descriptor == DEFINE_CLASS_0
+        {
             return Some(Mark::DefineHidden);
         }
         if BRACKETED.contains(&(self.class.name(), &*call.name)) {
@@ -260,7 +311,11 @@ impl<'v, 'a> View<'v, 'a> {
 }
 
 fn frame(class: &str, method: &Method<'_>, shape: &Shape, scan: &Scan<'_>) -> FrameKind {
-    let repairs = if scan.has_handlers { FrameKind::Peek } else { FrameKind::Leaf };
+    let repairs = if scan.has_handlers {
+        FrameKind::Peek
+    } else {
+        FrameKind::Leaf
+    };
     if is_excluded(class, method) && (switches(method) || class == UNSAFE) {
         return FrameKind::Leaf;
     }
@@ -271,7 +326,8 @@ fn frame(class: &str, method: &Method<'_>, shape: &Shape, scan: &Scan<'_>) -> Fr
 }
 
 fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
-    let loads = method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
+    let loads =
+        method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
     if method.name == "<clinit>" || loads || is_upcall(class, &method.name) {
         FrameKind::Vm
     } else {
@@ -344,7 +400,11 @@ pub fn plan(
     plan
 }
 
-fn method_plan(shape: &Shape, id: u32, inserts: Vec<(u16, Insert<'static>)>) -> MethodPlan<'static> {
+fn method_plan(
+    shape: &Shape,
+    id: u32,
+    inserts: Vec<(u16, Insert<'static>)>,
+) -> MethodPlan<'static> {
     let (entry, exit, caught, unwind) = match shape.frame {
         FrameKind::Peek | FrameKind::Leaf => (PEEK, None, RESTORE, None),
         FrameKind::Push => (ENTER, Some(EXIT), CAUGHT, None),
@@ -352,7 +412,10 @@ fn method_plan(shape: &Shape, id: u32, inserts: Vec<(u16, Insert<'static>)>) -> 
     };
     let argument = (shape.frame == FrameKind::Vm).then_some(id as i32);
     MethodPlan {
-        entry: Some(Entry { helper: entry, argument }),
+        entry: Some(Entry {
+            helper: entry,
+            argument,
+        }),
         exit,
         caught: shape.has_handlers.then_some(caught),
         unwind,
@@ -360,7 +423,11 @@ fn method_plan(shape: &Shape, id: u32, inserts: Vec<(u16, Insert<'static>)>) -> 
     }
 }
 
-fn inserts(place: &Place, site: i32, native_site: &dyn Fn(usize) -> u32) -> Vec<(u16, Insert<'static>)> {
+fn inserts(
+    place: &Place,
+    site: i32,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Vec<(u16, Insert<'static>)> {
     let insert = match &place.mark {
         Mark::Call => Insert::Mark { helper: PUB, site },
         Mark::Bracket(native) => Insert::Bracket {
@@ -369,13 +436,22 @@ fn inserts(place: &Place, site: i32, native_site: &dyn Fn(usize) -> u32) -> Vec<
             inner: native_site(*native) as i32,
             after: CAUGHT,
         },
-        Mark::New(_) => Insert::After { helper: ALLOC, site },
+        Mark::New(_) => Insert::After {
+            helper: ALLOC,
+            site,
+        },
         Mark::Array(descriptor) => Insert::AfterDup {
             helper: array_helper(descriptor),
             site,
         },
-        Mark::Arrays(_) => Insert::AfterDup { helper: ARRAYS, site },
-        Mark::Current => Insert::ReplaceWithContext { helper: CURRENT, site },
+        Mark::Arrays(_) => Insert::AfterDup {
+            helper: ARRAYS,
+            site,
+        },
+        Mark::Current => Insert::ReplaceWithContext {
+            helper: CURRENT,
+            site,
+        },
         Mark::DefineHidden => {
             let mark = Insert::Mark { helper: PUB, site };
             let redirect = Insert::Redirect {
@@ -421,8 +497,53 @@ pub fn repair_plan(class: &ClassFile<'_>) -> Plan<'static> {
             let mut shape = Shape::none();
             shape.frame = FrameKind::Peek;
             shape.has_handlers = true;
-            plan.methods.insert(index, method_plan(&shape, 0, Vec::new()));
+            plan.methods
+                .insert(index, method_plan(&shape, 0, Vec::new()));
         }
     }
     plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(owner: &'static str, name: &'static str) -> Call<'static> {
+        Call {
+            bci: 0,
+            opcode: 184,
+            owner: owner.into(),
+            name: name.into(),
+            descriptor: "()V".into(),
+        }
+    }
+
+    #[test]
+    fn calls_that_cannot_lead_to_an_event_are_not_marked() {
+        assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
+        assert!(is_leaf_call(&call(UNSAFE, "putLong")));
+        assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
+        assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
+    }
+
+    #[test]
+    fn upcalls_are_found_by_name_and_prefix() {
+        assert!(is_upcall(
+            "java/lang/invoke/MethodHandleNatives",
+            "linkCallSite"
+        ));
+        assert!(is_upcall("java/lang/ref/Finalizer", "register"));
+        assert!(!is_upcall("java/lang/ref/Finalizer", "runFinalizer"));
+        assert!(!is_upcall("a/MethodHandleNatives", "linkCallSite"));
+    }
+
+    #[test]
+    fn each_array_type_has_its_helper() {
+        assert_eq!(array_helper("[J").descriptor, "([JJI)V");
+        assert_eq!(array_helper("[[J").descriptor, "([Ljava/lang/Object;JI)V");
+        assert_eq!(
+            array_helper("[Ljava/lang/String;").descriptor,
+            "([Ljava/lang/Object;JI)V"
+        );
+    }
 }

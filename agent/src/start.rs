@@ -5,34 +5,45 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject, jvalue};
+use jvmti_bindings::sys::jni::{
+    JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject, jvalue,
+};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_tracelog::End;
 
 use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
+use crate::memory::BOOT_STACK;
 use crate::natives::{self, guard};
 use crate::options::{Level, Options};
-use crate::memory::BOOT_STACK;
 use crate::{bracket, hook, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
 const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
 const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
-const MEMORY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt$Memory.class"));
+const MEMORY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/live/java/lang/LucceRt$Memory.class"
+));
 
 /// The VM loads the agent before anything of Java runs.
 ///
 /// # Safety
 /// Called by the VM with its own pointers.
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _: *mut c_void) -> jint {
+pub unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    options: *const c_char,
+    _: *mut c_void,
+) -> jint {
     let text = if options.is_null() {
         String::new()
     } else {
         // SAFETY: the VM passes a terminated string.
-        unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(options) }
+            .to_string_lossy()
+            .into_owned()
     };
     let started = std::panic::catch_unwind(|| start(vm, &text));
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
@@ -47,11 +58,15 @@ pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_ch
 fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
-    jvmti.add_capabilities(&capabilities(jvmti)).map_err(refused("what the agent needs"))?;
+    jvmti
+        .add_capabilities(&capabilities(jvmti))
+        .map_err(refused("what the agent needs"))?;
     let agent = Agent::start(options, jvmti)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     agent.meta("options", text);
-    jvmti.set_callbacks(&callbacks()).map_err(refused("the agent's callbacks"))?;
+    jvmti
+        .set_callbacks(&callbacks())
+        .map_err(refused("the agent's callbacks"))?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
         ti::JVMTI_EVENT_VM_START,
@@ -102,7 +117,10 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
 unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard((), |agent| {
         if helper(agent, agent.env(env)).is_none() {
-            agent.say(Level::Error, "the helper class could not be defined; nothing is recorded");
+            agent.say(
+                Level::Error,
+                "the helper class could not be defined; nothing is recorded",
+            );
         }
     });
 }
@@ -115,14 +133,21 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.set_static_long(class, c"methods", agent.method_of_site.address() as i64)?;
     let boot = agent.stacks.boot;
     env.set_static_long(class, c"bootStacks", boot.start as i64 + 16)?;
-    env.set_static_long(class, c"bootStacksEnd", (boot.start + boot.bytes) as i64 + 16)?;
+    env.set_static_long(
+        class,
+        c"bootStacksEnd",
+        (boot.start + boot.bytes) as i64 + 16,
+    )?;
     env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     guard((), |agent| {
         if go_live(agent, agent.env(env)).is_none() {
-            agent.say(Level::Error, "the hooks could not be made live; nothing is recorded");
+            agent.say(
+                Level::Error,
+                "the hooks could not be made live; nothing is recorded",
+            );
         }
         for (key, property) in [
             ("jvm", c"java.vm.version"),
@@ -143,7 +168,11 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     measure_arrays(agent, env, class)?;
     natives::bind(env, class)?;
     bracket::install(agent, env, class)?;
-    let bytes = if agent.options.verify > 0 { VERIFY } else { LIVE };
+    let bytes = if agent.options.verify > 0 {
+        VERIFY
+    } else {
+        LIVE
+    };
     agent.live.store(true, Ordering::Release);
     agent.jvmti.redefine(class, bytes).ok()?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
@@ -173,15 +202,22 @@ fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
     };
     // The header ends where one more byte makes the array larger.
     let empty = size(env.new_bytes(0))?;
-    let fit = (1..=8).take_while(|n| size(env.new_bytes(*n)) == Some(empty)).count() as i32;
+    let fit = (1..=8)
+        .take_while(|n| size(env.new_bytes(*n)) == Some(empty))
+        .count() as i32;
     let header = empty - fit;
     let longs = size(env.new_longs(1))? - 8;
     let object = env.find_class(c"java/lang/Object")?;
-    let references = (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
+    let references =
+        (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
     env.forget(object);
     env.set_static_int(class, c"header", header)?;
     env.set_static_int(class, c"headerOfLongs", longs)?;
-    env.set_static_int(class, c"referenceShift", if references == 8 { 3 } else { 2 })
+    env.set_static_int(
+        class,
+        c"referenceShift",
+        if references == 8 { 3 } else { 2 },
+    )
 }
 
 /// The first thread beside the main one: `Thread` is initialised, frames can be kept.
@@ -201,13 +237,28 @@ unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thr
 }
 
 /// Only while classes are watched.
-unsafe extern "system" fn class_prepare(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject, class: jclass) {
-    guard((), |agent| agent.watch.prepared(agent, agent.env(env), class));
+unsafe extern "system" fn class_prepare(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    _: jobject,
+    class: jclass,
+) {
+    guard((), |agent| {
+        agent.watch.prepared(agent, agent.env(env), class)
+    });
 }
 
 /// Only in watched methods.
-unsafe extern "system" fn breakpoint(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject, _: jmethodID, location: i64) {
-    guard((), |agent| watch::reached(agent, agent.env(env), thread, location));
+unsafe extern "system" fn breakpoint(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jmethodID,
+    location: i64,
+) {
+    guard((), |agent| {
+        watch::reached(agent, agent.env(env), thread, location)
+    });
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
@@ -224,10 +275,19 @@ fn finish(agent: &Agent) {
         ("events.recorded", events),
         ("events.lost", lost),
         ("verify.compared", counts.compared.load(Ordering::Relaxed)),
-        ("verify.mismatches", counts.mismatches.load(Ordering::Relaxed)),
+        (
+            "verify.mismatches",
+            counts.mismatches.load(Ordering::Relaxed),
+        ),
         ("classes.rewritten", counts.classes.load(Ordering::Relaxed)),
-        ("classes.skipped", counts.classes_skipped.load(Ordering::Relaxed)),
-        ("methods.skipped", counts.methods_skipped.load(Ordering::Relaxed)),
+        (
+            "classes.skipped",
+            counts.classes_skipped.load(Ordering::Relaxed),
+        ),
+        (
+            "methods.skipped",
+            counts.methods_skipped.load(Ordering::Relaxed),
+        ),
         ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
         ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
         ("agent.panics", counts.panics.load(Ordering::Relaxed)),
@@ -266,7 +326,9 @@ fn last_line(agent: &Agent, events: u64, contexts: u64, lost: u64) -> String {
     if agent.options.verify > 0 {
         let compared = agent.counts.compared.load(Ordering::Relaxed);
         let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
-        line += &format!("; {compared} compared with the VM's own stack trace, {mismatches} mismatches");
+        line += &format!(
+            "; {compared} compared with the VM's own stack trace, {mismatches} mismatches"
+        );
     }
     line
 }
@@ -286,7 +348,10 @@ unsafe extern "system" fn class_file_load_hook(
 ) {
     guard((), |agent| {
         // SAFETY: the VM passes a terminated name or none.
-        let is_helper = !name.is_null() && unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(b"java/lang/LucceRt");
+        let is_helper = !name.is_null()
+            && unsafe { CStr::from_ptr(name) }
+                .to_bytes()
+                .starts_with(b"java/lang/LucceRt");
         if is_helper {
             return;
         }

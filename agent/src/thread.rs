@@ -94,7 +94,10 @@ impl ThreadState {
 
     /// Ends the upcall with slot `slot` and all that it called and that did not end.
     pub fn pop(&mut self, slot: usize) -> Option<Upcall> {
-        let found = self.upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
+        let found = self
+            .upcalls
+            .iter()
+            .rposition(|upcall| upcall.slot == slot)?;
         let upcall = self.upcalls[found];
         self.upcalls.truncate(found);
         let top = self.upcalls.last().map_or(0, |upcall| upcall.slot);
@@ -104,7 +107,11 @@ impl ThreadState {
 
     /// Forgets upcalls that ended without telling: their slots lie at or above `slot`.
     pub fn forget_above(&mut self, slot: usize) {
-        while self.upcalls.last().is_some_and(|upcall| upcall.slot >= slot) {
+        while self
+            .upcalls
+            .last()
+            .is_some_and(|upcall| upcall.slot >= slot)
+        {
             self.upcalls.pop();
         }
     }
@@ -124,7 +131,9 @@ impl ThreadState {
 
     fn grow(&mut self) {
         let entries = (self.entries() * 2).max(FIRST_ENTRIES);
-        let fresh = (0..HEADER + entries * WORDS).map(|_| AtomicU64::new(0)).collect();
+        let fresh = (0..HEADER + entries * WORDS)
+            .map(|_| AtomicU64::new(0))
+            .collect();
         let old = std::mem::replace(&mut self.table, fresh);
         let shift = 64 - entries.trailing_zeros();
         self.table[0].store(shift.into(), Ordering::Relaxed);
@@ -135,7 +144,8 @@ impl ThreadState {
                 self.put(words);
             }
         }
-        self.index.store(self.table.as_ptr() as usize as u64, Ordering::Relaxed);
+        self.index
+            .store(self.table.as_ptr() as usize as u64, Ordering::Relaxed);
     }
 
     fn put(&mut self, words: [u64; WORDS]) -> usize {
@@ -157,14 +167,22 @@ impl ThreadState {
     }
 
     /// A cell for the next context. `more` gets new ones; without, events are counted as lost.
-    pub fn cell(&mut self, number: ContextId, more: impl FnOnce(u32) -> Option<Arc<Counters>>) -> usize {
+    pub fn cell(
+        &mut self,
+        number: ContextId,
+        more: impl FnOnce(u32) -> Option<Arc<Counters>>,
+    ) -> usize {
         let have = self.cells.as_ref().map_or(0, |cells| cells.len());
         if self.next_cell >= have {
             let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
             self.cells = more(want);
             self.next_cell = 0;
         }
-        let Some(cell) = self.cells.as_ref().and_then(|cells| cells.get(self.next_cell)) else {
+        let Some(cell) = self
+            .cells
+            .as_ref()
+            .and_then(|cells| cells.get(self.next_cell))
+        else {
             return self.lost.as_ptr() as usize;
         };
         cell.claim(number);
@@ -175,5 +193,79 @@ impl ThreadState {
     /// Events that were counted while there was no room.
     pub fn lost(&self) -> u64 {
         self.lost[1].load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> ThreadState {
+        let region = Range {
+            start: 0x1000,
+            bytes: 0x1000,
+        };
+        ThreadState::new(region, false, 0)
+    }
+
+    /// As the helper class looks an entry up.
+    fn find(state: &ThreadState, context: u64, site: u32) -> Option<u64> {
+        let table = &state.table;
+        let shift = table.first()?.load(Ordering::Relaxed);
+        let mask = table[1].load(Ordering::Relaxed);
+        let hash = context
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(u64::from(site).wrapping_mul(SITE_MULTIPLIER));
+        let mut slot = hash >> shift;
+        loop {
+            let at = HEADER + (slot & mask) as usize * WORDS;
+            let words = [0, 1, 2].map(|word| table[at + word].load(Ordering::Relaxed));
+            if words[0] == 0 {
+                return None;
+            }
+            if words[0] == context && words[1] == u64::from(site) {
+                return Some(words[2]);
+            }
+            slot += 1;
+        }
+    }
+
+    #[test]
+    fn every_entry_is_found_while_the_index_grows() {
+        let mut state = state();
+        for n in 1..2000_u64 {
+            state.insert(n * 0x1_0000_0001, (n % 7) as u32, ContextId(n));
+            for known in (1..=n).step_by(97) {
+                let site = (known % 7) as u32;
+                assert_eq!(find(&state, known * 0x1_0000_0001, site), Some(known));
+            }
+        }
+        assert_eq!(find(&state, 5, 5), None);
+    }
+
+    #[test]
+    fn upcalls_end_in_any_order() {
+        let mut state = state();
+        for slot in [0x1010, 0x1020, 0x1040] {
+            state.push(Upcall {
+                slot,
+                pointer: slot - 16,
+                changed: None,
+            });
+        }
+        // The innermost never said that it ended.
+        assert_eq!(state.pop(0x1020).map(|upcall| upcall.pointer), Some(0x1010));
+        assert_eq!(state.upcall.load(Ordering::Relaxed), 0x1010);
+        assert!(state.pop(0x1040).is_none());
+        state.forget_above(0x1010);
+        assert!(state.pop(0x1010).is_none());
+    }
+
+    #[test]
+    fn without_room_in_the_log_events_are_counted_as_lost() {
+        let mut state = state();
+        let cell = state.cell(ContextId(1), |_| None);
+        crate::memory::word64(cell + 8).store(3, Ordering::Relaxed);
+        assert_eq!(state.lost(), 3);
     }
 }

@@ -30,12 +30,22 @@ struct Callers {
 /// The slot for a frame that the VM entered when the pointer was `pointer`, and whether that is
 /// anything but the pointer itself: then bit 0 is set. `own` frames on top of the stack are the
 /// frame itself.
-pub fn enter(agent: &Agent, env: Env, state: &mut ThreadState, pointer: usize, own: usize) -> usize {
+pub fn enter(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    pointer: usize,
+    own: usize,
+) -> usize {
     count(&agent.counts.upcalls);
     state.forget_above(pointer);
     let walk = Walk::new(agent, env, 8);
     let callers = callers(agent, walk.skip(own), state, pointer - 16);
-    let base = if callers.bottom { state.first_slot() } else { pointer };
+    let base = if callers.bottom {
+        state.first_slot()
+    } else {
+        pointer
+    };
     let below = base - 16;
     let changed = (callers.site != 0).then(|| (below, word64(below).load(Ordering::Relaxed)));
     if callers.missing.is_empty() && changed.is_none() && base == pointer {
@@ -57,7 +67,12 @@ pub fn enter(agent: &Agent, env: Env, state: &mut ThreadState, pointer: usize, o
     slot | 1
 }
 
-fn callers(agent: &Agent, frames: impl Iterator<Item = Frame>, state: &ThreadState, top: usize) -> Callers {
+fn callers(
+    agent: &Agent,
+    frames: impl Iterator<Item = Frame>,
+    state: &ThreadState,
+    top: usize,
+) -> Callers {
     let mut callers = Callers::default();
     for frame in frames {
         let Kind::Known(id) = frame.method.kind else {
@@ -85,7 +100,11 @@ fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> u32 {
         .site(site)
         .is_some_and(|info| info.method == method && book.line(info) == line);
     drop(book);
-    if right { 0 } else { extra_site(agent, method, line) }
+    if right {
+        0
+    } else {
+        extra_site(agent, method, line)
+    }
 }
 
 /// Whether `site` is that of the native method itself: it was called with a bracket.

@@ -26,13 +26,18 @@ struct Shown {
 /// Compares what `number` decodes to with the current thread's stack.
 pub fn compare(agent: &Agent, env: Env, number: ContextId) {
     let at = count(&agent.counts.compared) + 1;
-    let real: Vec<Frame> = Walk::new(agent, env, 256).filter(|frame| frame.method.kind != Kind::Hidden).collect();
+    let real: Vec<Frame> = Walk::new(agent, env, 256)
+        .filter(|frame| frame.method.kind != Kind::Hidden)
+        .collect();
     let decoded = agent.encoder.decode(number, MethodId::EVENT);
     let book = agent.book();
     let same = match &decoded {
         Ok(frames) => {
             let expected = real.iter().map(|frame| expected(&book, frame));
-            let found = frames.iter().filter_map(|frame| found(&book, frame.site.0)).map(Some);
+            let found = frames
+                .iter()
+                .filter_map(|frame| found(&book, frame.site.0))
+                .map(Some);
             expected.eq(found)
         }
         Err(_) => false,
@@ -43,13 +48,20 @@ pub fn compare(agent: &Agent, env: Env, number: ContextId) {
     if count(&agent.counts.mismatches) >= MOST_RECORDS {
         return;
     }
-    let expected = real.iter().fold(String::new(), |text, frame| expected_line(text, &book, frame));
+    let expected = real.iter().fold(String::new(), |text, frame| {
+        expected_line(text, &book, frame)
+    });
     let decoded = match decoded {
-        Ok(frames) => frames.iter().fold(String::new(), |text, frame| found_line(text, &book, frame.site.0)),
+        Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
+            found_line(text, &book, frame.site.0)
+        }),
         Err(error) => format!("\t{error}\n"),
     };
     drop(book);
-    agent.say(Level::Debug, &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"));
+    agent.say(
+        Level::Debug,
+        &format!("mismatch {number}\nexpected\n{expected}decoded\n{decoded}"),
+    );
     agent.note(Mismatch {
         id: number,
         expected: expected.into(),
@@ -85,7 +97,12 @@ fn expected_line(mut text: String, book: &Book, frame: &Frame) -> String {
         Some(shown) => show(text, book, shown),
         None => {
             let method = &frame.method;
-            let _ = writeln!(text, "\tat {}.{}(not in the book)", external(&method.class_name), method.method_name);
+            let _ = writeln!(
+                text,
+                "\tat {}.{}(not in the book)",
+                external(&method.class_name),
+                method.method_name
+            );
             text
         }
     }

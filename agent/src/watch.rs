@@ -31,7 +31,10 @@ pub struct Watch(Mutex<HashMap<(Loader, String), Vec<Watched>>>);
 impl Watch {
     pub fn add(&self, jvmti: Jvmti, loader: Loader, class: &str, method: Watched) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.entry((loader, class.into())).or_default().push(method);
+        pending
+            .entry((loader, class.into()))
+            .or_default()
+            .push(method);
         // Both stay on: further events cost nothing that counts.
         for event in [JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_BREAKPOINT] {
             let _ = jvmti.enable(event);
@@ -61,7 +64,12 @@ impl Watch {
                 continue;
             };
             let same = |w: &&Watched| w.name == name && w.descriptor == descriptor;
-            for bci in watched.iter().find(same).iter().flat_map(|w| w.handlers.iter().chain(&[0])) {
+            for bci in watched
+                .iter()
+                .find(same)
+                .iter()
+                .flat_map(|w| w.handlers.iter().chain(&[0]))
+            {
                 let _ = jvmti.set_breakpoint(method, (*bci).into());
             }
         }
