@@ -67,7 +67,9 @@ pub fn programs_21(new: &Jdk) -> Result<PathBuf, String> {
         "org.eclipse.jdt.internal.compiler.batch.Main",
         "-nowarn",
         "-g",
-        "--release",
+        "-source",
+        "21",
+        "-target",
         "21",
     ]);
     ecj.arg("--system").arg(&new.home).arg("-cp").arg(programs);
