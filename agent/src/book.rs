@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::planner::{FrameKind, Mark, Shape};
+use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
 
 /// Index into [`Book`]'s strings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -67,7 +67,6 @@ impl MethodInfo {
 }
 
 /// Ids count from 1: 0 is "none" everywhere.
-#[derive(Default)]
 pub struct Book {
     strings: Vec<Box<str>>,
     names: HashMap<Box<str>, Name>,
@@ -97,6 +96,28 @@ pub struct NewClass<'a> {
 pub struct Ids {
     pub first_method: u32,
     pub first_site: u32,
+}
+
+impl Default for Book {
+    fn default() -> Book {
+        let unknown = SiteInfo {
+            method: 0,
+            bci: -1,
+            line: None,
+            what: What::Call,
+        };
+        Book {
+            strings: Vec::new(),
+            names: HashMap::new(),
+            classes: Vec::new(),
+            methods: Vec::new(),
+            sites: vec![unknown; INTRINSICS.len()],
+            lines: Vec::new(),
+            by_name: HashMap::new(),
+            extra: HashMap::new(),
+            sized: HashSet::new(),
+        }
+    }
 }
 
 impl Book {
@@ -164,12 +185,19 @@ impl Book {
         };
         self.methods.push(info);
         let id = self.methods.len() as u32;
+        if let Some((index, bci)) = shape.intrinsic {
+            self.reserved(index, id, bci);
+        }
         for place in &shape.places {
             let what = match &place.mark {
                 Mark::New(of) => What::New(self.name(of)),
                 Mark::Array(of) | Mark::Arrays(of) => What::Array(self.name(of)),
                 Mark::Current => What::Current,
-                Mark::Call | Mark::Bracket(_) | Mark::DefineHidden => What::Call,
+                Mark::Call
+                | Mark::Bracket(_)
+                | Mark::DefineHidden
+                | Mark::Intrinsic(_)
+                | Mark::Uncounted => What::Call,
             };
             self.sites.push(SiteInfo {
                 method: id,
@@ -177,6 +205,20 @@ impl Book {
                 line: None,
                 what,
             });
+        }
+    }
+
+    /// The site at which callers count what an intrinsic allocates.
+    fn reserved(&mut self, index: usize, method: u32, bci: u16) {
+        let allocates = INTRINSICS.get(index).map_or("", |of| of.allocates);
+        let what = What::Array(self.name(allocates));
+        if let Some(site) = self.sites.get_mut(index) {
+            *site = SiteInfo {
+                method,
+                bci: bci.into(),
+                line: None,
+                what,
+            };
         }
     }
 

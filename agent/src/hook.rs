@@ -55,6 +55,9 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
     let ids = book.add(&new)?;
     let mut site = ids.first_site;
     for (method, shape) in (ids.first_method..).zip(shapes) {
+        if let Some((index, _)) = shape.intrinsic {
+            agent.method_of_site.set(index as u32 + 1, method);
+        }
         for _ in &shape.places {
             agent.method_of_site.set(site, method);
             site += 1;

@@ -42,7 +42,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
     }
     for (name, descriptor) in [
         (c"repair", c"(JJJ)Z"),
-        (c"verify", c"(JJJI)V"),
+        (c"verify", c"(JJJ)V"),
         (c"lost", c"(I)V"),
         (c"hidden", c"([BII)[B"),
     ] {
@@ -385,17 +385,16 @@ pub extern "system" fn Java_java_lang_LucceRt_verify(
     _: jclass,
     ts: jlong,
     number: jlong,
-    _pointer: jlong,
-    _site: jint,
+    above: jlong,
 ) {
     guard((), |agent| {
         if let Some(state) = state(ts) {
             state.verify_again_after(agent.options.verify);
         }
-        if number == 0 {
-            return;
+        if number != 0 {
+            let returned = usize::from(above > 0);
+            verify::compare(agent, agent.env(env), ContextId(number as u64), returned);
         }
-        verify::compare(agent, agent.env(env), ContextId(number as u64));
     });
 }
 

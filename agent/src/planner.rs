@@ -33,6 +33,10 @@ pub enum Mark {
     Array(String),
     /// Several dimensions at once.
     Arrays(String),
+    /// A call of one of [`INTRINSICS`]: the allocation in it is counted here.
+    Intrinsic(usize),
+    /// In the body of one of [`INTRINSICS`]: a call replaced by a helper that does not count.
+    Uncounted,
     Current,
     /// `ClassLoader.defineClass0`: marked and redirected.
     DefineHidden,
@@ -54,6 +58,8 @@ pub struct Shape {
     pub places: Vec<Place>,
     pub lines: Vec<(u16, u16)>,
     pub has_handlers: bool,
+    /// The method is one of [`INTRINSICS`]: which, and the bci of its allocation.
+    pub intrinsic: Option<(usize, u16)>,
 }
 
 impl Shape {
@@ -64,6 +70,7 @@ impl Shape {
             places: Vec::new(),
             lines: Vec::new(),
             has_handlers: false,
+            intrinsic: None,
         }
     }
 }
@@ -91,6 +98,7 @@ const PUB: Helper = helper("pub", "(JI)V");
 const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
 const ALLOC: Helper = helper("alloc", "(JI)V");
 const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
+const NEW_BYTES_FOR: Helper = helper("newBytesFor", "(I)[B");
 const CURRENT: Helper = helper("current", "(JI)J");
 const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 
@@ -123,6 +131,53 @@ const LEAVES: [(&str, Option<&[&str]>); 6] = [
         Some(&["floatToRawIntBits", "intBitsToFloat"]),
     ),
 ];
+
+/// A method that allocates and for which the compiler may substitute code of its own, without our
+/// hooks. Its allocation is counted by the caller, on its behalf, whether it was substituted or not.
+pub struct Intrinsic {
+    pub class: &'static str,
+    pub name: &'static str,
+    pub descriptor: &'static str,
+    /// What it allocates, as a descriptor.
+    pub allocates: &'static str,
+    counted: Helper<'static>,
+    /// The method that it calls to allocate.
+    through: Option<&'static str>,
+}
+
+/// The n-th has the reserved site n + 1.
+pub const INTRINSICS: [Intrinsic; 3] = [
+    Intrinsic {
+        class: "java/util/Arrays",
+        name: "copyOf",
+        descriptor: "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;",
+        allocates: "[Ljava/lang/Object;",
+        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        through: None,
+    },
+    Intrinsic {
+        class: "java/util/Arrays",
+        name: "copyOfRange",
+        descriptor: "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;",
+        allocates: "[Ljava/lang/Object;",
+        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        through: None,
+    },
+    Intrinsic {
+        class: "java/lang/StringUTF16",
+        name: "toBytes",
+        descriptor: "([CII)[B",
+        allocates: "[B",
+        counted: helper("counted", "([BJI)V"),
+        through: Some("newBytesFor"),
+    },
+];
+
+fn intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
+    INTRINSICS
+        .iter()
+        .position(|i| i.class == class && i.name == name && i.descriptor == descriptor)
+}
 
 /// Natives that call Java by other ways than JNI; all are called from their own class.
 const BRACKETED: [(&str, &str); 4] = [
@@ -241,16 +296,40 @@ impl<'v, 'a> View<'v, 'a> {
         };
         shape.has_handlers = scan.has_handlers;
         if !shape.transparent && !is_excluded(name, method) {
-            shape.places = self.places(scan);
+            shape.places = self.places(method, scan);
+            if self.alloc {
+                self.leave_to_callers(method, &mut shape);
+            }
         }
         shape.frame = frame(name, method, &shape, scan);
         shape.lines.clone_from(&scan.lines);
         shape
     }
 
-    fn places(&self, scan: &Scan<'_>) -> Vec<Place> {
+    /// The body of an intrinsic counts nothing itself.
+    fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) {
+        let Some(index) = intrinsic(self.class.name(), &method.name, &method.descriptor) else {
+            return;
+        };
+        let Some(intrinsic) = INTRINSICS.get(index) else {
+            return;
+        };
+        let allocates = |mark: &Mark| match (mark, intrinsic.through) {
+            (Mark::Array(_), None) | (Mark::Uncounted, Some(_)) => true,
+            _ => false,
+        };
+        let at = shape.places.iter().position(|place| allocates(&place.mark));
+        shape.intrinsic = at.map(|at| (index, shape.places[at].bci));
+        if intrinsic.through.is_none() {
+            shape
+                .places
+                .retain(|place| !matches!(place.mark, Mark::Array(_)));
+        }
+    }
+
+    fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<Place> {
         let calls = scan.calls.iter().filter_map(|call| {
-            let mark = self.call_mark(call)?;
+            let mark = self.call_mark(method, call)?;
             Some(Place {
                 bci: call.bci,
                 mark,
@@ -267,7 +346,7 @@ impl<'v, 'a> View<'v, 'a> {
         places
     }
 
-    fn call_mark(&self, call: &Call<'_>) -> Option<Mark> {
+    fn call_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
         if is_leaf_call(call) || self.calls_own_leaf(call) {
             return None;
         }
@@ -280,10 +359,24 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(Mark::DefineHidden);
         }
+        if self.alloc
+            && let Some(mark) = self.intrinsic_mark(method, call)
+        {
+            return Some(mark);
+        }
         if BRACKETED.contains(&(self.class.name(), &*call.name)) {
             return self.own_method(call).map(Mark::Bracket);
         }
         Some(Mark::Call)
+    }
+
+    fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
+        if let Some(index) = intrinsic(&call.owner, &call.name, &call.descriptor) {
+            return Some(Mark::Intrinsic(index));
+        }
+        let within = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(within)?.through?;
+        (call.name == through).then_some(Mark::Uncounted)
     }
 
     fn own_method(&self, call: &Call<'_>) -> Option<usize> {
@@ -447,6 +540,16 @@ fn inserts(
         Mark::Arrays(_) => Insert::AfterDup {
             helper: ARRAYS,
             site,
+        },
+        Mark::Intrinsic(index) => {
+            let mark = Insert::Mark { helper: PUB, site };
+            let helper = INTRINSICS[*index].counted;
+            let site = *index as i32 + 1;
+            let counted = Insert::AfterDup { helper, site };
+            return vec![(place.bci, mark), (place.bci, counted)];
+        }
+        Mark::Uncounted => Insert::Redirect {
+            helper: NEW_BYTES_FOR,
         },
         Mark::Current => Insert::ReplaceWithContext {
             helper: CURRENT,

@@ -23,8 +23,9 @@ struct Shown {
     line: i32,
 }
 
-/// Compares what `number` decodes to with the current thread's stack.
-pub fn compare(agent: &Agent, env: Env, number: ContextId) {
+/// Compares what `number` decodes to with the current thread's stack. The innermost `returned`
+/// frames have returned already: the event was counted on their behalf.
+pub fn compare(agent: &Agent, env: Env, number: ContextId, returned: usize) {
     let at = count(&agent.counts.compared) + 1;
     let real: Vec<Frame> = Walk::new(agent, env, 256)
         .filter(|frame| frame.method.kind != Kind::Hidden)
@@ -36,6 +37,7 @@ pub fn compare(agent: &Agent, env: Env, number: ContextId) {
             let expected = real.iter().map(|frame| expected(&book, frame));
             let found = frames
                 .iter()
+                .skip(returned)
                 .filter_map(|frame| found(&book, frame.site.0))
                 .map(Some);
             expected.eq(found)

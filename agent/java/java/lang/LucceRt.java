@@ -208,6 +208,27 @@ public final class LucceRt {
         if (LIVE) count(p, site, size(header, a.length, referenceShift));
     }
 
+    /**
+     * A method that the compiler may have replaced by code of its own has returned {@code a}: its
+     * allocation is counted as if its frame, called by the one with slot {@code p}, were there.
+     */
+    @Hidden @ForceInline
+    public static void counted(Object[] a, long p, int site) {
+        if (LIVE) count(p + 16, site, size(header, a.length, referenceShift));
+    }
+
+    @Hidden @ForceInline
+    public static void counted(byte[] a, long p, int site) {
+        if (LIVE) count(p + 16, site, size(header, a.length, 0));
+    }
+
+    /** StringUTF16.newBytesFor, for a method whose callers count. */
+    @Hidden
+    public static byte[] newBytesFor(int length) {
+        if (length < 0 || length >= Integer.MAX_VALUE >> 1) return StringUTF16.newBytesFor(length);
+        return new byte[length << 1];
+    }
+
     /** Several dimensions at once: the size is that of all arrays made. */
     @Hidden @DontInline
     public static void arrays(Object a, long p, int site) {
@@ -260,7 +281,8 @@ public final class LucceRt {
         if (VERIFY) {
             int left = u.getInt(t.$ts + 8) - 1;
             u.putInt(t.$ts + 8, left);
-            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), p, site);
+            // A frame that is not there any more lies above the pointer.
+            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), p + 16 - t.$fp);
         }
     }
 
@@ -432,7 +454,7 @@ public final class LucceRt {
 
     private static native boolean repair(long ts, long slot, long pointer);
 
-    private static native void verify(long ts, long number, long p, int site);
+    private static native void verify(long ts, long number, long above);
 
     private static native void lost(int events);
 
