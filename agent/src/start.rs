@@ -302,14 +302,21 @@ fn finish(agent: &Agent) {
     agent.say(Level::Info, &last_line(agent, events, contexts, lost));
 }
 
-/// Events and (per thread) contexts in all cells.
+/// Events in all cells, and how many different contexts they have.
 fn sum(agent: &Agent) -> (u64, u64) {
     let all = agent.all_cells();
-    let cells = all.iter().flat_map(|counters| counters.iter());
-    cells.fold((0, 0), |(events, contexts), cell| {
+    let mut events = 0;
+    let mut contexts = Vec::new();
+    for cell in all.iter().flat_map(|counters| counters.iter()) {
         let count = u64::from_le(cell.count.load(Ordering::Relaxed));
-        (events + count, contexts + u64::from(count > 0))
-    })
+        if count > 0 {
+            events += count;
+            contexts.push(cell.id());
+        }
+    }
+    contexts.sort_unstable();
+    contexts.dedup();
+    (events, contexts.len() as u64)
 }
 
 fn last_line(agent: &Agent, events: u64, contexts: u64, lost: u64) -> String {
