@@ -138,7 +138,15 @@ fn watch(agent: &Agent, loader: Loader, class: &ClassFile<'_>, index: usize) {
             descriptor: method.descriptor.to_string(),
             handlers,
         };
-        agent.watch.add(agent.jvmti, loader, class.name(), watched);
+        let known = agent.watch.add(agent.jvmti, loader, class.name(), watched);
+        if known.is_err() {
+            let text = format!(
+                "{}.{} catches exceptions without being watched: traces of what it calls afterwards may show frames that have ended",
+                class.name(),
+                method.name
+            );
+            agent.say(Level::Warn, &text);
+        }
     }
 }
 

@@ -197,7 +197,7 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 16] = [
+const UPCALLS: [(&str, &str); 17] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     (
         "java/lang/invoke/MethodHandleNatives",
@@ -214,6 +214,7 @@ const UPCALLS: [(&str, &str); 16] = [
     ("java/lang/ClassLoader", "getPlatformClassLoader"),
     ("java/lang/ClassLoader", "getSystemClassLoader"),
     ("jdk/internal/loader/NativeLibraries", "getFromClass"),
+    ("jdk/jfr/internal/JVMUpcalls", "*"),
     ("jdk/internal/module/Modules", "transformedByAgent"),
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),

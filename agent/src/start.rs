@@ -1,7 +1,8 @@
 //! The agent's life: what the VM tells it, from loading to death.
 #![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, OsString, c_char, c_int, c_uchar, c_void};
+use std::os::unix::ffi::OsStringExt;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
@@ -92,12 +93,23 @@ fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
     wanted.set_can_generate_early_class_hook_events(true);
     wanted.set_can_generate_early_vmstart(true);
     wanted.set_can_redefine_classes(true);
-    wanted.set_can_generate_breakpoint_events(true);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     let can = jvmti.potential().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
+    wanted.set_can_generate_breakpoint_events(
+        can.can_generate_breakpoint_events() && !debugger_comes(),
+    );
     wanted
+}
+
+/// Only one agent can have breakpoints, and a debugger cannot do without.
+fn debugger_comes() -> bool {
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let variables = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+    let settings = variables.iter().filter_map(std::env::var_os);
+    let mut texts = settings.map(OsString::into_vec).chain([command]);
+    texts.any(|text| text.windows(4).any(|word| word == b"jdwp"))
 }
 
 fn callbacks() -> ti::jvmtiEventCallbacks {

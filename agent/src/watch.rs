@@ -14,7 +14,7 @@ use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
 
 use crate::agent::Agent;
 use crate::book::Loader;
-use crate::jvm::{Env, Jvmti};
+use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::state;
 
 /// A method to watch, with the bcis of its handlers.
@@ -26,19 +26,30 @@ pub struct Watched {
 
 /// Methods of classes that are about to be loaded.
 #[derive(Default)]
-pub struct Watch(Mutex<HashMap<(Loader, String), Vec<Watched>>>);
+pub struct Watch(Mutex<Pending>);
+
+type Pending = HashMap<(Loader, String), Vec<Watched>>;
 
 impl Watch {
-    pub fn add(&self, jvmti: Jvmti, loader: Loader, class: &str, method: Watched) {
+    /// # Errors
+    /// The VM does not do that for us.
+    pub fn add(
+        &self,
+        jvmti: Jvmti,
+        loader: Loader,
+        class: &str,
+        method: Watched,
+    ) -> Result<(), Failed> {
+        // Both stay on: further events cost nothing that counts.
+        for event in [JVMTI_EVENT_BREAKPOINT, JVMTI_EVENT_CLASS_PREPARE] {
+            jvmti.enable(event)?;
+        }
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pending
             .entry((loader, class.into()))
             .or_default()
             .push(method);
-        // Both stay on: further events cost nothing that counts.
-        for event in [JVMTI_EVENT_CLASS_PREPARE, JVMTI_EVENT_BREAKPOINT] {
-            let _ = jvmti.enable(event);
-        }
+        Ok(())
     }
 
     pub fn prepared(&self, agent: &Agent, env: Env, class: jclass) {
