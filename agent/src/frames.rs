@@ -172,10 +172,13 @@ pub struct Walk<'a> {
     at: usize,
     depth: usize,
     piece: usize,
+    /// The VM gave fewer frames than were asked for.
+    ended: bool,
 }
 
 impl<'a> Walk<'a> {
-    /// Asks the VM for `piece` frames at a time.
+    /// Asks the VM for `piece` frames, then for twice as many each time: it walks from the innermost
+    /// frame whenever it is asked.
     pub fn new(agent: &'a Agent, env: Env, piece: usize) -> Walk<'a> {
         Walk {
             agent,
@@ -184,10 +187,14 @@ impl<'a> Walk<'a> {
             at: 0,
             depth: 0,
             piece,
+            ended: false,
         }
     }
 
     fn more(&mut self) -> bool {
+        if self.depth > 0 {
+            self.piece *= 2;
+        }
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
@@ -200,6 +207,7 @@ impl<'a> Walk<'a> {
             .stack(self.depth, &mut self.buffer)
             .unwrap_or(0);
         self.buffer.truncate(found);
+        self.ended = found < self.piece;
         self.depth += found;
         self.at = 0;
         found > 0
@@ -212,7 +220,7 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Frame> {
         loop {
             let Some(info) = self.buffer.get(self.at).copied() else {
-                if (self.depth > 0 && self.buffer.len() < self.piece) || !self.more() {
+                if self.ended || !self.more() {
                     return None;
                 }
                 continue;

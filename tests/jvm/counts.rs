@@ -32,8 +32,63 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 move || check(setup, jdk, name, flags),
             ));
         }
+        tests.push(test(
+            format!("counts::{}::compiled-as-interpreted", jdk.version),
+            false,
+            move || compiled(setup, jdk),
+        ));
     }
     tests
+}
+
+/// The compilers replace methods of the JDK by code of their own, which has no hooks.
+fn compiled(setup: &Setup, jdk: &Jdk) -> Checked {
+    const COPIES: &str = "io.lucce.programs.Copies";
+    let counts = |name: &str, flags: &[&str]| {
+        let java = Java::new(setup, jdk, &format!("copies-{}-{name}", jdk.version));
+        let java = java.agent("events=alloc").flags(flags).main([COPIES]);
+        java.run()?.expect(0)?;
+        let counts = counted_below(java.lucce(), &java.log(), COPIES)?;
+        java.clean();
+        Ok::<_, String>(counts)
+    };
+    let interpreted = counts("int", &["-Xint"])?;
+    ensure(interpreted.len() >= 10, || format!("{interpreted:#?}"))?;
+    let modes: [(&str, &[&str]); 2] = [
+        ("c2", &["-Xbatch", "-XX:-TieredCompilation"]),
+        ("tiered", &["-Xbatch"]),
+    ];
+    for (name, flags) in modes {
+        let compiled = counts(name, flags)?;
+        ensure(compiled == interpreted, || {
+            format!("interpreted {interpreted:#?}\n{name} {compiled:#?}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Objects by class and by the line of the innermost frame of `class`, few of a kind left out: what
+/// class initialisers and boxes allocate depends on who comes first.
+fn counted_below(lucce: Lucce, log: &Path, class: &str) -> Result<Counts, String> {
+    let log = log.to_string_lossy();
+    let report = lucce.json(&["report", "--json", "--top", "0", &*log])?;
+    let rows = report["contexts"].as_array().ok_or("no contexts")?;
+    let mut counts = Counts::new();
+    for row in rows {
+        let frames = row["frames"].as_array().ok_or("no frames")?;
+        let Some(frame) = frames.iter().find(|frame| frame["class"] == class) else {
+            continue;
+        };
+        if let (Some(of), Some(line), Some(count)) = (
+            row["class"].as_str(),
+            frame["line"].as_i64(),
+            row["count"].as_u64(),
+        ) {
+            *counts.entry((of.to_owned(), line)).or_default() += count;
+        }
+    }
+    counts.retain(|_, count| *count > 300);
+    Ok(counts)
 }
 
 fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
