@@ -115,8 +115,14 @@ impl Graph {
         Ok(frames)
     }
 
-    /// One step back: the caller of `method` in context `id`, and the caller's own context.
-    fn caller(
+    /// One step back: the caller of `method` in context `id`, and the caller's own context; none if
+    /// it is a thread's entry. Every path of such steps ends, but only [`decode`](Self::decode)
+    /// refuses those of more than [`MAX_FRAMES`](Self::MAX_FRAMES).
+    ///
+    /// # Errors
+    /// If this step shows that the number is not one that this graph gives to `method`; steps
+    /// further back may still fail.
+    pub fn caller(
         &self,
         id: ContextId,
         method: MethodId,

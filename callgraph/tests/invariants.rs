@@ -27,6 +27,24 @@ proptest! {
     }
 
     #[test]
+    fn invariant_1_holds_step_by_step(
+        layout in layouts(), policy in forgetful(), turns in turns(),
+    ) {
+        let encoder = encoder(layout, policy);
+        let given = run(&encoder, &turns);
+        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
+            let mut at = (given.id, given.last);
+            let mut frames = Vec::new();
+            while let Some((parent, frame)) = graph.caller(at.0, at.1).unwrap() {
+                frames.push(frame);
+                at = (parent, frame.method);
+            }
+            check(given, Ok(frames));
+        }
+    }
+
+    #[test]
     fn invariant_1_holds_for_real_threads(
         layout in layouts(), policy in forgetful(), programs in prop::collection::vec(actions(), 4),
     ) {

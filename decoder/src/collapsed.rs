@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
-use crate::contexts::{Context, fingerprint};
+use crate::contexts::Context;
+use crate::prints::{Printed, fingerprint};
 use crate::profile::{Profile, Tick};
 
 /// What the number at a line's end says.
@@ -45,10 +46,11 @@ impl Collapsed {
         tick: Tick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let prints = profile.decode_all(&ids, tick, |frames| print(profile, frames, leaf_type));
+        let stacks = profile.prints(&ids, tick, |frame| frame.method);
         let mut sums: HashMap<u128, (ContextId, u64)> = HashMap::new();
-        for (context, print) in contexts.iter().zip(prints) {
-            let Ok(print) = print else { continue };
+        for (context, stack) in contexts.iter().zip(stacks) {
+            let Ok(stack) = stack else { continue };
+            let print = print(profile, &stack, leaf_type);
             let sum = sums.entry(print).or_insert((context.id, 0));
             sum.1 = sum.1.saturating_add(value.of(context));
         }
@@ -77,7 +79,7 @@ impl Collapsed {
             let frames = profile.frames(*id).unwrap_or_default();
             write_stack(profile, &frames, &mut names, out)?;
             if self.leaf_type
-                && let Some(name) = allocated(profile, &frames)
+                && let Some(name) = allocated(profile, frames.first())
             {
                 write!(out, ";{name}")?;
             }
@@ -104,12 +106,12 @@ fn write_stack(
     Ok(())
 }
 
-fn print(profile: &Profile, frames: &[Frame], leaf_type: bool) -> u128 {
-    let methods: Vec<_> = frames.iter().map(|frame| frame.method).collect();
-    let leaf = allocated(profile, frames).filter(|_| leaf_type);
-    fingerprint((methods, leaf))
+/// `stack`: the fingerprint of the methods.
+fn print(profile: &Profile, stack: &Printed, leaf_type: bool) -> u128 {
+    let leaf = allocated(profile, stack.leaf.as_ref()).filter(|_| leaf_type);
+    fingerprint((stack.print, leaf))
 }
 
-fn allocated<'p>(profile: &'p Profile, frames: &[Frame]) -> Option<&'p str> {
-    profile.code.allocated(frames.first()?.site)
+fn allocated<'p>(profile: &'p Profile, leaf: Option<&Frame>) -> Option<&'p str> {
+    profile.code.allocated(leaf?.site)
 }

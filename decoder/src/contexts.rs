@@ -1,20 +1,16 @@
 //! All events by stack trace.
 //!
 //! A trace may have several numbers: the encoder may forget an anchor and number it again. They are
-//! one context here, told apart by a 128-bit hash of the trace.
+//! one context here, told apart by their traces' fingerprints.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::thread;
 
-use lucce_callgraph::{ContextId, DecodeError, Frame, SiteId};
+use lucce_callgraph::{ContextId, DecodeError, SiteId};
 
 use crate::events::Share;
+use crate::prints::Printed;
 use crate::profile::{Profile, Tick};
-
-/// Contexts that a worker takes at a time.
-const PART: usize = 256;
 
 /// The events of one stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,54 +55,19 @@ impl Profile {
     #[must_use]
     pub fn contexts(&self, tick: Tick<'_>) -> Contexts {
         let ids = self.events.ids();
-        let decoded = self.decode_all(&ids, tick, |frames| {
-            (
-                frames.first().map_or(SiteId::NONE, |leaf| leaf.site),
-                fingerprint(frames),
-            )
-        });
+        let decoded = self.prints(&ids, tick, |frame| frame);
         let mut contexts = Contexts::default();
         let mut known = HashMap::new();
         for (id, decoded) in ids.into_iter().zip(decoded) {
             match decoded {
-                Ok((site, print)) => {
-                    let context = self.context(id, site);
-                    contexts.add(context, known.entry(print));
+                Ok(Printed { leaf, print }) => {
+                    let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+                    contexts.add(self.context(id, site), known.entry(print));
                 }
                 Err(error) => contexts.unknown.push((id, error)),
             }
         }
         contexts
-    }
-
-    /// `f` of every context's frames, in the order of `ids`, on all processors.
-    pub fn decode_all<T: Send>(
-        &self,
-        ids: &[ContextId],
-        tick: Tick<'_>,
-        f: impl Fn(&[Frame]) -> T + Sync,
-    ) -> Vec<Result<T, DecodeError>> {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        let part = ids.len().div_ceil(workers).max(PART);
-        let decode = |ids: &[ContextId]| -> Vec<_> {
-            let each = ids.iter().map(|id| {
-                tick(1);
-                self.frames(*id).map(|frames| f(&frames))
-            });
-            each.collect()
-        };
-        thread::scope(|scope| {
-            let decode = &decode;
-            let workers: Vec<_> = ids
-                .chunks(part)
-                .map(|ids| scope.spawn(move || decode(ids)))
-                .collect();
-            let joined = workers.into_iter().flat_map(|worker| match worker.join() {
-                Ok(results) => results,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            joined.collect()
-        })
     }
 
     fn context(&self, id: ContextId, site: SiteId) -> Context {
@@ -141,14 +102,4 @@ impl Contexts {
             }
         }
     }
-}
-
-/// Equal for equal values, and for others not, as far as 128 bits can tell.
-pub(crate) fn fingerprint(value: impl Hash) -> u128 {
-    let half = |salt: u64| {
-        let mut hasher = DefaultHasher::new();
-        (salt, &value).hash(&mut hasher);
-        u128::from(hasher.finish())
-    };
-    half(1) << 64 | half(2)
 }

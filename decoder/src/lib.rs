@@ -5,7 +5,8 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `profile` (a log's content), `load` (from the log), `contexts` (all events by trace), `collapsed`.
+//! `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
+//! events by trace), `collapsed`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -24,6 +25,8 @@ mod events;
 
 mod load;
 mod profile;
+
+mod prints;
 
 mod collapsed;
 mod contexts;

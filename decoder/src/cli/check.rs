@@ -81,13 +81,8 @@ fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
 
 /// Numbers with events that do not decode.
 fn unknown(profile: &Profile) -> Vec<(ContextId, DecodeError)> {
-    let ids = profile.events.ids();
-    let bar = Bar::new("checking", ids.len() as u64);
-    let decoded = profile.decode_all(&ids, &|more| bar.tick(more), |_| ());
-    let pairs = ids.into_iter().zip(decoded);
-    pairs
-        .filter_map(|(id, decoded)| decoded.err().map(|error| (id, error)))
-        .collect()
+    let bar = Bar::new("checking", profile.events.ids().len() as u64);
+    profile.contexts(&|more| bar.tick(more)).unknown
 }
 
 fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
