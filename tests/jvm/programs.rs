@@ -179,7 +179,7 @@ impl Program {
     /// Every how many events are compared.
     fn every(&self) -> u32 {
         if DEEP.contains(&self.name.as_str()) {
-            4999
+            499
         } else {
             1
         }

@@ -15,6 +15,7 @@ use crate::jdk::{self, Jdk};
 use crate::{Outcome, place, tools};
 
 const MANY_EVENTS: u64 = 10_000_000;
+const FEW_EVENTS: u64 = 400_000;
 const LIMIT: Duration = Duration::from_secs(900);
 
 struct App {
@@ -75,9 +76,10 @@ pub struct Wish {
 }
 
 impl Wish {
-    pub fn small(events: u64) -> Wish {
+    /// What belongs to every test run.
+    pub fn quick() -> Wish {
         Wish {
-            events,
+            events: FEW_EVENTS,
             jdk: None,
             app: None,
             small: true,
@@ -87,20 +89,19 @@ impl Wish {
     /// # Errors
     /// An unknown option or a malformed value.
     pub fn parse(args: &[&str]) -> Result<Wish, String> {
-        let mut wish = Wish {
-            events: MANY_EVENTS,
-            jdk: None,
-            app: None,
-            small: false,
-        };
-        for pair in args.chunks(2) {
-            let [key, value] = pair else {
-                return Err(format!("a value is missing after {}", pair.concat()));
-            };
-            match *key {
-                "--events" => wish.events = number(key, value)?,
-                "--jdk" => wish.jdk = Some(number(key, value)?),
-                "--app" => wish.app = Some((*value).to_owned()),
+        let mut wish = Wish::quick();
+        let mut args = args.iter().copied();
+        wish.small = args.clone().any(|arg| arg == "--quick");
+        if !wish.small {
+            wish.events = MANY_EVENTS;
+        }
+        while let Some(key) = args.next() {
+            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
+            match key {
+                "--quick" => {}
+                "--events" => wish.events = number(key, value()?)?,
+                "--jdk" => wish.jdk = Some(number(key, value()?)?),
+                "--app" => wish.app = Some(value()?.to_owned()),
                 _ => return Err(format!("unknown option {key}")),
             }
         }

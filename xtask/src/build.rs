@@ -11,32 +11,36 @@ use crate::{Outcome, place, tools};
 pub fn all() -> Outcome {
     tools::needed()?;
     rust()?;
-    java("package", &["-q", "-DskipTests"])
+    println!("building the Java side with Maven");
+    tools::run_quietly(maven(&mut Command::new("mvn")).args(["-q", "-DskipTests"]))
 }
 
-pub fn rust() -> Outcome {
+fn rust() -> Outcome {
     tools::run(with_jdk(place::cargo().args(["build", "--release"])))
 }
 
-/// Maven's `phase` of the Java side.
-pub fn java(phase: &str, options: &[&str]) -> Outcome {
-    let mut mvn = Command::new("mvn");
+/// The Java side and its own tests.
+///
+/// # Errors
+/// A tool is missing, something does not compile, or a test fails.
+pub fn tested_java() -> Outcome {
+    tools::needed()?;
+    tools::run(maven(&mut Command::new("mvn")))
+}
+
+fn maven(mvn: &mut Command) -> &mut Command {
+    let pom = place::harness().join("pom.xml");
     mvn.args([
         "--batch-mode",
         "--no-transfer-progress",
         "-Dstyle.color=never",
-        "-f",
     ]);
-    mvn.arg(place::harness().join("pom.xml"))
-        .args(options)
-        .arg(phase);
-    if let Some(new) = jdk::all()
-        .iter()
-        .find(|jdk| jdk.version >= jdk::NEW && jdk.compiles())
-    {
+    mvn.arg("-f").arg(pom).arg("package");
+    let compiles = |jdk: &Jdk| jdk.version >= jdk::NEW && jdk.compiles();
+    if let Some(new) = jdk::all().into_iter().find(compiles) {
         mvn.arg(format!("-Djdk25.home={}", new.home.display()));
     }
-    tools::run(with_jdk(&mut mvn))
+    with_jdk(mvn)
 }
 
 /// The same compiler for the helper class and the Java side, wherever it was found.

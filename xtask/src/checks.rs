@@ -57,8 +57,3 @@ pub fn loom() -> Outcome {
     ]);
     tools::run(&mut cargo)
 }
-
-pub fn java() -> Outcome {
-    tools::needed()?;
-    build::java("package", &[])
-}

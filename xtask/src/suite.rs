@@ -4,9 +4,6 @@ use std::time::{Duration, Instant};
 
 use crate::{Outcome, apps, arch, build, checks, jvm};
 
-/// Comparisons in real applications that belong to every test run.
-const FEW_EVENTS: u64 = 400_000;
-
 struct Step {
     name: &'static str,
     run: fn() -> Outcome,
@@ -40,13 +37,11 @@ pub fn full() -> Outcome {
         step("arch", arch::check),
         step("clippy", checks::clippy),
         step(BUILD, build::all),
-        step("java", checks::java),
+        step("java", build::tested_java),
         step("unit", checks::unit),
         step("loom", checks::loom),
         built("jvm-tests", || jvm::tests(&[])),
-        built("verify-apps", || {
-            apps::verify(&apps::Wish::small(FEW_EVENTS))
-        }),
+        built("verify-apps", || apps::verify(&apps::Wish::quick())),
     ])
 }
 

@@ -72,6 +72,25 @@ pub fn run(command: &mut Command) -> Outcome {
     }
 }
 
+/// Runs a command whose output matters only if it fails.
+///
+/// # Errors
+/// It cannot be started, or says that it failed.
+pub fn run_quietly(command: &mut Command) -> Outcome {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("cannot start {name}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let status = output.status;
+    Err(format!(
+        "{name}: {status}\n{}",
+        String::from_utf8_lossy(&said)
+    ))
+}
+
 /// Runs a command for its output.
 ///
 /// # Errors
