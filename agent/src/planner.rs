@@ -299,7 +299,7 @@ impl<'v, 'a> View<'v, 'a> {
         if !shape.transparent && !is_excluded(name, method) {
             shape.places = self.places(method, scan);
             if self.alloc {
-                self.leave_to_callers(method, &mut shape);
+                let _ = self.leave_to_callers(method, &mut shape);
             }
         }
         shape.frame = frame(name, method, &shape, scan);
@@ -307,25 +307,20 @@ impl<'v, 'a> View<'v, 'a> {
         shape
     }
 
-    /// The body of an intrinsic counts nothing itself.
-    fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) {
-        let Some(index) = intrinsic(self.class.name(), &method.name, &method.descriptor) else {
-            return;
+    /// The body of an intrinsic counts nothing itself. `None`: it is not one.
+    fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) -> Option<()> {
+        let index = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(index)?.through;
+        let allocates = |place: &&Place| match through {
+            None => matches!(place.mark, Mark::Array(_)),
+            Some(_) => place.mark == Mark::Uncounted,
         };
-        let Some(intrinsic) = INTRINSICS.get(index) else {
-            return;
-        };
-        let allocates = |mark: &Mark| match (mark, intrinsic.through) {
-            (Mark::Array(_), None) | (Mark::Uncounted, Some(_)) => true,
-            _ => false,
-        };
-        let at = shape.places.iter().position(|place| allocates(&place.mark));
-        shape.intrinsic = at.map(|at| (index, shape.places[at].bci));
-        if intrinsic.through.is_none() {
-            shape
-                .places
-                .retain(|place| !matches!(place.mark, Mark::Array(_)));
-        }
+        let bci = shape.places.iter().find(allocates)?.bci;
+        shape.intrinsic = Some((index, bci));
+        shape
+            .places
+            .retain(|place| !matches!(place.mark, Mark::Array(_)));
+        Some(())
     }
 
     fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<Place> {
