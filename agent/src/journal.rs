@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use lucce_callgraph::{Change, Effect, Journal, MethodId, Refused, SiteId};
+use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
 use lucce_tracelog::{
     Class, ClassId, Counters, Full, LoaderId, Method, Record, Site, SiteKind, SiteSize, ThreadId,
     Writer,
@@ -49,12 +49,15 @@ impl Log {
         self.lock().writer.counters(thread, cells)
     }
 
-    /// Writes a site and what it stands on.
+    /// The size of what a `new` site allocates, and the site.
     ///
     /// # Errors
     /// The log is full.
-    pub fn site(&self, book: &Book, site: u32) -> Result<(), Full> {
-        self.lock().site(book, site)
+    pub fn site_size(&self, book: &Book, site: u32, bytes: u64) -> Result<(), Full> {
+        let mut state = self.lock();
+        state.site(book, site)?;
+        let site = SiteId(site);
+        state.writer.append(SiteSize { site, bytes })
     }
 
     /// Ends the log.
@@ -82,10 +85,6 @@ impl State {
             Change::Transition(transition) => {
                 self.site(book, transition.site.0)?;
                 self.method(book, transition.callee)?;
-                debug_assert!(matches!(
-                    transition.effect,
-                    Effect::Additive { .. } | Effect::Anchoring
-                ));
             }
             Change::Anchor(anchor) => {
                 self.method(book, anchor.head)?;
@@ -170,19 +169,6 @@ impl Journal for LogJournal {
             .lock()
             .change(&book, change)
             .map_err(|Full| Refused)
-    }
-}
-
-impl LogJournal {
-    /// The size of what a `new` site allocates.
-    ///
-    /// # Errors
-    /// The log is full.
-    pub fn site_size(log: &Log, site: u32, bytes: u64) -> Result<(), Full> {
-        log.append(SiteSize {
-            site: SiteId(site),
-            bytes,
-        })
     }
 }
 

@@ -18,7 +18,6 @@ use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book::What;
-use crate::journal::LogJournal;
 use crate::jvm::Env;
 use crate::memory::stack_size;
 use crate::thread::ThreadState;
@@ -315,9 +314,8 @@ fn size_once(agent: &Agent, env: Env, site: u32) {
     }
     if let Some(bytes) = instance_size(agent, env, loader, &class) {
         let book = agent.book();
-        if agent.log.site(&book, site).is_ok() {
-            let _ = LogJournal::site_size(&agent.log, site, bytes);
-        }
+        // On failure the log is full, which is told at the end.
+        let _ = agent.log.site_size(&book, site, bytes);
     }
 }
 
