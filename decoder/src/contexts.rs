@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use lucce_callgraph::{ContextId, DecodeError, SiteId};
+use lucce_tracelog::Damage;
 
 use crate::events::Share;
 use crate::prints::Printed;
@@ -31,6 +32,9 @@ pub struct Contexts {
     pub list: Vec<Context>,
     /// Numbers with events that the log does not explain.
     pub unknown: Vec<(ContextId, DecodeError)>,
+    /// The log's, or the first counter that it does not explain: what a number means is in the log
+    /// before anything is counted under it.
+    pub damage: Option<Damage>,
 }
 
 impl Contexts {
@@ -67,7 +71,24 @@ impl Profile {
                 Err(error) => contexts.unknown.push((id, error)),
             }
         }
+        contexts.damage = self
+            .damage
+            .clone()
+            .or_else(|| self.unexplained(&contexts.unknown));
         contexts
+    }
+
+    fn unexplained(&self, unknown: &[(ContextId, DecodeError)]) -> Option<Damage> {
+        let places = unknown.iter().flat_map(|(id, error)| {
+            let shares = self.events.of(*id).iter();
+            shares.map(move |share| (share.offset, id, error))
+        });
+        let (offset, id, error) = places.min_by_key(|(offset, ..)| *offset)?;
+        let reason = format!("a counter of {id}, which the log does not explain ({error})");
+        Some(Damage {
+            offset,
+            reason: reason.into(),
+        })
     }
 
     fn context(&self, id: ContextId, site: SiteId) -> Context {

@@ -8,6 +8,8 @@ use lucce_tracelog::ThreadId;
 pub struct Share {
     pub id: ContextId,
     pub thread: ThreadId,
+    /// Where the log has the (first) counter.
+    pub offset: u64,
     pub count: u64,
     /// Bytes that were counted; what `new` took is not among them, see `Code::size`.
     pub bytes: u64,
@@ -20,7 +22,7 @@ pub struct Events(Vec<Share>);
 impl Events {
     /// A context may have several cells in a thread: its table may have grown.
     pub(crate) fn new(mut shares: Vec<Share>) -> Self {
-        shares.sort_unstable_by_key(|share| (share.id, share.thread));
+        shares.sort_unstable_by_key(|share| (share.id, share.thread, share.offset));
         shares.dedup_by(|next, sum| {
             let same = (next.id, next.thread) == (sum.id, sum.thread);
             if same {
@@ -80,6 +82,7 @@ mod tests {
         let share = |id, thread, count, bytes| Share {
             id: ContextId(id),
             thread: ThreadId(thread),
+            offset: 0,
             count,
             bytes,
         };

@@ -9,10 +9,15 @@ use crate::code::Code;
 use crate::events::{Events, Share};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 
+/// What one thread cannot do from one place: twenty years of 100 million events per second, and
+/// an exabyte.
+const MAX_COUNT: u64 = 1 << 56;
+const MAX_BYTES: u64 = 1 << 60;
+
 impl Profile {
     /// # Errors
-    /// The file cannot be read or is not a log. A damaged log is no error: what precedes the damage
-    /// is there, and `damage` says where it is.
+    /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
+    /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
         Self::from_log(&Log::open(path)?, &|_| ())
     }
@@ -33,7 +38,7 @@ impl Profile {
                 }
             });
             if let Err(damage) = taken {
-                profile.damage = Some(damage);
+                profile.damage.get_or_insert(damage);
                 break;
             }
         }
@@ -92,15 +97,25 @@ impl Profile {
         Ok(())
     }
 
+    /// A counter is the only thing that can be left out: nothing else depends on it.
     fn cells(&mut self, cells: &Cells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
-        let before = shares.len();
-        shares.extend(cells.iter().map(|cell| Share {
-            id: cell.id,
-            thread: cells.thread,
-            count: cell.count,
-            bytes: cell.bytes,
-        }));
-        self.sizes.counters.0 += (shares.len() - before) as u64;
+        for cell in cells.iter() {
+            if cell.count > MAX_COUNT || cell.bytes > MAX_BYTES {
+                self.damage.get_or_insert(Damage {
+                    offset: cell.offset,
+                    reason: "a counter of more than any program can count".into(),
+                });
+                continue;
+            }
+            shares.push(Share {
+                id: cell.id,
+                thread: cells.thread,
+                offset: cell.offset,
+                count: cell.count,
+                bytes: cell.bytes,
+            });
+            self.sizes.counters.0 += 1;
+        }
         self.sizes.counters.1 += cells.size();
         tick(cells.size());
     }

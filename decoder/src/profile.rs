@@ -30,7 +30,7 @@ pub struct Profile {
     pub sizes: Sizes,
     /// The JVM ended by itself.
     pub ended: bool,
-    /// Where reading stopped.
+    /// The first damage: a counter that was left out, or where reading stopped.
     pub damage: Option<Damage>,
 }
 

@@ -24,6 +24,8 @@ fn logs(dir: &Path) -> Ids {
     drop(fixture::running(&dir.join("killed.log")));
     fixture::troubled(&dir.join("troubled.log"));
     fixture::corrupt(&dir.join("corrupt.log"));
+    fixture::overwritten(&dir.join("overwritten.log"));
+    fixture::overcounted(&dir.join("overcounted.log"));
     let sample = fs::read(dir.join("sample.log")).unwrap();
     fs::write(dir.join("truncated.log"), &sample[..sample.len() - 200]).unwrap();
     fs::write(dir.join("header.log"), &sample[..50]).unwrap();

@@ -43,6 +43,8 @@ fn sizes_come_from_sites_or_cells() {
     let share = Share {
         id: ids[&'B'],
         thread: LogThread(2),
+        // The first cell of the second block.
+        offset: 64 + (64 + 192) + 64,
         count: 7,
         bytes: 0,
     };

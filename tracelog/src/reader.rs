@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::{error, fmt};
 
@@ -94,6 +94,12 @@ impl Log {
         // First, so that a huge foreign file is not read.
         Header::decode(&bytes)?;
         file.read_to_end(&mut bytes)?;
+        if !is_finished(&bytes) {
+            let counters = std::mem::take(&mut bytes);
+            file.rewind()?;
+            file.read_to_end(&mut bytes)?;
+            keep_counters(&counters, &mut bytes);
+        }
         Self::from_bytes(bytes)
     }
 
@@ -157,6 +163,8 @@ pub struct Cells<'a> {
 /// What a cell held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
+    /// Where the cell is in the file.
+    pub offset: u64,
     pub id: ContextId,
     pub count: u64,
     pub bytes: u64,
@@ -171,11 +179,17 @@ impl<'a> Cells<'a> {
 
     /// The cells in use.
     pub fn iter(&self) -> impl Iterator<Item = Count> + use<'a> {
-        let cells = self.bytes.chunks_exact(CELL as usize);
-        cells.filter_map(|cell| {
+        let start = self.offset;
+        let cells = self.bytes.chunks_exact(CELL as usize).zip(0..);
+        cells.filter_map(move |(cell, index): (&[u8], u64)| {
             let id = ContextId(u64_at(cell, 0)?);
-            let (count, bytes) = (u64_at(cell, 8)?, u64_at(cell, 16)?);
-            (id != ContextId::UNKNOWN).then_some(Count { id, count, bytes })
+            let count = Count {
+                offset: start + index * CELL,
+                id,
+                count: u64_at(cell, 8)?,
+                bytes: u64_at(cell, 16)?,
+            };
+            (id != ContextId::UNKNOWN).then_some(count)
         })
     }
 }
@@ -322,10 +336,120 @@ fn parse_record<'a>(input: &mut In<'a>) -> Result<(Kind, Option<Record<'a>>), Ma
     Ok((kind, Record::decode_body(kind, body)?))
 }
 
+/// The blocks of a file, as far as their headers are right: where a block begins, and its head.
+fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, BlockHead)> {
+    let mut at = FILE_HEADER as usize;
+    std::iter::from_fn(move || {
+        let header = bytes.get(at..)?.get(..BLOCK_HEADER as usize)?;
+        let head = header.get(4..24).and_then(BlockHead::decode)?;
+        let here = (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head));
+        at = at.checked_add(BLOCK_HEADER as usize + head.capacity as usize)?;
+        here
+    })
+}
+
+/// Nothing is appended any more: all records are sealed.
+fn is_finished(bytes: &[u8]) -> bool {
+    let mut records = blocks(bytes).filter(|(_, head)| head.kind == RECORDS);
+    records.all(|(at, _)| u32_at(bytes, at + AT_SEALED as usize) == Some(1))
+}
+
+/// A running JVM appends while its log is read. The counters in `now` become those in `before`, an
+/// earlier reading of the same file: what they count, `now` explains.
+fn keep_counters(before: &[u8], now: &mut [u8]) {
+    let counters: Vec<_> = blocks(now)
+        .filter(|(_, head)| head.kind == COUNTERS)
+        .map(|(at, head)| (at + BLOCK_HEADER as usize, u64::from(head.cells) * CELL))
+        .collect();
+    for (start, size) in counters {
+        let end = (start + size as usize).min(now.len());
+        let (Some(cells), before) = (now.get_mut(start..end), before.get(start..)) else {
+            continue;
+        };
+        let before = before.unwrap_or_default();
+        let known = before.len().min(cells.len());
+        let (old, new) = cells.split_at_mut(known);
+        old.copy_from_slice(before.get(..known).unwrap_or_default());
+        new.fill(0);
+    }
+}
+
 #[cold]
 fn damage(offset: u64, reason: &'static str) -> Damage {
     Damage {
         offset,
         reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(kind: u8, cells: &[[u64; 3]], sealed: bool) -> Vec<u8> {
+        let head = BlockHead {
+            kind,
+            capacity: 192,
+            thread: 1,
+            cells: cells.len() as u32,
+        };
+        let mut block = BLOCK_MAGIC.to_le_bytes().to_vec();
+        block.extend(head.encode());
+        block.resize(BLOCK_HEADER as usize, 0);
+        block[AT_SEALED as usize] = u8::from(sealed);
+        block.extend(cells.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        block.resize(BLOCK_HEADER as usize + 192, 0);
+        block
+    }
+
+    fn file(blocks: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Header::default().encode().to_vec();
+        file.extend(blocks.concat());
+        file
+    }
+
+    fn counts(bytes: Vec<u8>) -> Vec<(u64, u64, u64)> {
+        let log = Log::from_bytes(bytes).unwrap();
+        let cells = log.items().filter_map(|item| match item {
+            Ok(Item::Cells(cells)) => Some(cells),
+            _ => None,
+        });
+        cells
+            .flat_map(|cells| cells.iter())
+            .map(|cell| (cell.offset, cell.id.0, cell.count))
+            .collect()
+    }
+
+    #[test]
+    fn counters_are_those_of_the_first_reading() {
+        let before = file(&[
+            block(RECORDS, &[], false),
+            block(COUNTERS, &[[7, 1, 0], [0; 3]], false),
+        ]);
+        let mut now = file(&[
+            block(RECORDS, &[], true),
+            block(COUNTERS, &[[7, 9, 0], [8, 2, 0]], false),
+            block(COUNTERS, &[[9, 1, 0]], false),
+        ]);
+        keep_counters(&before, &mut now);
+        assert_eq!(counts(now), [(64 + 256 + 64, 7, 1)]);
+    }
+
+    #[test]
+    fn counters_that_were_cut_in_the_first_reading_are_kept_as_far_as_they_were_read() {
+        let cells = [[7, 1, 0], [8, 1, 0]];
+        let now = file(&[block(COUNTERS, &cells, false)]);
+        let mut read = now.clone();
+        keep_counters(&now[..64 + 64 + 24], &mut read);
+        assert_eq!(counts(read), [(128, 7, 1)]);
+    }
+
+    #[test]
+    fn a_log_is_finished_when_all_its_records_are_sealed() {
+        let sealed = block(RECORDS, &[], true);
+        let open = block(RECORDS, &[], false);
+        let counters = block(COUNTERS, &[], false);
+        assert!(is_finished(&file(&[sealed.clone(), counters.clone()])));
+        assert!(!is_finished(&file(&[sealed, counters, open])));
     }
 }

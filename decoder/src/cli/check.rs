@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::{ContextId, DecodeError, Mismatch, Profile};
+use lucce_decoder::{Contexts, Mismatch, Profile};
 use serde::Serialize;
 
 use super::output::{json, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending, open};
+use super::{End, Failure, ending_of_all, open};
 
-/// Fails if a number did not decode to the JVM's own trace, or a log does not explain a number.
+/// Fails if a number did not decode to the JVM's own trace, or a log is damaged.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce run --opt verify=100 --out run.lucce -- java -jar app.jar
@@ -55,8 +55,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 
 fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
     let profile = open(file)?;
-    let unknown = unknown(&profile);
-    let checked = Checked::new(file, &profile, &unknown);
+    let contexts = contexts(&profile);
+    let checked = Checked::new(file, &profile, &contexts);
     let mut out = stdout();
     if as_json {
         json(&mut out, &checked)?;
@@ -65,24 +65,23 @@ fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
             .mismatches
             .iter()
             .try_for_each(|mismatch| write_mismatch(mismatch, &mut out))?;
-        unknown
+        contexts
+            .unknown
             .iter()
             .try_for_each(|(id, error)| writeln!(out, "unknown number {id}: {error}"))?;
         checked.write(&mut out)?;
     }
     out.flush()?;
-    let fine = checked.mismatches == 0 && checked.unknown == 0;
-    Ok(ending(
-        file,
-        &profile,
-        if fine { End::Fine } else { End::Finding },
-    ))
+    let end = match checked.mismatches {
+        0 => End::Fine,
+        _ => End::Finding,
+    };
+    Ok(ending_of_all(file, &contexts, end))
 }
 
-/// Numbers with events that do not decode.
-fn unknown(profile: &Profile) -> Vec<(ContextId, DecodeError)> {
+fn contexts(profile: &Profile) -> Contexts {
     let bar = Bar::new("checking", profile.events.ids().len() as u64);
-    profile.contexts(&|more| bar.tick(more)).unknown
+    profile.contexts(&|more| bar.tick(more))
 }
 
 fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
@@ -102,7 +101,7 @@ fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
 }
 
 impl Checked {
-    fn new(file: &Path, profile: &Profile, unknown: &[(ContextId, DecodeError)]) -> Self {
+    fn new(file: &Path, profile: &Profile, contexts: &Contexts) -> Self {
         let found = profile.mismatches.len() as u64;
         let reasons = profile.stats.iter().filter_map(|(key, value)| {
             Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
@@ -114,9 +113,9 @@ impl Checked {
             mismatches: profile.stat("verify.mismatches").max(found),
             not_compared: reasons.collect(),
             numbers: profile.events.ids().len() as u64,
-            unknown: unknown.len() as u64,
+            unknown: contexts.unknown.len() as u64,
             ended: profile.ended,
-            damaged: profile.damage.is_some(),
+            damaged: contexts.damage.is_some(),
             bytes: profile.size,
         }
     }

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         end = end.max(ended);
     }
     out.flush()?;
-    Ok(ending(&args.file, &profile, end))
+    Ok(ending(&args.file, profile.damage.as_ref(), end))
 }
 
 fn decode_lines(profile: &Profile, args: &Args, out: &mut impl Write) -> io::Result<End> {

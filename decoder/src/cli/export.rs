@@ -9,7 +9,7 @@ use lucce_decoder::{Collapsed, Value};
 
 use super::output::{plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, about, complain, ending, leave_out, open};
+use super::{End, Failure, about, complain, ending_of_all, open};
 
 /// Writes all contexts in a format that other tools read.
 #[derive(clap::Args)]
@@ -72,6 +72,5 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             complain(format_args!("wrote {stacks} to {}", path.display()));
         }
     }
-    let end = leave_out(&args.file, &contexts.unknown);
-    Ok(ending(&args.file, &profile, end))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine))
 }

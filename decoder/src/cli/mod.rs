@@ -3,9 +3,9 @@
 //! | exit code | means |
 //! |---|---|
 //! | 0 | fine |
-//! | 1 | a finding: mismatch, unknown id |
+//! | 1 | a finding: mismatch, or an id that was asked for and is not known |
 //! | 2 | usage: bad argument, file that cannot be read or written |
-//! | 3 | damaged or foreign log; what precedes the damage was printed |
+//! | 3 | damaged or foreign log; what could be read was printed |
 
 mod output;
 mod progress;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lucce_decoder::{ContextId, DecodeError, OpenError, Profile};
+use lucce_decoder::{Contexts, Damage, OpenError, Profile};
 use lucce_tracelog::Log;
 
 use progress::Bar;
@@ -116,20 +116,22 @@ fn open(path: &Path) -> Result<Profile, Failure> {
     Profile::from_log(&log, &|bytes| bar.tick(bytes)).map_err(failed)
 }
 
-/// Says how many numbers with events the log does not explain.
-fn leave_out(path: &Path, unknown: &[(ContextId, DecodeError)]) -> End {
-    let Some((id, error)) = unknown.first() else {
-        return End::Fine;
-    };
-    let count = output::plural(unknown.len() as u64, "number");
-    let what = format_args!("left out {count} that the log does not know, first {id} ({error})");
-    complain(about(path, what));
-    End::Finding
+/// Names the damage, if there is any, and says how a verb that shows all contexts ends.
+fn ending_of_all(path: &Path, contexts: &Contexts, end: End) -> End {
+    let unknown = contexts.unknown.len() as u64;
+    if unknown > 0 {
+        let count = output::plural(unknown, "number");
+        complain(about(
+            path,
+            format_args!("left out {count} that the log does not explain"),
+        ));
+    }
+    ending(path, contexts.damage.as_ref(), end)
 }
 
 /// Names the damage, if there is any, and says how the verb ends.
-fn ending(path: &Path, profile: &Profile, end: End) -> End {
-    match &profile.damage {
+fn ending(path: &Path, damage: Option<&Damage>, end: End) -> End {
+    match damage {
         Some(damage) => {
             complain(about(path, damage));
             End::Damaged

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending, leave_out, open};
+use super::{End, Failure, ending_of_all, open};
 
 /// Prints the contexts that allocate most: bytes, count, class and the full stack trace.
 #[derive(clap::Args)]
@@ -60,8 +60,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         false => report.write(&profile, &mut out)?,
     }
     out.flush()?;
-    let end = leave_out(&args.file, &contexts.unknown);
-    Ok(ending(&args.file, &profile, end))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine))
 }
 
 /// Keeps what was asked for, the largest first.
@@ -136,7 +135,7 @@ impl Report {
             contexts: rows.collect(),
             totals,
             ended: profile.ended,
-            damage: profile.damage.as_ref().map(|damage| Damage {
+            damage: contexts.damage.as_ref().map(|damage| Damage {
                 offset: damage.offset,
                 reason: damage.reason.to_string(),
             }),
@@ -168,7 +167,7 @@ impl Report {
         if let Some(damage) = &self.damage {
             writeln!(
                 out,
-                "note: the log is damaged at offset {}; what precedes it is counted",
+                "note: the log is damaged at offset {}; what could be read is counted",
                 damage.offset
             )?;
         } else if !self.ended {

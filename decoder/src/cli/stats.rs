@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::Profile;
+use lucce_decoder::{Contexts, Profile};
 use serde::Serialize;
 
 use super::output::{grouped, json, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending, open};
+use super::{End, Failure, ending_of_all, open};
 
 /// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
 #[derive(clap::Args)]
@@ -48,25 +48,26 @@ struct LogPart {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let profile = open(&args.file)?;
-    let stats = Stats::new(&profile);
+    let contexts = contexts(&profile);
+    let stats = Stats::new(&profile, &contexts);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &stats)?,
         false => stats.write(&mut out)?,
     }
     out.flush()?;
-    Ok(ending(&args.file, &profile, End::Fine))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine))
 }
 
 impl<'a> Stats<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    fn new(profile: &'a Profile, contexts: &Contexts) -> Self {
         let (graph, code) = (&profile.graph, &profile.code);
         Stats {
             run: &profile.meta,
             pid: profile.header.pid,
             start: profile.header.start / 1_000_000,
             ended: profile.ended,
-            damaged: profile.damage.is_some(),
+            damaged: contexts.damage.is_some(),
             graph: counts([
                 ("nodes", graph.nodes()),
                 ("transitions", graph.transitions()),
@@ -80,7 +81,7 @@ impl<'a> Stats<'a> {
                 ("sites", code.sites()),
                 ("skipped", profile.skipped.len()),
             ]),
-            events: events(profile),
+            events: events(profile, contexts),
             log: log_parts(profile),
             agent: &profile.stats,
             skipped: profile.skipped.iter().map(ToString::to_string).collect(),
@@ -135,9 +136,12 @@ fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'stat
         .collect()
 }
 
-fn events(profile: &Profile) -> BTreeMap<&'static str, u64> {
+fn contexts(profile: &Profile) -> Contexts {
     let bar = Bar::new("decoding", profile.events.ids().len() as u64);
-    let contexts = profile.contexts(&|more| bar.tick(more));
+    profile.contexts(&|more| bar.tick(more))
+}
+
+fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64> {
     BTreeMap::from([
         ("threads", profile.threads.len() as u64),
         ("threads_with_events", profile.events.threads() as u64),
