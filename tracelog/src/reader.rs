@@ -15,7 +15,7 @@ use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
     FILE_HEADER, FORMAT_VERSION, Header, NotALog, RECORDS, u32_at, u64_at,
 };
-use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORD};
+use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{Kind, Record, ThreadId};
 use crate::wire::{In, Malformed};
 
@@ -243,7 +243,7 @@ impl<'a> Items<'a> {
     fn record(&mut self) -> Result<Entry<'a>, Damage> {
         let offset = self.records_at;
         let before = self.records.0.len();
-        let entry = parse_record(&mut self.records);
+        let entry = Record::parse(&mut self.records);
         let size = (before - self.records.0.len()) as u64;
         self.records_at += size;
         let (kind, record) = entry.map_err(|Malformed(reason)| damage(offset, reason))?;
@@ -324,16 +324,6 @@ impl<'a> Items<'a> {
     fn stop(&mut self) {
         (self.records, self.then, self.at) = (In(&[]), None, u64::MAX);
     }
-}
-
-fn parse_record<'a>(input: &mut In<'a>) -> Result<(Kind, Option<Record<'a>>), Malformed> {
-    let kind = Kind(input.byte()?);
-    let len = input.num()?;
-    if len > MAX_RECORD as u64 {
-        return Err(Malformed("record longer than the format allows"));
-    }
-    let body = input.take(len)?;
-    Ok((kind, Record::decode_body(kind, body)?))
 }
 
 /// The blocks of a file, as far as their headers are right: where a block begins, and its head.

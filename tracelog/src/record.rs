@@ -42,6 +42,7 @@ pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
 pub use run::{End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, Warning};
 
+use crate::limits::MAX_RECORD;
 use crate::wire::{In, Malformed, Out, Parsed};
 
 /// Encode and decode of one kind of record, side by side.
@@ -162,6 +163,44 @@ impl Record<'_> {
             Record::Stat(r) => r.encode(out),
             Record::End(r) => r.encode(out),
         }
+    }
+}
+
+/// For other files that tell what code is called in the log's own words.
+impl<'a> Record<'a> {
+    /// Kind, length and body, as in a log.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        let before = bytes.len();
+        self.encode_body(bytes);
+        let body = bytes.len() - before;
+        let mut out = Out(bytes);
+        out.byte(self.kind().0);
+        out.num(body as u64);
+        if let Some(record) = bytes.get_mut(before..) {
+            record.rotate_left(body);
+        }
+    }
+
+    /// The first record of `bytes`, which then begin behind it; `None`: a kind that this version
+    /// does not know.
+    ///
+    /// # Errors
+    /// Why the bytes are not a record.
+    pub fn take_from(bytes: &mut &'a [u8]) -> Result<Option<Record<'a>>, &'static str> {
+        let mut input = In(bytes);
+        let (_, record) = Self::parse(&mut input).map_err(|Malformed(reason)| reason)?;
+        *bytes = input.0;
+        Ok(record)
+    }
+
+    pub(crate) fn parse(input: &mut In<'a>) -> Parsed<(Kind, Option<Self>)> {
+        let kind = Kind(input.byte()?);
+        let len = input.num()?;
+        if len > MAX_RECORD as u64 {
+            return Err(Malformed("record longer than the format allows"));
+        }
+        let body = input.take(len)?;
+        Ok((kind, Record::decode_body(kind, body)?))
     }
 }
 

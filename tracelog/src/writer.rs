@@ -28,7 +28,6 @@ use crate::layout::{
 use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::map::{Map, PIECE, file_size_limit};
 use crate::record::{Record, Stat, ThreadId};
-use crate::wire::Out;
 
 /// Addresses reserved for the log; it cannot become larger.
 const ADDRESSES: u64 = 64 << 30;
@@ -311,13 +310,8 @@ impl Journal for Writer {
 /// `kind`, length, body.
 fn encode(record: &Record<'_>, bytes: &mut Vec<u8>) {
     bytes.clear();
-    record.encode_body(bytes);
-    debug_assert!(bytes.len() <= MAX_RECORD);
-    let body = bytes.len();
-    let mut out = Out(bytes);
-    out.byte(record.kind().0);
-    out.num(body as u64);
-    bytes.rotate_left(body);
+    record.append_to(bytes);
+    debug_assert!(bytes.len() <= MAX_RECORD + 6);
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

@@ -6,15 +6,19 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 7] = [
+const ALLOWED: [(&str, &[&str]); 8] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
+    ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
     (
         "lucce-agent",
         &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
     ),
-    ("lucce-decoder", &["lucce-callgraph", "lucce-tracelog"]),
+    (
+        "lucce-decoder",
+        &["lucce-callgraph", "lucce-tracelog", "lucce-recording"],
+    ),
     ("lucce-tests", &[]),
     ("xtask", &[]),
 ];

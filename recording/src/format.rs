@@ -1,0 +1,149 @@
+//! The file: a header, then blocks. All numbers are little-endian.
+//!
+//! ```text
+//! file header   magic "LUCCECAL" · u16 version · u16 0 · u32 crc of what precedes it
+//! block         u8 kind · u8 0 · u16 0 · u32 thread · u64 nanoseconds since the recording began
+//!               · u32 unpacked length · u32 packed length · u32 crc · packed bytes
+//! ```
+//! The checksum covers the block's header before it and the packed bytes. Packing is raw deflate.
+//!
+//! | kind | block | unpacked bytes |
+//! |---|---|---|
+//! | 1 | names | the log's records: classes, methods, sites |
+//! | 2 | edges | n site, n caller, n callee, repeated; edges are counted from 0 over the file |
+//! | 3 | start | n 0 or parent thread + 1, n the parent's position, UTF-8 name to the end |
+//! | 4 | calls | tokens, see `token.rs` |
+//! | 5 | cut | empty: the limit was reached, every thread ends here too early |
+//! | 6 | end | empty: the program ended and everything is in the file |
+//!
+//! `n` is LEB128. Edges precede the blocks that use them, a thread's start precedes its calls, and
+//! what the parent did before it precedes the start. After a cut or an end nothing follows.
+
+/// 2026-11: first version.
+pub const FORMAT_VERSION: u16 = 1;
+pub const MAGIC: [u8; 8] = *b"LUCCECAL";
+
+pub(crate) const FILE_HEADER: usize = 16;
+pub(crate) const BLOCK_HEADER: usize = 28;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Names = 1,
+    Edges = 2,
+    Start = 3,
+    Calls = 4,
+    Cut = 5,
+    End = 6,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Kind> {
+        [
+            Kind::Names,
+            Kind::Edges,
+            Kind::Start,
+            Kind::Calls,
+            Kind::Cut,
+            Kind::End,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// A block's header without its checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    pub kind: Kind,
+    pub thread: u32,
+    pub nanos: u64,
+    pub unpacked: u32,
+    pub packed: u32,
+}
+
+impl Head {
+    /// The whole block: header, checksum, bytes.
+    pub fn block(&self, packed: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![self.kind as u8, 0, 0, 0];
+        bytes.extend_from_slice(&self.thread.to_le_bytes());
+        bytes.extend_from_slice(&self.nanos.to_le_bytes());
+        bytes.extend_from_slice(&self.unpacked.to_le_bytes());
+        bytes.extend_from_slice(&self.packed.to_le_bytes());
+        bytes.extend_from_slice(&crc(&bytes, packed).to_le_bytes());
+        bytes.extend_from_slice(packed);
+        bytes
+    }
+
+    /// The first block of `bytes`, its packed bytes and what follows it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn split(bytes: &[u8]) -> Result<(Head, &[u8], &[u8]), &'static str> {
+        let (header, rest) = bytes
+            .split_at_checked(BLOCK_HEADER)
+            .ok_or("a block's header ends early")?;
+        let (fields, sum) = header.split_at(BLOCK_HEADER - 4);
+        let head = Head::parse(fields).ok_or("no such kind of block")?;
+        let (packed, rest) = rest
+            .split_at_checked(head.packed as usize)
+            .ok_or("a block ends early")?;
+        match sum == crc(fields, packed).to_le_bytes() {
+            true => Ok((head, packed, rest)),
+            false => Err("a block's checksum is wrong"),
+        }
+    }
+
+    fn parse(fields: &[u8]) -> Option<Head> {
+        let (kind, rest) = fields.split_first()?;
+        let rest = rest.get(3..)?;
+        Some(Head {
+            kind: Kind::of(*kind)?,
+            thread: u32_at(rest, 0)?,
+            nanos: u64::from(u32_at(rest, 4)?) | u64::from(u32_at(rest, 8)?) << 32,
+            unpacked: u32_at(rest, 12)?,
+            packed: u32_at(rest, 16)?,
+        })
+    }
+}
+
+pub(crate) fn file_header() -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0, 0]);
+    bytes.extend_from_slice(&crc(&bytes, &[]).to_le_bytes());
+    bytes
+}
+
+pub(crate) enum NotARecording {
+    Foreign,
+    Newer(u16),
+    Damaged,
+}
+
+pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), NotARecording> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(NotARecording::Foreign);
+    }
+    let header = bytes.get(..FILE_HEADER).ok_or(NotARecording::Damaged)?;
+    let (fields, sum) = header.split_at(FILE_HEADER - 4);
+    if sum != crc(fields, &[]).to_le_bytes() {
+        return Err(NotARecording::Damaged);
+    }
+    let version = u32_at(fields, 8).ok_or(NotARecording::Damaged)? as u16;
+    match version <= FORMAT_VERSION {
+        true => Ok(()),
+        false => Err(NotARecording::Newer(version)),
+    }
+}
+
+fn crc(header: &[u8], bytes: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(header);
+    sum.update(bytes);
+    sum.finalize()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}

@@ -1,0 +1,39 @@
+//! Recorded calls: the stream of enters, exits and thread starts of a real run, in one file.
+//!
+//! ```text
+//! threads ─► ThreadWriter (a buffer each) ─► Writer ─► file ─► Recording ─► steps
+//! ```
+//!
+//! The stream is what every encoding of calling contexts can be fed with; what methods and sites
+//! are called is told by the log's own records. A file never outgrows its limit: when the limit is
+//! reached the recording says "cut", and what it holds is the beginning of every thread.
+//!
+//! Reading order: `step` (what happened), `format` (the file and its blocks), `token` (what a block
+//! of calls holds), `limits`; then `writer`; then `reader`, `steps`.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)
+)]
+
+mod step;
+
+mod format;
+pub mod limits;
+mod token;
+
+mod writer;
+
+mod reader;
+mod steps;
+
+pub use format::{FORMAT_VERSION, MAGIC};
+pub use reader::{Damage, OpenError, Recording};
+pub use step::{Edge, Start, Step, ThreadId};
+pub use steps::Steps;
+pub use writer::{ThreadWriter, Writer};

@@ -1,0 +1,366 @@
+//! Opens recordings: everything up to the first damage, then where and what it is.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+use std::{error, fmt, fs, io};
+
+use lucce_callgraph::{MethodId, SiteId};
+use lucce_tracelog::Record;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
+
+use crate::format::{
+    BLOCK_HEADER, FILE_HEADER, FORMAT_VERSION, Head, Kind, NotARecording, check_file_header,
+};
+use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
+use crate::steps::Steps;
+use crate::token::{take, take_small};
+use crate::{Edge, Start, ThreadId};
+
+/// The first thing in a recording that cannot be right. What precedes it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Damage {
+    /// In the file: of the block.
+    pub offset: u64,
+    /// In the block's unpacked bytes, if it could be unpacked.
+    pub within: Option<usize>,
+    pub reason: Cow<'static, str>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "damaged at offset {}", self.offset)?;
+        if let Some(within) = self.within {
+            write!(f, " (byte {within} of the unpacked block)")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+impl error::Error for Damage {}
+
+/// Why a file is not read at all.
+#[derive(Debug)]
+pub enum OpenError {
+    Io(io::Error),
+    /// Some other kind of file.
+    Foreign,
+    /// Written by a newer version of this crate.
+    Newer(u16),
+    /// A recording, but its header is not whole.
+    Damaged(Damage),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Io(e) => e.fmt(f),
+            OpenError::Foreign => f.write_str("not a recording of calls (offset 0: wrong magic)"),
+            OpenError::Newer(version) => write!(
+                f,
+                "format version {version}; this program reads up to {FORMAT_VERSION}"
+            ),
+            OpenError::Damaged(damage) => damage.fmt(f),
+        }
+    }
+}
+
+impl error::Error for OpenError {}
+
+impl From<io::Error> for OpenError {
+    fn from(e: io::Error) -> Self {
+        OpenError::Io(e)
+    }
+}
+
+/// A recording in memory: its dictionary is read, its steps are unpacked on the way.
+pub struct Recording {
+    bytes: Vec<u8>,
+    /// Of starts and calls, in the file's order.
+    blocks: Vec<Block>,
+    edges: Vec<Edge>,
+    names: Vec<u8>,
+    threads: Vec<String>,
+    nanos: u64,
+    ended: bool,
+    cut: bool,
+    damage: Option<Damage>,
+}
+
+/// Something that threads did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub offset: usize,
+    pub thread: ThreadId,
+    pub nanos: u64,
+    /// The block is a thread's start; otherwise calls.
+    pub start: Option<Start>,
+    /// Edges that the file had told before this block.
+    pub edges: u32,
+}
+
+impl Recording {
+    /// # Errors
+    /// See [`OpenError`]. Damage after the header is not one: see [`damage`](Self::damage).
+    pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
+        let mut file = fs::File::open(path)?;
+        let mut bytes = Vec::new();
+        file.by_ref()
+            .take(FILE_HEADER as u64)
+            .read_to_end(&mut bytes)?;
+        // First, so that a huge foreign file is not read.
+        check(&bytes)?;
+        file.read_to_end(&mut bytes)?;
+        Self::from_bytes(bytes)
+    }
+
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Recording, OpenError> {
+        check(&bytes)?;
+        let mut recording = Recording {
+            bytes: Vec::new(),
+            blocks: Vec::new(),
+            edges: Vec::new(),
+            names: Vec::new(),
+            threads: Vec::new(),
+            nanos: 0,
+            ended: false,
+            cut: false,
+            damage: None,
+        };
+        recording.damage = recording.survey(&bytes).err();
+        recording.bytes = bytes;
+        Ok(recording)
+    }
+
+    /// What all threads did, in the file's order: each thread's steps are in order, and what a
+    /// thread did before it started another precedes that start. After an `Err` nothing follows.
+    #[must_use]
+    pub fn steps(&self) -> Steps<'_> {
+        Steps::new(self)
+    }
+
+    /// Classes, methods and sites, as far as the recording names them.
+    pub fn names(&self) -> impl Iterator<Item = Record<'_>> {
+        let mut rest = &*self.names;
+        std::iter::from_fn(move || {
+            // Each was parsed when the recording was opened.
+            while !rest.is_empty() {
+                if let Some(record) = Record::take_from(&mut rest).ok()? {
+                    return Some(record);
+                }
+            }
+            None
+        })
+    }
+
+    /// All different calls and events, in the order of first use.
+    #[must_use]
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// Threads' names, by [`ThreadId`].
+    #[must_use]
+    pub fn threads(&self) -> &[String] {
+        &self.threads
+    }
+
+    /// The file's size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// How long the recording took, in nanoseconds. Being recorded slows a program down.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        self.nanos
+    }
+
+    /// The program ended, and the whole run is here.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The limit was reached: each thread's beginning is here.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Where reading stopped. A file that ends between two blocks without an end is no damage: its
+    /// program was killed.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Damage> {
+        self.damage.as_ref()
+    }
+
+    pub(crate) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The unpacked bytes of a block that was surveyed.
+    pub(crate) fn unpack(&self, block: &Block) -> Result<Vec<u8>, Damage> {
+        let failed = |reason| damage(block.offset, reason);
+        let bytes = self.bytes.get(block.offset..).unwrap_or_default();
+        let (head, packed, _) = Head::split(bytes).map_err(failed)?;
+        unpack(&head, packed).map_err(failed)
+    }
+
+    /// Reads everything but calls.
+    fn survey(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        let mut rest = bytes.get(FILE_HEADER..).unwrap_or_default();
+        while !rest.is_empty() {
+            let offset = bytes.len() - rest.len();
+            let (head, packed, behind) = Head::split(rest).map_err(|e| damage(offset, e))?;
+            if self.ended || self.cut {
+                return Err(damage(offset, "a block after the end"));
+            }
+            self.block(offset, &head, packed)?;
+            self.nanos = self.nanos.max(head.nanos);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, offset: usize, head: &Head, packed: &[u8]) -> Result<(), Damage> {
+        let failed = |reason| damage(offset, reason);
+        let fits = head.packed as usize <= MAX_PACKED && head.unpacked as usize <= MAX_UNPACKED;
+        if !fits {
+            return Err(failed("a block is larger than the format allows"));
+        }
+        let bytes = || unpack(head, packed).map_err(failed);
+        match head.kind {
+            Kind::Names => self.take_names(offset, &bytes()?),
+            Kind::Edges => self.take_edges(offset, &bytes()?),
+            Kind::Start => self.take_start(head, offset, &bytes()?),
+            Kind::Calls => self.take_calls(head, offset),
+            Kind::Cut => {
+                self.cut = true;
+                Ok(())
+            }
+            Kind::End => {
+                self.ended = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn take_names(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let within = bytes.len() - rest.len();
+            Record::take_from(&mut rest).map_err(|e| inner(offset, within, e))?;
+        }
+        self.names.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn take_edges(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let within = bytes.len() - rest.len();
+            let edge = edge(&mut rest).map_err(|e| inner(offset, within, e))?;
+            if self.edges.len() as u32 == MAX_EDGES {
+                return Err(inner(offset, within, "more edges than the format allows"));
+            }
+            self.edges.push(edge);
+        }
+        Ok(())
+    }
+
+    fn take_start(&mut self, head: &Head, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+        let failed = |reason| damage(offset, reason);
+        if head.thread as usize != self.threads.len() || head.thread >= MAX_THREADS {
+            return Err(failed("threads do not start in order"));
+        }
+        let mut rest = bytes;
+        let parent = take(&mut rest).map_err(failed)?;
+        let position = take(&mut rest).map_err(failed)?;
+        if parent > u64::from(head.thread) {
+            return Err(failed("a thread was started by one that is not there yet"));
+        }
+        let parent = parent.checked_sub(1).map(|parent| ThreadId(parent as u32));
+        let name = std::str::from_utf8(rest).map_err(|_| failed("a name is not UTF-8"))?;
+        self.threads.push(name.to_owned());
+        self.push(head, offset, Some(Start { parent, position }));
+        Ok(())
+    }
+
+    fn take_calls(&mut self, head: &Head, offset: usize) -> Result<(), Damage> {
+        if head.thread as usize >= self.threads.len() {
+            return Err(damage(offset, "calls of a thread that has not started"));
+        }
+        self.push(head, offset, None);
+        Ok(())
+    }
+
+    fn push(&mut self, head: &Head, offset: usize, start: Option<Start>) {
+        self.blocks.push(Block {
+            offset,
+            thread: ThreadId(head.thread),
+            nanos: head.nanos,
+            start,
+            edges: self.edges.len() as u32,
+        });
+    }
+}
+
+fn check(bytes: &[u8]) -> Result<(), OpenError> {
+    check_file_header(bytes).map_err(|e| match e {
+        NotARecording::Foreign => OpenError::Foreign,
+        NotARecording::Newer(version) => OpenError::Newer(version),
+        NotARecording::Damaged => {
+            OpenError::Damaged(damage(0, "the file's header ends early or is wrong"))
+        }
+    })
+}
+
+fn unpack(head: &Head, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let bytes = decompress_to_vec_with_limit(packed, head.unpacked as usize)
+        .map_err(|_| "a block cannot be unpacked")?;
+    match bytes.len() == head.unpacked as usize {
+        true => Ok(bytes),
+        false => Err("a block is shorter than it says"),
+    }
+}
+
+fn edge(bytes: &mut &[u8]) -> Result<Edge, &'static str> {
+    let site = SiteId(take_small(bytes)?);
+    let caller = MethodId(take_small(bytes)?);
+    let callee = MethodId(take_small(bytes)?);
+    let edge = Edge {
+        site,
+        caller,
+        callee,
+    };
+    let callee_fits = callee.0 >= 1 && callee <= MethodId::EVENT;
+    let is_call = site.0 >= 1 && site.0 <= SiteId::MAX && (1..=MethodId::MAX).contains(&caller.0);
+    let is_entry = edge == Edge::entry(callee) && callee != MethodId::EVENT;
+    match callee_fits && (is_call || is_entry) {
+        true => Ok(edge),
+        false => Err("an edge's ids are out of range"),
+    }
+}
+
+#[cold]
+fn damage(offset: usize, reason: &'static str) -> Damage {
+    Damage {
+        offset: offset as u64,
+        within: None,
+        reason: reason.into(),
+    }
+}
+
+#[cold]
+pub(crate) fn inner(offset: usize, within: usize, reason: &'static str) -> Damage {
+    Damage {
+        within: Some(within),
+        ..damage(offset, reason)
+    }
+}
+
+const _: () = assert!(BLOCK_HEADER == 28 && FILE_HEADER == 16);

@@ -1,0 +1,316 @@
+//! Writes recordings: a buffer per thread, one lock for the file.
+//!
+//! Nothing here panics, and the file never outgrows its limit. When the next block would, or the
+//! disk refuses one, the file is closed with a "cut" block and every later call is a no-op: what
+//! threads still hold in their buffers is lost for all of them, so each thread's part of the file is
+//! the beginning of what it did.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use lucce_callgraph::MethodId;
+use lucce_tracelog::Record;
+
+use crate::format::{BLOCK_HEADER, FILE_HEADER, Head, Kind, file_header};
+use crate::limits::{MAX_EDGES, MAX_NAME, MAX_THREADS, MAX_UNPACKED, RESERVE};
+use crate::token::{Token, put};
+use crate::{Edge, ThreadId};
+
+/// A thread's buffer is written when it holds this much.
+const FULL: usize = MAX_UNPACKED / 2;
+/// zlib's scale: beyond it, packing takes much longer and gains little.
+const LEVEL: u8 = 6;
+
+/// The file of a recording, shared by all threads.
+pub struct Writer<W: Write = File> {
+    began: Instant,
+    shared: Mutex<Shared<W>>,
+}
+
+struct Shared<W> {
+    to: W,
+    written: u64,
+    limit: u64,
+    /// Nothing more is written.
+    closed: bool,
+    cut: bool,
+    edges: HashMap<Edge, u32>,
+    threads: u32,
+    /// Records and edges that no block has told yet.
+    names: Vec<u8>,
+    told: Vec<u8>,
+}
+
+impl Writer<File> {
+    /// `limit` is the largest size of the file in bytes.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(path: impl AsRef<Path>, limit: u64) -> io::Result<Writer<File>> {
+        Writer::new(File::create(path)?, limit)
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// # Errors
+    /// The header cannot be written.
+    pub fn new(mut to: W, limit: u64) -> io::Result<Writer<W>> {
+        to.write_all(&file_header())?;
+        let shared = Shared {
+            to,
+            written: FILE_HEADER as u64,
+            limit: limit.saturating_sub(RESERVE),
+            closed: false,
+            cut: false,
+            edges: HashMap::new(),
+            threads: 0,
+            names: Vec::new(),
+            told: Vec::new(),
+        };
+        Ok(Writer {
+            began: Instant::now(),
+            shared: Mutex::new(shared),
+        })
+    }
+
+    /// A class, method or site, in the log's words. Before the first edge that uses it.
+    pub fn name(&self, record: &Record<'_>) {
+        let (nanos, mut shared) = (self.nanos(), self.lock());
+        if shared.closed {
+            return;
+        }
+        let before = shared.names.len();
+        record.append_to(&mut shared.names);
+        if shared.names.len() - before > FULL {
+            // No name is worth a block of its own.
+            shared.names.truncate(before);
+        } else if shared.names.len() >= FULL {
+            let last = shared.names.split_off(before);
+            shared.tell_names(nanos);
+            shared.names = last;
+        }
+    }
+
+    /// A thread starts; `parent` is the thread that starts it, at the place where it does.
+    pub fn start(&self, name: &str, parent: Option<&mut ThreadWriter>) -> ThreadWriter {
+        let parent = parent.map(|parent| {
+            parent.flush(self);
+            (parent.id, parent.steps)
+        });
+        let (nanos, mut shared) = (self.nanos(), self.lock());
+        let id = ThreadId(shared.threads);
+        if shared.threads == MAX_THREADS {
+            shared.cut(nanos);
+        }
+        shared.threads = shared.threads.saturating_add(1);
+        let mut bytes = Vec::new();
+        put(
+            &mut bytes,
+            parent.map_or(0, |(parent, _)| u64::from(parent.0) + 1),
+        );
+        put(&mut bytes, parent.map_or(0, |(_, position)| position));
+        bytes.extend_from_slice(clip(name).as_bytes());
+        shared.block(Kind::Start, id.0, nanos, &bytes);
+        ThreadWriter {
+            id,
+            steps: 0,
+            bytes: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// The program has ended; threads that did not `flush` lose what they hold. Says whether
+    /// everything that was flushed is in the file.
+    pub fn finish(&self) -> bool {
+        let (nanos, mut shared) = (self.nanos(), self.lock());
+        shared.tell(nanos);
+        if !shared.closed {
+            shared.close(Kind::End, nanos);
+        }
+        !shared.cut
+    }
+
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.lock().cut
+    }
+
+    /// The file's size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.lock().written
+    }
+
+    fn nanos(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// A panic in another thread leaves no half block behind, so poison is no reason to stop.
+    fn lock(&self) -> MutexGuard<'_, Shared<W>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<W: Write> Shared<W> {
+    fn edge(&mut self, edge: Edge, nanos: u64) -> Option<u32> {
+        if self.closed {
+            return None;
+        }
+        if let Some(known) = self.edges.get(&edge) {
+            return Some(*known);
+        }
+        let id = self.edges.len() as u32;
+        if id == MAX_EDGES {
+            self.cut(nanos);
+            return None;
+        }
+        self.edges.insert(edge, id);
+        for number in [edge.site.0, edge.caller.0, edge.callee.0] {
+            put(&mut self.told, number.into());
+        }
+        if self.told.len() >= FULL {
+            self.tell(nanos);
+        }
+        Some(id)
+    }
+
+    fn tell_names(&mut self, nanos: u64) {
+        let names = std::mem::take(&mut self.names);
+        if !names.is_empty() {
+            self.block(Kind::Names, 0, nanos, &names);
+        }
+    }
+
+    /// What later blocks build upon.
+    fn tell(&mut self, nanos: u64) {
+        self.tell_names(nanos);
+        let told = std::mem::take(&mut self.told);
+        if !told.is_empty() {
+            self.block(Kind::Edges, 0, nanos, &told);
+        }
+    }
+
+    fn block(&mut self, kind: Kind, thread: u32, nanos: u64, bytes: &[u8]) {
+        if self.closed {
+            return;
+        }
+        let packed = miniz_oxide::deflate::compress_to_vec(bytes, LEVEL);
+        let head = Head {
+            kind,
+            thread,
+            nanos,
+            unpacked: bytes.len() as u32,
+            packed: packed.len() as u32,
+        };
+        let size = (BLOCK_HEADER + packed.len()) as u64;
+        let fits = self.written + size <= self.limit;
+        if !fits || self.to.write_all(&head.block(&packed)).is_err() {
+            return self.cut(nanos);
+        }
+        self.written += size;
+    }
+
+    #[cold]
+    fn cut(&mut self, nanos: u64) {
+        self.cut = true;
+        self.close(Kind::Cut, nanos);
+    }
+
+    fn close(&mut self, kind: Kind, nanos: u64) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        let head = Head {
+            kind,
+            thread: 0,
+            nanos,
+            unpacked: 0,
+            packed: 0,
+        };
+        // Without it a reader says that the file ends early, which is as true.
+        let told = self.to.write_all(&head.block(&[]));
+        if told.and_then(|()| self.to.flush()).is_ok() {
+            self.written += BLOCK_HEADER as u64;
+        } else {
+            self.cut = true;
+        }
+    }
+}
+
+/// One thread's part of a recording. What it holds is lost unless it is flushed.
+#[derive(Debug)]
+pub struct ThreadWriter {
+    id: ThreadId,
+    steps: u64,
+    bytes: Vec<u8>,
+    /// Numbers of edges, so that the lock is taken once per edge.
+    known: HashMap<Edge, u32>,
+}
+
+impl ThreadWriter {
+    #[must_use]
+    pub fn id(&self) -> ThreadId {
+        self.id
+    }
+
+    /// The innermost frame, `edge.caller`, calls `edge.callee`.
+    pub fn enter<W: Write>(&mut self, writer: &Writer<W>, edge: Edge) {
+        let known = self.known.get(&edge).copied();
+        let number = known.or_else(|| {
+            let number = writer.lock().edge(edge, writer.nanos())?;
+            self.known.insert(edge, number);
+            Some(number)
+        });
+        if let Some(number) = number {
+            self.token(writer, Token::Edge(number));
+        }
+    }
+
+    /// The innermost frame, `edge.caller`, wants to know its context at `edge.site`.
+    pub fn event<W: Write>(&mut self, writer: &Writer<W>, edge: Edge) {
+        let callee = MethodId::EVENT;
+        self.enter(writer, Edge { callee, ..edge });
+    }
+
+    pub fn exit<W: Write>(&mut self, writer: &Writer<W>) {
+        self.token(writer, Token::Exit);
+    }
+
+    /// An exception ended `frames` frames.
+    pub fn unwind<W: Write>(&mut self, writer: &Writer<W>, frames: u32) {
+        if frames > 0 {
+            self.token(writer, Token::Unwind(frames));
+        }
+    }
+
+    /// Writes what the buffer holds.
+    pub fn flush<W: Write>(&mut self, writer: &Writer<W>) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        let (nanos, mut shared) = (writer.nanos(), writer.lock());
+        shared.tell(nanos);
+        shared.block(Kind::Calls, self.id.0, nanos, &self.bytes);
+        self.bytes.clear();
+    }
+
+    fn token<W: Write>(&mut self, writer: &Writer<W>, token: Token) {
+        self.steps += 1;
+        token.append_to(&mut self.bytes);
+        if self.bytes.len() >= FULL {
+            self.flush(writer);
+        }
+    }
+}
+
+fn clip(name: &str) -> &str {
+    let end = (0..=MAX_NAME.min(name.len()))
+        .rev()
+        .find(|at| name.is_char_boundary(*at));
+    name.get(..end.unwrap_or(0)).unwrap_or_default()
+}
