@@ -5,58 +5,19 @@
 //! for. Both must compute the same.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
+use crate::workloads::{APPS, App};
 use crate::{Outcome, place, tools};
 
 const MANY_EVENTS: u64 = 10_000_000;
 const FEW_EVENTS: u64 = 400_000;
 const LIMIT: Duration = Duration::from_secs(900);
-
-struct App {
-    name: &'static str,
-    /// Below `java-harness/apps/target`.
-    operand: Option<&'static str>,
-    /// The amount of work in a small run.
-    small: f64,
-    /// Needs the `jdk.compiler` module.
-    compiles: bool,
-}
-
-const fn app(name: &'static str, operand: Option<&'static str>, small: f64) -> App {
-    App {
-        name,
-        operand,
-        small,
-        compiles: false,
-    }
-}
-
-const LANG: Option<&str> = Some("sources/commons-lang3");
-
-const APPS: [App; 11] = [
-    app("LuceneIndex", LANG, 0.2),
-    app("H2Mix", None, 0.1),
-    app("XalanTransform", None, 0.1),
-    app("JythonRun", None, 0.1),
-    App {
-        name: "JavacCompile",
-        operand: LANG,
-        small: 0.3,
-        compiles: true,
-    },
-    app("EclipseCompile", LANG, 0.3),
-    app("KotlinCompile", None, 0.1),
-    app("FopRender", None, 0.1),
-    app("BatikRender", None, 0.1),
-    app("PmdCheck", LANG, 0.1),
-    app("TomcatServe", None, 0.1),
-];
 
 /// What of it belongs to every test run.
 const SMALL: [&str; 5] = [
@@ -241,11 +202,9 @@ impl Run<'_> {
             place::agent().display(),
             log.display()
         ));
-        java.arg("-cp")
-            .arg(place::apps())
-            .arg(format!("io.lucce.apps.{}", self.app.name));
+        java.args(self.app.class_path_and_main());
         java.args(["--iterations", "1", "--size", &self.size()])
-            .args(self.operand());
+            .args(self.app.operand());
         let ended = tools::within(
             LIMIT,
             java.stdout(Stdio::from(file)).stderr(Stdio::from(errors)),
@@ -260,12 +219,6 @@ impl Run<'_> {
 
     fn size(&self) -> String {
         if self.small { self.app.small } else { 1.0 }.to_string()
-    }
-
-    fn operand(&self) -> Option<PathBuf> {
-        self.app
-            .operand
-            .map(|path| place::harness().join("apps/target").join(path))
     }
 }
 

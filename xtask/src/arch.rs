@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 8] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
@@ -15,12 +15,18 @@ const ALLOWED: [(&str, &[&str]); 8] = [
         "lucce-agent",
         &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
     ),
+    ("lucce-bench", &[]),
     (
         "lucce-decoder",
-        &["lucce-callgraph", "lucce-tracelog", "lucce-recording"],
+        &[
+            "lucce-callgraph",
+            "lucce-tracelog",
+            "lucce-recording",
+            "lucce-bench",
+        ],
     ),
     ("lucce-tests", &[]),
-    ("xtask", &[]),
+    ("xtask", &["lucce-bench"]),
 ];
 
 /// # Errors

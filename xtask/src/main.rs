@@ -3,9 +3,11 @@
 mod jdk;
 mod place;
 mod tools;
+mod workloads;
 
 mod apps;
 mod arch;
+mod bench;
 mod build;
 mod checks;
 mod demo;
@@ -36,6 +38,17 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
+
+  bench                 applications with and without agents, side by side (docs/performance.md)
+      [--apps A,B]      these only
+      [--variants A,B]  none, xshare-off, tracking, tracking-app, alloc, paper, cct, async-alloc,
+                        async-alloc-1, jfr (default none,tracking,alloc)
+      [--variant 'NAME=FLAGS']  one of your own; {lucce} and {out} stand for the agent and its log
+      [--iterations N] [--warm-up N] [--rounds N] [--size FACTOR] [--threads N] [--jdk VERSION]
+      [--jvm FLAG]      for all variants, again and again; replaces ParallelGC and a heap of 1 GB
+      [--out DIR]       where report.json, tables and charts go (default target/bench)
+      [--no-build]      with what was built before
+      [--quick]         little work, two rounds
 
 Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 
@@ -69,6 +82,7 @@ fn run(args: &[&str]) -> Outcome {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))
         }
+        ["bench", rest @ ..] => bench::Wish::parse(rest).and_then(|wish| bench::run(&wish)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

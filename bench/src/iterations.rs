@@ -1,0 +1,106 @@
+//! What a program that repeats its work prints per iteration:
+//!
+//! ```text
+//! iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
+//! ```
+//! The checksum may be missing. A line that begins with `FAILED` says that the result is wrong.
+
+use std::collections::BTreeSet;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Iteration {
+    /// Milliseconds.
+    pub wall: f64,
+    /// Milliseconds of CPU time of the whole process.
+    pub cpu: f64,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Iterations {
+    pub list: Vec<Iteration>,
+    /// All that were printed.
+    pub checksums: BTreeSet<String>,
+    /// What was said to have failed.
+    pub failed: Option<String>,
+}
+
+impl Iterations {
+    /// Lines of any other kind are the program's own.
+    pub fn parse(printed: &str) -> Iterations {
+        let mut all = Iterations::default();
+        for line in printed.lines() {
+            if line.starts_with("FAILED") {
+                all.failed.get_or_insert_with(|| line.to_owned());
+            }
+            let Some((iteration, checksum)) = iteration(line) else {
+                continue;
+            };
+            all.list.push(iteration);
+            all.checksums.extend(checksum.map(str::to_owned));
+        }
+        all
+    }
+}
+
+fn iteration(line: &str) -> Option<(Iteration, Option<&str>)> {
+    let (number, rest) = line.strip_prefix("iteration ")?.split_once(": ")?;
+    number.parse::<u32>().ok()?;
+    let mut parts = rest.split(", ");
+    let wall = milliseconds(parts.next()?, " ms wall")?;
+    let cpu = milliseconds(parts.next()?, " ms cpu")?;
+    let checksum = parts.next().and_then(|part| part.strip_prefix("checksum "));
+    Some((Iteration { wall, cpu }, checksum))
+}
+
+fn milliseconds(text: &str, unit: &str) -> Option<f64> {
+    let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_iterations_are_found_among_others() {
+        let text = "H2Mix: 3000 transactions\n\
+            iteration 1: 120 ms wall, 190.5 ms cpu, checksum 0a\n\
+            iteration the second\n\
+            iteration 2: 100 ms wall, 150 ms cpu\n";
+        let found = Iterations::parse(text);
+        let expected = [(120.0, 190.5), (100.0, 150.0)];
+        assert_eq!(
+            found.list,
+            expected.map(|(wall, cpu)| Iteration { wall, cpu })
+        );
+        assert_eq!(found.checksums, BTreeSet::from(["0a".to_owned()]));
+        assert_eq!(found.failed, None);
+    }
+
+    #[test]
+    fn a_failure_is_noticed_and_every_checksum_kept() {
+        let found = Iterations::parse(
+            "iteration 1: 1 ms wall, 1 ms cpu, checksum a\n\
+             iteration 2: 1 ms wall, 1 ms cpu, checksum b\n\
+             FAILED the results of two iterations differ\nFAILED again",
+        );
+        assert_eq!(found.checksums.len(), 2);
+        assert_eq!(
+            found.failed.as_deref(),
+            Some("FAILED the results of two iterations differ")
+        );
+    }
+
+    #[test]
+    fn times_that_are_none_are_no_iterations() {
+        for line in [
+            "iteration 1: NaN ms wall, 1 ms cpu",
+            "iteration 1: 1 ms wall, -1 ms cpu",
+            "iteration x: 1 ms wall, 1 ms cpu",
+            "iteration 1: 1 s wall, 1 ms cpu",
+            "iteration 1: 1 ms wall",
+        ] {
+            assert_eq!(Iterations::parse(line), Iterations::default(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! All programs under all variants, interleaved.
+//!
+//! In each round of a program every variant runs once, in a JVM of its own; the order is rotated from
+//! round to round, so that no variant always runs in the shadow of the same other one. Whatever
+//! slows the machine for a while meets baseline and variants alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::process::{self, Ended};
+use crate::{Column, Iterations, Metric, Outcome, Plan, Program, Report, Row, Variant};
+
+/// A JVM that has just ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    pub program: &'a str,
+    pub variant: &'a str,
+    /// From 1.
+    pub round: usize,
+    /// JVMs so far, and those that will run as far as is known.
+    pub done: usize,
+    pub total: usize,
+    /// Of CPU time to the baseline's in this round, where that has run.
+    pub ratio: Option<f64>,
+}
+
+/// Measures; every step is told.
+pub fn measure(plan: &Plan, told: &dyn Fn(&Step)) -> Report {
+    let refused = refusals(plan);
+    let mut teller = Teller {
+        told,
+        done: 0,
+        total: plan.programs.len() * plan.rounds * refused.iter().filter(|r| r.is_none()).count(),
+    };
+    let rows = plan.programs.iter().map(|program| {
+        let cells = Cells::new(plan, program, &refused);
+        cells.run(&mut teller)
+    });
+    Report {
+        rows: rows.collect(),
+        setting: setting(plan),
+        columns: plan
+            .variants
+            .iter()
+            .map(|variant| Column {
+                name: variant.name.clone(),
+                about: variant.about.clone(),
+            })
+            .collect(),
+    }
+}
+
+struct Teller<'a> {
+    told: &'a dyn Fn(&Step),
+    done: usize,
+    total: usize,
+}
+
+const PROBE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Why a JVM does not take a variant's flags, per variant.
+fn refusals(plan: &Plan) -> Vec<Option<String>> {
+    let Some(program) = plan.programs.first() else {
+        return Vec::new();
+    };
+    let probe = |variant: &Variant| {
+        let recording = plan.scratch.join("probe.recording");
+        let flags = variant.flags(&plan.tools, &recording)?;
+        let mut command = program.command.probe(&flags);
+        let ended = run(&mut command, plan, PROBE_LIMIT);
+        let _ = fs::remove_file(&recording);
+        ended.map(drop)
+    };
+    plan.variants.iter().map(|v| probe(v).err()).collect()
+}
+
+fn setting(plan: &Plan) -> BTreeMap<String, String> {
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let mut setting = BTreeMap::from([
+        ("processors".to_owned(), processors.to_string()),
+        ("rounds".to_owned(), plan.rounds.to_string()),
+        ("iterations_dropped".to_owned(), plan.warm_up.to_string()),
+    ]);
+    if let Some(jvm) = plan.programs.first().and_then(|program| jvm(plan, program)) {
+        setting.insert("jvm".to_owned(), jvm);
+    }
+    setting
+}
+
+/// What the JVM calls itself.
+fn jvm(plan: &Plan, program: &Program) -> Option<String> {
+    let ended = run(&mut program.command.probe(&[]), plan, PROBE_LIMIT).ok()?;
+    let lines: Vec<&str> = ended.stderr.lines().map(str::trim).collect();
+    Some(lines.join("; "))
+}
+
+/// Runs to a good end.
+///
+/// # Errors
+/// Says what the process said last.
+fn run(command: &mut Command, plan: &Plan, limit: Duration) -> Result<Ended, String> {
+    let ended = process::run(command, &plan.scratch, limit);
+    let ended =
+        ended.map_err(|e| format!("cannot start {}: {e}", command.get_program().display()))?;
+    match () {
+        () if ended.timed_out => Err(format!("did not end within {} s", limit.as_secs())),
+        () if ended.status.success() => Ok(ended),
+        () => Err(format!("{} ({})", last_words(&ended), ended.status)),
+    }
+}
+
+/// The line that explains the most: of the program, an error, the agent's own, or else the last one.
+fn last_words(ended: &Ended) -> String {
+    let lines = || ended.stderr.lines().chain(ended.stdout.lines());
+    let ours = lines().find(|line| line.starts_with("lucce:"));
+    let failed = || lines().find(|line| line.starts_with("FAILED"));
+    let error = || lines().find(|line| line.contains("ERROR") || line.contains("Exception"));
+    let last = || lines().rfind(|line| !line.trim().is_empty());
+    let line = failed().or_else(error).or(ours).or_else(last);
+    line.unwrap_or("no output").trim().to_owned()
+}
+
+/// What a JVM gave.
+struct Run {
+    metrics: BTreeMap<Metric, Vec<f64>>,
+    checksums: BTreeSet<String>,
+    /// It printed iterations of its own.
+    repeats: bool,
+}
+
+/// The cells of a program's row.
+struct Cells<'a> {
+    plan: &'a Plan,
+    program: &'a Program,
+    outcomes: Vec<Outcome>,
+    /// What the baseline computed.
+    expected: Option<BTreeSet<String>>,
+}
+
+impl<'a> Cells<'a> {
+    fn new(plan: &'a Plan, program: &'a Program, refused: &[Option<String>]) -> Cells<'a> {
+        let outcome = |reason: &Option<String>| match reason {
+            Some(reason) => Outcome::NotRun(reason.clone()),
+            None => Outcome::Measured(BTreeMap::new()),
+        };
+        Cells {
+            plan,
+            program,
+            outcomes: refused.iter().map(outcome).collect(),
+            expected: None,
+        }
+    }
+
+    fn run(mut self, teller: &mut Teller) -> Row {
+        let mut repeats = self.round(0, teller);
+        // The whole process is what is measured: the first one of each variant is the warm-up.
+        if !repeats && self.plan.warm_up > 0 {
+            teller.total += self.waiting();
+            self.forget();
+            repeats = self.round(1, teller);
+            debug_assert!(!repeats, "a program that sometimes prints iterations");
+        }
+        let first = if repeats || self.plan.warm_up == 0 {
+            1
+        } else {
+            2
+        };
+        for round in first..first + self.plan.rounds.saturating_sub(1) {
+            self.round(round, teller);
+        }
+        Row {
+            program: self.program.name.clone(),
+            outcomes: self.outcomes,
+        }
+    }
+
+    /// Each variant once; whether the program repeats its work by itself.
+    fn round(&mut self, round: usize, teller: &mut Teller) -> bool {
+        let count = self.outcomes.len();
+        let mut repeats = false;
+        let mut cpu: Vec<Option<f64>> = vec![None; count];
+        for turn in 0..count {
+            // The baseline is first in the first round: what it computes is what is expected.
+            let at = (turn + round) % count;
+            if !self.still_measured(at) {
+                continue;
+            }
+            let run = self.once(at);
+            if let Some(cell) = cpu.get_mut(at) {
+                *cell = run.as_ref().ok().and_then(Run::cpu);
+            }
+            repeats |= run.as_ref().is_ok_and(|run| run.repeats);
+            self.keep(at, run);
+            teller.tell(self.step(at, round, &cpu));
+        }
+        repeats
+    }
+
+    fn step(&self, at: usize, round: usize, cpu: &[Option<f64>]) -> Step<'a> {
+        let value = |at: usize| cpu.get(at).copied().flatten();
+        Step {
+            program: &self.program.name,
+            variant: self.plan.variants.get(at).map_or("", |v| &v.name),
+            round: round + 1,
+            done: 0,
+            total: 0,
+            ratio: value(at).zip(value(0)).map(|(one, base)| one / base),
+        }
+    }
+
+    fn still_measured(&self, at: usize) -> bool {
+        matches!(self.outcomes.get(at), Some(Outcome::Measured(_)))
+    }
+
+    fn waiting(&self) -> usize {
+        let count = self.outcomes.len();
+        (0..count).filter(|at| self.still_measured(*at)).count()
+    }
+
+    fn forget(&mut self) {
+        for outcome in &mut self.outcomes {
+            if let Outcome::Measured(metrics) = outcome {
+                metrics.clear();
+            }
+        }
+    }
+
+    fn keep(&mut self, at: usize, run: Result<Run, String>) {
+        let run = run.and_then(|run| self.compare(at, run));
+        let baseline_failed = at == 0 && run.is_err();
+        if let Some(outcome) = self.outcomes.get_mut(at) {
+            outcome.add(run);
+        }
+        if baseline_failed {
+            for outcome in &mut self.outcomes {
+                outcome.add(Err("the baseline failed".into()));
+            }
+        }
+    }
+
+    /// # Errors
+    /// It computed something else than the baseline did.
+    fn compare(&mut self, at: usize, run: Run) -> Result<Run, String> {
+        if at == 0 && self.expected.is_none() {
+            self.expected = Some(run.checksums.clone());
+        }
+        let Some(expected) = &self.expected else {
+            return Ok(run);
+        };
+        let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" and ");
+        match run.checksums == *expected && expected.len() <= 1 {
+            true => Ok(run),
+            false => Err(format!(
+                "computed {}, the baseline {}",
+                list(&run.checksums),
+                list(expected)
+            )),
+        }
+    }
+
+    /// One JVM.
+    fn once(&self, at: usize) -> Result<Run, String> {
+        let variant = self.plan.variants.get(at).ok_or("no such variant")?;
+        let recording = self.recording(variant);
+        let flags = variant.flags(&self.plan.tools, &recording)?;
+        let mut command = self.program.command.with(&flags);
+        let ended = run(&mut command, self.plan, self.plan.limit);
+        let recorded = fs::metadata(&recording).map(|file| file.len());
+        let _ = fs::remove_file(&recording);
+        let mut run = Run::of(&ended?, self.plan.warm_up)?;
+        if let Ok(bytes) = recorded {
+            run.metrics.insert(Metric::Recorded, vec![bytes as f64]);
+        }
+        Ok(run)
+    }
+
+    fn recording(&self, variant: &Variant) -> PathBuf {
+        Path::new(&self.plan.scratch).join(format!("{}.jfr", variant.name))
+    }
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, step: Step) {
+        self.done += 1;
+        (self.told)(&Step {
+            done: self.done,
+            total: self.total,
+            ..step
+        });
+    }
+}
+
+impl Outcome {
+    /// Another round.
+    fn add(&mut self, run: Result<Run, String>) {
+        let Outcome::Measured(metrics) = self else {
+            return;
+        };
+        match run {
+            Ok(run) => {
+                for (metric, values) in run.metrics {
+                    metrics.entry(metric).or_default().push(values);
+                }
+            }
+            Err(reason) => *self = Outcome::Failed(reason),
+        }
+    }
+}
+
+impl Run {
+    fn of(ended: &Ended, warm_up: usize) -> Result<Run, String> {
+        let printed = Iterations::parse(&ended.stdout);
+        if let Some(failed) = printed.failed {
+            return Err(failed);
+        }
+        let usage = &ended.usage;
+        let repeats = !printed.list.is_empty();
+        let kept = printed.list.get(warm_up..).unwrap_or_default();
+        if repeats && kept.is_empty() {
+            let count = printed.list.len();
+            return Err(format!(
+                "printed {count} iterations, of which {warm_up} are dropped"
+            ));
+        }
+        let (cpu, wall) = match repeats {
+            true => (
+                kept.iter().map(|iteration| iteration.cpu).collect(),
+                kept.iter().map(|iteration| iteration.wall).collect(),
+            ),
+            false => (vec![usage.cpu], vec![usage.wall]),
+        };
+        let peak = usage.peak_rss as f64;
+        Ok(Run {
+            metrics: BTreeMap::from([
+                (Metric::Cpu, cpu),
+                (Metric::Wall, wall),
+                (Metric::PeakRss, vec![peak]),
+            ]),
+            checksums: printed.checksums,
+            repeats,
+        })
+    }
+
+    fn cpu(&self) -> Option<f64> {
+        let values = self.metrics.get(&Metric::Cpu)?;
+        Some(crate::Spread::of(values.iter().copied())?.median)
+    }
+}

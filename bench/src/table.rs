@@ -1,0 +1,129 @@
+//! A report's ratios as a table in Markdown: one row per program, one column per variant.
+
+use comfy_table::presets::ASCII_MARKDOWN;
+use comfy_table::{CellAlignment, Table};
+
+use crate::{Metric, Outcome, Quantity, Report, Row};
+
+/// The baseline's median and quartiles, then every variant's ratio to it with the range of the
+/// rounds; below it the geometric mean. What only variants have, such as the size of what they
+/// record, is shown as it is.
+pub fn table(report: &Report, metric: Metric) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(ASCII_MARKDOWN)
+        .set_header(header(report, metric));
+    for row in &report.rows {
+        table.add_row(line(report, row, metric));
+    }
+    if report.rows.len() > 1 && report.geometric_mean(0, metric).is_some() {
+        table.add_row(means(report, metric));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.to_string()
+}
+
+/// What did not run and what failed, and why; empty if there is no such thing.
+pub fn remarks(report: &Report) -> String {
+    let lines = |what: &str, lines: Vec<String>| {
+        let lines = lines.into_iter().map(|line| format!("{what}: {line}\n"));
+        lines.collect::<String>()
+    };
+    lines("not run", report.not_run()) + &lines("FAILED", report.failures())
+}
+
+fn header(report: &Report, metric: Metric) -> Vec<String> {
+    let mut cells = vec![metric.name().to_owned()];
+    for (at, column) in report.columns.iter().enumerate() {
+        cells.push(match at {
+            0 => format!("{} (quartiles)", column.name),
+            _ => column.name.clone(),
+        });
+    }
+    cells
+}
+
+fn line(report: &Report, row: &Row, metric: Metric) -> Vec<String> {
+    let mut cells = vec![row.program.clone()];
+    cells.extend((0..report.columns.len()).map(|at| cell(row, at, metric)));
+    cells
+}
+
+fn cell(row: &Row, at: usize, metric: Metric) -> String {
+    match row.outcomes.get(at) {
+        Some(Outcome::NotRun(_)) => "not run".into(),
+        Some(Outcome::Failed(_)) => "FAILED".into(),
+        _ => {
+            let quantity = row.quantity(at, metric);
+            quantity.map_or("–".into(), |quantity| shown(&quantity, at, metric))
+        }
+    }
+}
+
+fn shown(quantity: &Quantity, at: usize, metric: Metric) -> String {
+    let spread = quantity.spread;
+    match quantity.ratio {
+        Some(ratio) if at > 0 => ratio.to_string(),
+        _ => format!(
+            "{} ({}–{})",
+            metric.show(spread.median),
+            metric.show(spread.lower_quartile),
+            metric.show(spread.upper_quartile)
+        ),
+    }
+}
+
+fn means(report: &Report, metric: Metric) -> Vec<String> {
+    let mut cells = vec!["geometric mean".to_owned()];
+    let all = report.rows.len();
+    for at in 0..report.columns.len() {
+        cells.push(match report.geometric_mean(at, metric) {
+            Some((mean, programs)) if programs == all => format!("{mean:.2}"),
+            Some((mean, programs)) => format!("{mean:.2} of {programs}"),
+            None => "–".into(),
+        });
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::sample;
+
+    #[test]
+    fn rows_are_programs_and_columns_variants() {
+        let text = table(&sample(), Metric::Cpu);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        assert_eq!(
+            lines[0],
+            ["CPU time", "none (quartiles)", "tracking", "paper", "alloc"]
+        );
+        assert_eq!(
+            lines[2],
+            [
+                "H2Mix",
+                "100 ms (98 ms–102 ms)",
+                "1.26 (1.20–1.33)",
+                "not run",
+                "3.00 (1.90–4.21)"
+            ]
+        );
+        assert_eq!(lines[3][2..], ["2.00", "not run", "FAILED"]);
+        assert_eq!(
+            lines[4],
+            ["geometric mean", "1.00", "1.59", "–", "3.00 of 1"]
+        );
+        assert_eq!(
+            remarks(&sample()),
+            "not run: paper: unknown option <tracking>\n\
+             FAILED: Xalan, alloc: computed b, the baseline a\n"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! What is compared: flags that are put before a program's own.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// One way to run a program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variant {
+    pub name: String,
+    /// One line for people.
+    pub about: String,
+    flags: Vec<String>,
+}
+
+/// The file that a variant records to.
+const OUT: &str = "{out}";
+/// `liblucce.so`.
+const LUCCE: &str = "{lucce}";
+/// `libasyncProfiler.so`.
+const ASYNC_PROFILER: &str = "{async-profiler}";
+
+/// Name, what it is, flags; the first is the baseline.
+const KNOWN: [(&str, &str, &str); 10] = [
+    ("none", "no agent", ""),
+    (
+        "xshare-off",
+        "no agent, class data sharing off, as it is under an agent that hooks early",
+        "-Xshare:off",
+    ),
+    (
+        "tracking",
+        "contexts are tracked, nothing is recorded",
+        "-agentpath:{lucce}=events=none,log=warn,out={out}",
+    ),
+    (
+        "tracking-app",
+        "contexts are tracked, in application classes only",
+        "-agentpath:{lucce}=events=none,instrument=app,log=warn,out={out}",
+    ),
+    (
+        "alloc",
+        "every allocation is counted with its full context",
+        "-agentpath:{lucce}=events=alloc,log=warn,out={out}",
+    ),
+    (
+        "paper",
+        "the paper's scheme: look-up at every entry, call site handed over at every call",
+        "-agentpath:{lucce}=tracking=paper,events=none,log=warn,out={out}",
+    ),
+    (
+        "cct",
+        "a calling context tree per thread",
+        "-agentpath:{lucce}=tracking=cct,events=none,log=warn,out={out}",
+    ),
+    (
+        "async-alloc",
+        "async-profiler, allocations sampled",
+        "-agentpath:{async-profiler}=start,event=alloc,jfr,file={out}",
+    ),
+    (
+        "async-alloc-1",
+        "async-profiler, every allocation (alloc=1)",
+        "-agentpath:{async-profiler}=start,event=alloc,alloc=1,jfr,file={out}",
+    ),
+    (
+        "jfr",
+        "JDK Flight Recorder, settings=profile",
+        "-XX:StartFlightRecording=settings=profile,filename={out}",
+    ),
+];
+
+/// Where the agents are.
+#[derive(Clone, Default, Debug)]
+pub struct Tools {
+    pub lucce: Option<PathBuf>,
+    pub async_profiler: Option<PathBuf>,
+}
+
+impl Tools {
+    /// The environment's `ASYNC_PROFILER` names the library of async-profiler.
+    pub fn from_env(lucce: Option<PathBuf>) -> Tools {
+        let async_profiler = env::var_os("ASYNC_PROFILER").map(PathBuf::from);
+        Tools {
+            lucce,
+            async_profiler,
+        }
+    }
+}
+
+impl Variant {
+    /// All that have a name of their own; the first is the baseline.
+    pub fn known() -> Vec<Variant> {
+        KNOWN.map(Variant::from_known).into()
+    }
+
+    fn from_known((name, about, flags): (&str, &str, &str)) -> Variant {
+        Variant {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            flags: flags.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+
+    /// A known variant's name, or `NAME=FLAGS` with the JVM's flags, separated by spaces; in them
+    /// `{out}` is the file that it may record to, `{lucce}` the path of `liblucce.so`.
+    ///
+    /// # Errors
+    /// There is none of that name; the message names those that are there.
+    pub fn parse(text: &str) -> Result<Variant, String> {
+        if let Some((name, flags)) = text.split_once('=') {
+            return match name.is_empty() || known(name).is_some() {
+                true => Err(format!("{name:?} is no name for a variant of your own")),
+                false => Ok(Variant::from_known((name, flags, flags))),
+            };
+        }
+        known(text).ok_or_else(|| {
+            let known = KNOWN.map(|(name, ..)| name);
+            format!("unknown variant {text}; there are {}", known.join(", "))
+        })
+    }
+
+    /// The baseline and then the named ones: known ones in lists such as `tracking,alloc`, and
+    /// variants of one's own, each by itself.
+    ///
+    /// # Errors
+    /// One is unknown, or a name is given to two.
+    pub fn list<'a>(wanted: impl IntoIterator<Item = &'a str>) -> Result<Vec<Variant>, String> {
+        let baseline = KNOWN.into_iter().take(1).map(Variant::from_known);
+        let mut list: Vec<Variant> = baseline.collect();
+        for text in wanted {
+            let own = text.contains('=');
+            let parts = text.split(',').filter(|name| !own && !name.is_empty());
+            for part in parts.chain(own.then_some(text)) {
+                let variant = Variant::parse(part)?;
+                if list.iter().any(|other| other.clashes(&variant)) {
+                    return Err(format!("two variants are called {}", variant.name));
+                }
+                if !list.contains(&variant) {
+                    list.push(variant);
+                }
+            }
+        }
+        Ok(list)
+    }
+
+    fn clashes(&self, other: &Variant) -> bool {
+        self.name == other.name && self != other
+    }
+
+    /// Whether async-profiler is needed.
+    pub fn wants_async_profiler(&self) -> bool {
+        self.flags.iter().any(|flag| flag.contains(ASYNC_PROFILER))
+    }
+
+    /// The JVM's flags; what is recorded goes to the file `out`.
+    ///
+    /// # Errors
+    /// Why the variant cannot run here.
+    pub fn flags(&self, tools: &Tools, out: &Path) -> Result<Vec<OsString>, String> {
+        let filled = |flag: &String| {
+            let mut flag = flag.replace(OUT, utf8(out)?);
+            if flag.contains(LUCCE) {
+                flag = flag.replace(LUCCE, there(tools.lucce.as_deref(), "no liblucce.so")?);
+            }
+            if flag.contains(ASYNC_PROFILER) {
+                let missing = "no async-profiler: ASYNC_PROFILER names no library";
+                let library = there(tools.async_profiler.as_deref(), missing)?;
+                flag = flag.replace(ASYNC_PROFILER, library);
+            }
+            Ok(OsString::from(flag))
+        };
+        self.flags.iter().map(filled).collect()
+    }
+}
+
+fn known(name: &str) -> Option<Variant> {
+    let found = KNOWN.into_iter().find(|(known, ..)| *known == name);
+    found.map(Variant::from_known)
+}
+
+fn there<'a>(library: Option<&'a Path>, missing: &str) -> Result<&'a str, String> {
+    let library = library.ok_or(missing)?;
+    match library.is_file() {
+        true => utf8(library),
+        false => Err(format!("{} is missing", library.display())),
+    }
+}
+
+fn utf8(path: &Path) -> Result<&str, String> {
+    let text = path.to_str();
+    text.ok_or_else(|| format!("{} is no UTF-8", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(wanted: &[&str]) -> Result<Vec<String>, String> {
+        let list = Variant::list(wanted.iter().copied())?;
+        Ok(list.into_iter().map(|variant| variant.name).collect())
+    }
+
+    #[test]
+    fn a_list_begins_with_the_baseline_and_holds_each_once() {
+        assert_eq!(names(&[]).unwrap(), ["none"]);
+        assert_eq!(
+            names(&["alloc,none,tracking", "alloc"]).unwrap(),
+            ["none", "alloc", "tracking"]
+        );
+        let refused = names(&["aloc"]).unwrap_err();
+        assert!(refused.contains("unknown variant aloc") && refused.contains("alloc"));
+    }
+
+    #[test]
+    fn a_variant_of_ones_own_is_a_name_and_flags() {
+        let own = "serial=-XX:+UseSerialGC -agentpath:{lucce}=events=none,out={out}";
+        assert_eq!(names(&["alloc", own]).unwrap(), ["none", "alloc", "serial"]);
+        let library = std::env::current_exe().unwrap();
+        let tools = Tools {
+            lucce: Some(library.clone()),
+            async_profiler: None,
+        };
+        let flags = Variant::parse(own)
+            .unwrap()
+            .flags(&tools, "/x.jfr".as_ref());
+        let agent = format!("-agentpath:{}=events=none,out=/x.jfr", library.display());
+        assert_eq!(flags.unwrap(), ["-XX:+UseSerialGC", &agent]);
+        assert!(
+            names(&["a=-Xint", "a=-Xcomp"])
+                .unwrap_err()
+                .contains("two variants")
+        );
+        assert!(names(&["none=-Xint"]).unwrap_err().contains("\"none\""));
+        assert!(names(&["=-Xint"]).is_err());
+    }
+
+    #[test]
+    fn the_baseline_has_no_flags_and_names_differ() {
+        let known = Variant::known();
+        assert!(known[0].flags.is_empty());
+        for variant in &known {
+            assert_eq!(Variant::parse(&variant.name).unwrap(), *variant);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_the_reason() {
+        let tools = Tools::default();
+        let flags = |name| Variant::parse(name).unwrap().flags(&tools, "/x".as_ref());
+        assert_eq!(flags("none").unwrap(), Vec::<OsString>::new());
+        assert_eq!(flags("tracking").unwrap_err(), "no liblucce.so");
+        assert!(flags("async-alloc").unwrap_err().contains("ASYNC_PROFILER"));
+        let gone = Tools {
+            lucce: Some("/no/such/liblucce.so".into()),
+            async_profiler: None,
+        };
+        let refused = Variant::parse("alloc").unwrap().flags(&gone, "/x".as_ref());
+        assert_eq!(refused.unwrap_err(), "/no/such/liblucce.so is missing");
+    }
+}

@@ -1,0 +1,61 @@
+//! The applications that are verified and measured: `java-harness/apps`.
+
+use std::ffi::OsString;
+
+use crate::place;
+
+pub struct App {
+    pub name: &'static str,
+    /// Below `java-harness/apps/target`.
+    operand: Option<&'static str>,
+    /// The amount of work in a small run.
+    pub small: f64,
+    /// The amount of work in an iteration that is measured: a second or so.
+    pub measured: f64,
+    /// Needs the `jdk.compiler` module.
+    pub compiles: bool,
+}
+
+const fn app(name: &'static str, operand: Option<&'static str>, small: f64) -> App {
+    App {
+        name,
+        operand,
+        small,
+        measured: 1.0,
+        compiles: false,
+    }
+}
+
+const LANG: Option<&str> = Some("sources/commons-lang3");
+
+pub const APPS: [App; 11] = [
+    app("LuceneIndex", LANG, 0.2),
+    app("H2Mix", None, 0.1),
+    app("XalanTransform", None, 0.1),
+    app("JythonRun", None, 0.1),
+    App {
+        name: "JavacCompile",
+        operand: LANG,
+        small: 0.3,
+        measured: 1.0,
+        compiles: true,
+    },
+    app("EclipseCompile", LANG, 0.3),
+    app("KotlinCompile", None, 0.1),
+    app("FopRender", None, 0.1),
+    app("BatikRender", None, 0.1),
+    app("PmdCheck", LANG, 0.1),
+    app("TomcatServe", None, 0.1),
+];
+
+impl App {
+    pub fn class_path_and_main(&self) -> Vec<OsString> {
+        let main = format!("io.lucce.apps.{}", self.name);
+        vec!["-cp".into(), place::apps().into(), main.into()]
+    }
+
+    pub fn operand(&self) -> Option<OsString> {
+        let built = place::harness().join("apps/target");
+        self.operand.map(|path| built.join(path).into())
+    }
+}
