@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
+    ("lucce-kcontexts", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
     (
@@ -20,6 +21,7 @@ const ALLOWED: [(&str, &[&str]); 9] = [
         "lucce-decoder",
         &[
             "lucce-callgraph",
+            "lucce-kcontexts",
             "lucce-tracelog",
             "lucce-recording",
             "lucce-bench",

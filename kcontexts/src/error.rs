@@ -1,0 +1,40 @@
+//! What calls cannot be.
+
+use std::fmt;
+
+use crate::ids::{Label, Thread};
+
+/// Why a stream of calls is none, or does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// An exit without an enter.
+    NothingToLeave(Thread),
+    /// An event outside of all calls.
+    NothingEntered(Thread),
+    /// A label that was not announced; the second number is how many were.
+    UnknownLabel(Label, u32),
+    /// A forest has at most 2^32 - 1 nodes.
+    TooManyNodes,
+    /// Slabs of no height, or contexts longer than the slabs they are to be read from.
+    Height,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NothingToLeave(Thread(thread)) => {
+                write!(f, "thread {thread} leaves a call that it did not enter")
+            }
+            Error::NothingEntered(Thread(thread)) => {
+                write!(f, "thread {thread} has an event outside of all calls")
+            }
+            Error::UnknownLabel(Label(label), known) => {
+                write!(f, "label {label} of {known} is called")
+            }
+            Error::TooManyNodes => f.write_str("more nodes than a forest can hold"),
+            Error::Height => f.write_str("slabs of height k give contexts of length 1 to k only"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,43 @@
+//! The x%-similar forest (Section 6): of each routine's tree what makes at least x% of its activations.
+
+use crate::error::Error;
+use crate::forest::Forest;
+use crate::ids::NodeId;
+use crate::inverse::ContextForest;
+
+/// `c(u) ≥ (x/100) c(r)`
+pub(crate) fn is_similar(count: u64, root: u64, percent: u32) -> bool {
+    u128::from(count) * 100 >= u128::from(percent) * u128::from(root)
+}
+
+impl ContextForest {
+    /// Without the nodes whose counter is below `percent` of their root's. Its leaves are the longest
+    /// paths that make that much of a routine's activations.
+    ///
+    /// # Errors
+    /// None that the k-CCF itself did not meet.
+    pub fn similar(&self, percent: u32) -> Result<Forest, Error> {
+        let from = self.forest();
+        let mut similar = Forest::default();
+        // Per node: its copy, and its root's counter. Counters fall with the level, so a node that
+        // is left out has no descendant that is not.
+        let mut copies: Vec<Option<(NodeId, u64)>> = Vec::new();
+        for node in from.nodes() {
+            let (label, count) = (from.label(node), from.count(node));
+            let copy = match from.parent(node) {
+                None => Some((similar.root(label)?, count)),
+                Some(parent) => match copies.get(parent.at()).copied().flatten() {
+                    Some((parent, root)) if is_similar(count, root, percent) => {
+                        Some((similar.child(parent, label.into())?, root))
+                    }
+                    _ => None,
+                },
+            };
+            if let Some((copy, _)) = copy {
+                similar.add(copy, count);
+            }
+            copies.push(copy);
+        }
+        Ok(similar)
+    }
+}

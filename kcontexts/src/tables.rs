@@ -1,0 +1,137 @@
+//! The paper's Tables 1 and 2 for one program.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::children::{Children, Hashed, Indexed, Siblings};
+use crate::error::Error;
+use crate::ids::Label;
+use crate::inverse::UNBOUNDED;
+use crate::slab::SlabForest;
+use crate::trace::Trace;
+use crate::tree::CallingContextTree;
+
+/// A row of Table 1: numbers of nodes, and the CCT's depth in calls.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Sizes {
+    /// Routines.
+    pub call_graph: u64,
+    /// Pairs of caller and callee; not in the paper's table.
+    pub call_graph_edges: u64,
+    pub cct: u64,
+    /// With a node for each call site instead of each callee.
+    pub cct_sites: u64,
+    /// Activations, or events.
+    pub call_tree: u64,
+    pub depth: u32,
+}
+
+impl Sizes {
+    /// `sites`: calls labelled by call site and callee; `routine`: the routine of each such label.
+    ///
+    /// # Errors
+    /// A label has no routine.
+    pub fn new(sites: &Trace, routine: &[Label]) -> Result<Self, Error> {
+        let by_site = tree(sites)?;
+        let routines = sites.relabelled(routine)?;
+        let by_routine = tree(&routines)?;
+        let forest = by_routine.forest();
+        let labels = forest.nodes().map(|node| forest.label(node));
+        let labels: std::collections::BTreeSet<Label> = labels.collect();
+        Ok(Sizes {
+            call_graph: labels.len() as u64,
+            call_graph_edges: routines.edges() as u64,
+            cct: forest.len() as u64,
+            cct_sites: by_site.forest().len() as u64,
+            call_tree: sites.calls(),
+            depth: forest.depth(),
+        })
+    }
+}
+
+fn tree(trace: &Trace) -> Result<CallingContextTree, Error> {
+    let mut tree = CallingContextTree::new();
+    trace.replay(&mut tree)?;
+    Ok(tree)
+}
+
+/// A row of Table 2: seconds that building takes, the best of three.
+///
+/// The plain columns use first child and next sibling, as the paper's do.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Times {
+    /// ∞-SF is the same.
+    pub cct: f64,
+    pub sf1: f64,
+    pub sf1_indexed: f64,
+    /// CCT, indexed, is the same.
+    pub sf_inf_indexed: f64,
+    /// The smallest k for which siblings are faster than indices; none up to the CCT's depth.
+    pub k: Option<u32>,
+    /// One hash table for all nodes; not in the paper's table.
+    pub cct_hashed: f64,
+    pub sf1_hashed: f64,
+}
+
+impl Times {
+    /// `depth`: the CCT's. `tick` is called after each measurement.
+    ///
+    /// # Errors
+    /// A forest is too large.
+    pub fn new(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Self, Error> {
+        let measured = |seconds| {
+            tick();
+            seconds
+        };
+        Ok(Times {
+            cct: measured(time_tree::<Siblings>(trace)?),
+            sf1: measured(time_slabs::<Siblings>(trace, 1)?),
+            sf1_indexed: measured(time_slabs::<Indexed>(trace, 1)?),
+            sf_inf_indexed: measured(time_slabs::<Indexed>(trace, UNBOUNDED)?),
+            k: measured_k(trace, depth, tick)?,
+            cct_hashed: measured(time_tree::<Hashed>(trace)?),
+            sf1_hashed: measured(time_slabs::<Hashed>(trace, 1)?),
+        })
+    }
+}
+
+fn measured_k(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Option<u32>, Error> {
+    for k in 1..=depth {
+        let siblings = time_slabs::<Siblings>(trace, k)?;
+        let indexed = time_slabs::<Indexed>(trace, k)?;
+        tick();
+        if siblings < indexed {
+            return Ok(Some(k));
+        }
+    }
+    Ok(None)
+}
+
+fn time_tree<C: Children>(trace: &Trace) -> Result<f64, Error> {
+    best(|| {
+        let mut tree = CallingContextTree::<C>::new();
+        trace.replay(&mut tree)?;
+        Ok(tree)
+    })
+}
+
+fn time_slabs<C: Children>(trace: &Trace, k: u32) -> Result<f64, Error> {
+    best(|| {
+        let mut slabs = SlabForest::<C>::new(k)?;
+        trace.replay(&mut slabs)?;
+        Ok(slabs)
+    })
+}
+
+/// Seconds; what is built is dropped when the clock has stopped.
+fn best<T>(mut build: impl FnMut() -> Result<T, Error>) -> Result<f64, Error> {
+    let mut best = Duration::MAX;
+    for _ in 0..3 {
+        let start = Instant::now();
+        let built = build()?;
+        best = best.min(start.elapsed());
+        drop(built);
+    }
+    Ok(best.as_secs_f64())
+}

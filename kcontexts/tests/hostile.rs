@@ -1,0 +1,151 @@
+//! Streams that are none: an error, never a panic.
+
+mod support;
+
+use lucce_kcontexts::*;
+use proptest::prelude::*;
+use support::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Any {
+    Enter(u32),
+    Count(u64),
+    Leave,
+    Time(u64),
+}
+
+fn anything() -> impl Strategy<Value = Vec<(u64, Any)>> {
+    let what = prop_oneof![
+        prop_oneof![0..4u32, any::<u32>()].prop_map(Any::Enter),
+        prop_oneof![Just(1u64), Just(0), any::<u64>()].prop_map(Any::Count),
+        Just(Any::Leave),
+        any::<u64>().prop_map(Any::Time),
+    ];
+    prop::collection::vec(
+        (prop_oneof![Just(0u64), Just(1), any::<u64>()], what),
+        0..200,
+    )
+}
+
+/// Tells all of it; what is refused is left out. Gives the number of refusals.
+fn tell(stream: &[(u64, Any)], listener: &mut impl Listener) -> usize {
+    let told = stream.iter().map(|(thread, any)| match *any {
+        Any::Enter(label) => listener.enter(Thread(*thread), Label(label).into()),
+        Any::Count(weight) => listener.count(Thread(*thread), weight),
+        Any::Leave => listener.leave(Thread(*thread)),
+        Any::Time(nanos) => {
+            listener.time(nanos);
+            Ok(())
+        }
+    });
+    told.filter(Result::is_err).count()
+}
+
+/// What cannot be, by plain counting.
+fn wrong(stream: &[(u64, Any)]) -> usize {
+    let mut depths = std::collections::BTreeMap::new();
+    let mut wrong = 0;
+    for (thread, any) in stream {
+        let depth: &mut u64 = depths.entry(thread).or_default();
+        match any {
+            Any::Enter(_) => *depth += 1,
+            Any::Count(_) | Any::Leave if *depth == 0 => wrong += 1,
+            Any::Leave => *depth -= 1,
+            _ => {}
+        }
+    }
+    wrong
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn any_stream_is_built_or_refused(stream in anything(), k in 1..5u32, cut in 0..200usize) {
+        // A stream that is cut off is a program that still runs.
+        let stream = &stream[..cut.min(stream.len())];
+        let wrong = wrong(stream);
+        let mut tree: CallingContextTree = CallingContextTree::new();
+        let mut slabs: SlabForest = SlabForest::new(k).unwrap();
+        let bursts = Bursts { length: 3, interval: 7, unit: Unit::Time };
+        let mut bursting = Bursting::new(bursts, CallingContextTree::<Siblings>::new());
+        let mut trace = Trace::new(u32::MAX);
+        prop_assert_eq!(tell(stream, &mut tree), wrong);
+        prop_assert_eq!(tell(stream, &mut slabs), wrong);
+        prop_assert_eq!(tell(stream, &mut bursting), wrong);
+        prop_assert!(tell(stream, &mut trace) >= wrong);
+        let _ = (tree.inverse(k).unwrap().pruned(), slabs.inverse(k).unwrap().similar(50));
+        let compact = CompactForest::new(tree.forest());
+        let _ = (compact.sizes(), compact.pruned_sizes(), compact.similar(50), compact.contexts(k));
+    }
+}
+
+#[test]
+fn an_exit_without_an_enter_is_named() {
+    let mut tree: CallingContextTree = CallingContextTree::new();
+    tree.call(Thread(1), Label(0).into()).unwrap();
+    assert_eq!(tree.leave(Thread(7)), Err(Error::NothingToLeave(Thread(7))));
+    assert_eq!(tree.leave(Thread(1)), Ok(()));
+    assert_eq!(tree.leave(Thread(1)), Err(Error::NothingToLeave(Thread(1))));
+    assert_eq!(
+        tree.count(Thread(1), 5),
+        Err(Error::NothingEntered(Thread(1)))
+    );
+    assert_eq!(
+        tree.context(Thread(2), &[], 1),
+        Err(Error::NothingEntered(Thread(2)))
+    );
+}
+
+#[test]
+fn labels_that_nobody_announced_are_refused() {
+    let mut trace = Trace::new(3);
+    let unknown = Err(Error::UnknownLabel(Label(3), 3));
+    assert_eq!(trace.call(Thread(0), Label(3).into()), unknown);
+    trace.call(Thread(0), Label(2).into()).unwrap();
+    assert_eq!(trace.events().len(), 3);
+    let without_name = trace.relabelled(&[Label(0), Label(1)]).err();
+    assert_eq!(without_name, Some(Error::UnknownLabel(Label(2), 2)));
+}
+
+#[test]
+fn slabs_have_a_height() {
+    assert_eq!(SlabForest::<Hashed>::new(0).err(), Some(Error::Height));
+}
+
+/// Stacks deeper than any thread's own: nothing here recurs.
+#[test]
+fn deep_recursion_is_no_danger() {
+    let mut tree: CallingContextTree = CallingContextTree::new();
+    let mut slabs: SlabForest = SlabForest::new(10).unwrap();
+    for depth in 0..300_000u32 {
+        tree.call(Thread(0), Label(depth % 3).into()).unwrap();
+        slabs.call(Thread(0), Label(depth % 3).into()).unwrap();
+    }
+    assert_eq!(tree.forest().depth(), 299_999);
+    // Slabs are few however deep it is: three trees of 20 levels.
+    assert_eq!(slabs.forest().len(), 60);
+    let (from_tree, from_slabs) = (tree.inverse(10).unwrap(), slabs.inverse(10).unwrap());
+    assert_eq!(paths(from_tree.forest()), paths(from_slabs.forest()));
+    assert_eq!(from_tree.forest().len(), 33);
+    let compact = CompactForest::new(tree.forest());
+    // Three trees; each is a chain of as many nodes as there are calls up to its last.
+    assert_eq!(compact.sizes().last(), Some(&(300_000 + 299_999 + 299_998)));
+}
+
+#[test]
+fn counters_do_not_wrap() {
+    let mut tree: CallingContextTree = CallingContextTree::new();
+    for _ in 0..2 {
+        tree.context(Thread(0), &[Label(1), Label(2)], u64::MAX)
+            .unwrap();
+    }
+    let inverse = tree.inverse(1).unwrap();
+    assert_eq!(
+        inverse
+            .forest()
+            .count(inverse.forest().find_root(Label(2)).unwrap()),
+        u64::MAX
+    );
+    assert_eq!(hot(vec![u64::MAX; 3], 90), 3);
+}
