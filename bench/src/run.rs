@@ -155,20 +155,15 @@ impl<'a> Cells<'a> {
     }
 
     fn run(mut self, teller: &mut Teller) -> Row {
-        let mut repeats = self.round(0, teller);
+        let repeats = self.round(0, teller);
+        let mut rounds = self.plan.rounds;
         // The whole process is what is measured: the first one of each variant is the warm-up.
         if !repeats && self.plan.warm_up > 0 {
             teller.total += self.waiting();
             self.forget();
-            repeats = self.round(1, teller);
-            debug_assert!(!repeats, "a program that sometimes prints iterations");
+            rounds += 1;
         }
-        let first = if repeats || self.plan.warm_up == 0 {
-            1
-        } else {
-            2
-        };
-        for round in first..first + self.plan.rounds.saturating_sub(1) {
+        for round in 1..rounds {
             self.round(round, teller);
         }
         Row {

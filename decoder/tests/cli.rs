@@ -119,7 +119,9 @@ fn every_file_says_what_its_command_prints() {
 
 #[test]
 fn every_verb_has_help_with_an_example() {
-    for verb in ["run", "report", "decode", "stats", "check", "export"] {
+    for verb in [
+        "run", "bench", "report", "decode", "stats", "check", "export",
+    ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);
         assert!(

@@ -28,7 +28,6 @@ pub struct Wish {
     jvm: Vec<String>,
     out: PathBuf,
     build: bool,
-    quick: bool,
 }
 
 impl Wish {
@@ -39,16 +38,15 @@ impl Wish {
         let mut wish = Wish {
             apps: APPS.iter().collect(),
             variants: Vec::new(),
-            iterations: if quick { 6 } else { 12 },
-            warm_up: if quick { 3 } else { 5 },
-            rounds: if quick { 2 } else { 5 },
-            size: 1.0,
+            iterations: if quick { 8 } else { 12 },
+            warm_up: if quick { 5 } else { 6 },
+            rounds: if quick { 2 } else { 3 },
+            size: if quick { 0.5 } else { 1.0 },
             threads: None,
             jdk: None,
             jvm: Vec::new(),
             out: place::target().join("bench"),
             build: true,
-            quick,
         };
         let mut variants = Vec::new();
         let mut args = args.iter().copied();
@@ -95,12 +93,11 @@ impl Wish {
         }
         let mut arguments: Vec<_> = arguments.into_iter().map(Into::into).collect();
         arguments.extend(app.class_path_and_main());
-        let size = if self.quick { app.small } else { app.measured };
         let mut option = |key: &str, value: String| {
             arguments.extend([key.into(), value.into()]);
         };
         option("--iterations", self.iterations.to_string());
-        option("--size", (size * self.size).to_string());
+        option("--size", (app.measured * self.size).to_string());
         if let Some(threads) = self.threads {
             option("--threads", threads.to_string());
         }

@@ -16,12 +16,12 @@ pub struct App {
     pub compiles: bool,
 }
 
-const fn app(name: &'static str, operand: Option<&'static str>, small: f64) -> App {
+const fn app(name: &'static str, operand: Option<&'static str>, small: f64, measured: f64) -> App {
     App {
         name,
         operand,
         small,
-        measured: 1.0,
+        measured,
         compiles: false,
     }
 }
@@ -29,23 +29,23 @@ const fn app(name: &'static str, operand: Option<&'static str>, small: f64) -> A
 const LANG: Option<&str> = Some("sources/commons-lang3");
 
 pub const APPS: [App; 11] = [
-    app("LuceneIndex", LANG, 0.2),
-    app("H2Mix", None, 0.1),
-    app("XalanTransform", None, 0.1),
-    app("JythonRun", None, 0.1),
+    app("LuceneIndex", LANG, 0.2, 0.3),
+    app("H2Mix", None, 0.1, 0.8),
+    app("XalanTransform", None, 0.1, 0.3),
+    app("JythonRun", None, 0.1, 0.5),
     App {
         name: "JavacCompile",
         operand: LANG,
         small: 0.3,
-        measured: 1.0,
+        measured: 0.3,
         compiles: true,
     },
-    app("EclipseCompile", LANG, 0.3),
-    app("KotlinCompile", None, 0.1),
-    app("FopRender", None, 0.1),
-    app("BatikRender", None, 0.1),
-    app("PmdCheck", LANG, 0.1),
-    app("TomcatServe", None, 0.1),
+    app("EclipseCompile", LANG, 0.3, 0.3),
+    app("KotlinCompile", None, 0.1, 0.2),
+    app("FopRender", None, 0.1, 0.3),
+    app("BatikRender", None, 0.1, 0.5),
+    app("PmdCheck", LANG, 0.1, 0.2),
+    app("TomcatServe", None, 0.1, 0.4),
 ];
 
 impl App {

@@ -10,6 +10,7 @@
 mod output;
 mod progress;
 
+mod bench;
 mod check;
 mod decode;
 mod export;
@@ -41,6 +42,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
+    Bench(bench::Args),
     Report(report::Args),
     Decode(decode::Args),
     Stats(stats::Args),
@@ -73,6 +75,7 @@ impl From<io::Error> for Failure {
 pub fn main() -> ExitCode {
     let ended = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
+        Verb::Bench(args) => bench::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
         Verb::Stats(args) => stats::run(&args),

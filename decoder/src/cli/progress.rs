@@ -40,6 +40,16 @@ impl Bar {
         }
     }
 
+    /// For few steps that each take long, and whose number changes.
+    pub fn at(&self, done: u64, total: u64) {
+        if self.start.elapsed() > Duration::from_secs(1) {
+            self.show(done);
+        }
+        if let Some(bar) = self.shown.get() {
+            bar.set_length(total);
+        }
+    }
+
     #[cold]
     fn show(&self, done: u64) {
         if stderr().is_terminal() {

@@ -84,10 +84,7 @@ fn options(args: &Args) -> Result<OsString, Failure> {
 }
 
 fn agent_path() -> Result<PathBuf, Failure> {
-    let program = env::current_exe().and_then(|program| program.canonicalize());
-    let program =
-        program.map_err(|e| usage(format!("cannot find this program's directory: {e}")))?;
-    let agent = program.with_file_name(AGENT);
+    let agent = agent_beside()?;
     if agent.is_file() {
         return Ok(agent);
     }
@@ -95,6 +92,14 @@ fn agent_path() -> Result<PathBuf, Failure> {
     Err(usage(format!(
         "{agent} is missing: build it with `cargo build --release`"
     )))
+}
+
+/// Where it lies if it is there.
+pub fn agent_beside() -> Result<PathBuf, Failure> {
+    let program = env::current_exe().and_then(|program| program.canonicalize());
+    let program =
+        program.map_err(|e| usage(format!("cannot find this program's directory: {e}")))?;
+    Ok(program.with_file_name(AGENT))
 }
 
 fn usage(message: impl Into<String>) -> Failure {

@@ -1,0 +1,173 @@
+//! The order of runs and what becomes of them, with a shell script in Java's place.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use lucce_bench::{
+    JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant, measure,
+};
+
+/// Every call is a line in `calls`; then the script's own part.
+fn java(folder: &Path, script: &str) -> JavaCommand {
+    let java = folder.join("java");
+    let calls = folder.join("calls");
+    let text = format!("#!/bin/sh\necho \"$*\" >>{}\n{script}\n", calls.display());
+    fs::write(&java, text).unwrap();
+    fs::set_permissions(&java, fs::Permissions::from_mode(0o755)).unwrap();
+    JavaCommand {
+        java: java.into(),
+        arguments: vec!["Main".into()],
+        folder: None,
+        without_env: vec!["JAVA_TOOL_OPTIONS"],
+    }
+}
+
+struct Measured {
+    report: Report,
+    /// The arguments of every call but those that only try the flags.
+    calls: Vec<String>,
+    steps: Vec<(usize, usize)>,
+}
+
+/// A script that is being written must not be inherited, open, by another test's child: it could not
+/// be started then.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Baseline and two variants of one's own, `-a` and `-b`, in three rounds.
+fn run(script: &str, warm_up: usize) -> Measured {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let plan = Plan {
+        programs: vec![Program {
+            name: "Main".into(),
+            command: java(folder.path(), script),
+        }],
+        variants: Variant::list(["a=-a", "b=-b {out}"]).unwrap(),
+        rounds: 3,
+        warm_up,
+        limit: Duration::from_secs(60),
+        tools: Tools::default(),
+        scratch: folder.path().join("scratch"),
+    };
+    let steps = std::cell::RefCell::new(Vec::new());
+    let report = measure(&plan, &|step: &Step| {
+        steps.borrow_mut().push((step.done, step.total));
+    });
+    let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+    let calls = calls.lines().filter(|call| !call.contains("-version"));
+    Measured {
+        report,
+        calls: calls.map(|call| call.chars().take(2).collect()).collect(),
+        steps: steps.into_inner(),
+    }
+}
+
+fn outcome(measured: &Measured, column: usize) -> &Outcome {
+    &measured.report.rows[0].outcomes[column]
+}
+
+fn reason(measured: &Measured, column: usize) -> &str {
+    match outcome(measured, column) {
+        Outcome::Failed(reason) | Outcome::NotRun(reason) => reason,
+        Outcome::Measured(_) => panic!("{:?}", measured.report),
+    }
+}
+
+const ITERATES: &str = "echo 'iteration 1: 900 ms wall, 900 ms cpu, checksum x'
+    case \"$1\" in -a) t=20;; *) t=10;; esac
+    echo \"iteration 2: $t ms wall, $t ms cpu, checksum x\"";
+
+#[test]
+fn variants_take_turns_and_the_warm_up_is_dropped() {
+    let measured = run(ITERATES, 1);
+    assert_eq!(
+        measured.calls,
+        ["Ma", "-a", "-b", "-a", "-b", "Ma", "-b", "Ma", "-a"]
+    );
+    let row = &measured.report.rows[0];
+    let ratio = |column| {
+        let cpu = row.quantity(column, Metric::Cpu).unwrap();
+        assert_eq!(cpu.spread.count, 3);
+        cpu.ratio.unwrap().value
+    };
+    assert_eq!([ratio(0), ratio(1), ratio(2)], [1.0, 2.0, 1.0]);
+    assert_eq!(measured.steps.last(), Some(&(9, 9)));
+}
+
+#[test]
+fn of_a_program_without_iterations_the_whole_process_is_measured() {
+    let measured = run(":", 1);
+    // A round more: the first of each is dropped.
+    assert_eq!(measured.calls.len(), 12);
+    assert_eq!(measured.steps.last(), Some(&(12, 12)));
+    let row = &measured.report.rows[0];
+    assert_eq!(row.quantity(1, Metric::Wall).unwrap().spread.count, 3);
+    assert_eq!(run(":", 0).calls.len(), 9);
+}
+
+#[test]
+fn a_variant_whose_flags_are_refused_is_not_run_and_says_why() {
+    let script = format!(
+        "[ \"$1\" != -a ] || {{ echo \"lucce: unknown option 'a'\" >&2; exit 1; }}\n{ITERATES}"
+    );
+    let measured = run(&script, 1);
+    assert!(matches!(outcome(&measured, 1), Outcome::NotRun(_)));
+    assert!(reason(&measured, 1).starts_with("lucce: unknown option 'a'"));
+    assert!(measured.calls.iter().all(|call| call != "-a"));
+    assert!(matches!(outcome(&measured, 2), Outcome::Measured(_)));
+    assert_eq!(measured.report.failures(), Vec::<String>::new());
+}
+
+#[test]
+fn another_result_than_the_baselines_is_a_failed_run() {
+    let script = "case \"$1\" in -b) c=bad;; *) c=good;; esac
+        for i in 1 2; do echo \"iteration $i: 5 ms wall, 5 ms cpu, checksum $c\"; done";
+    let measured = run(script, 1);
+    assert_eq!(reason(&measured, 2), "computed bad, the baseline good");
+    assert_eq!(measured.report.failures().len(), 1);
+    // It is not run again.
+    assert_eq!(
+        measured.calls.iter().filter(|call| *call == "-b").count(),
+        1
+    );
+}
+
+#[test]
+fn a_program_that_fails_is_told_with_its_last_words() {
+    let script = "[ \"$2\" = -version ] || [ \"$1\" != -a ] || { echo no luck >&2; exit 3; }";
+    let measured = run(script, 0);
+    assert!(reason(&measured, 1).starts_with("no luck"));
+    assert!(reason(&measured, 1).contains("exit status: 3"));
+}
+
+#[test]
+fn without_a_baseline_nothing_is_measured() {
+    let measured = run("[ \"$1\" != Main ] || exit 1", 0);
+    assert_eq!(reason(&measured, 1), "the baseline failed");
+    assert_eq!(measured.calls, ["Ma"]);
+    assert_eq!(measured.report.failures().len(), 3);
+}
+
+#[test]
+fn too_few_iterations_and_changing_results_are_failures() {
+    let measured = run("echo 'iteration 1: 5 ms wall, 5 ms cpu, checksum x'", 1);
+    assert_eq!(
+        reason(&measured, 0),
+        "printed 1 iterations, of which 1 are dropped"
+    );
+    let script = "for i in 1 2; do echo \"iteration $i: 5 ms wall, 5 ms cpu, checksum $i\"; done";
+    assert!(reason(&run(script, 1), 0).contains("computed 1 and 2"));
+}
+
+#[test]
+fn what_a_variant_records_is_told_and_removed() {
+    let script = "[ \"$1\" != -b ] || printf 1234567 >\"$2\"";
+    let measured = run(script, 0);
+    let row = &measured.report.rows[0];
+    let recorded = row.quantity(2, Metric::Recorded).unwrap();
+    assert_eq!((recorded.spread.median, recorded.ratio), (7.0, None));
+    assert_eq!(row.quantity(1, Metric::Recorded), None);
+}

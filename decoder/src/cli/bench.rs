@@ -1,0 +1,175 @@
+//! `lucce bench`: what the agent costs a program of one's own.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs, process};
+
+use lucce_bench::{JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant};
+
+use super::output;
+use super::progress::Bar;
+use super::{End, Failure, run};
+
+/// Runs a Java program with and without agents, in turns, and shows what each costs
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce bench --rounds 5 --variants tracking,alloc --chart cost.svg -- java -jar app.jar
+
+Measured are CPU time, wall time and peak memory of the whole process; the first run of each variant
+is dropped. If the program prints lines such as
+  iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
+those times are taken, without each run's first iterations, and the checksums must be the same.
+
+Variants: none (always there), xshare-off, tracking, tracking-app, alloc, paper, cct, jfr, and
+async-alloc and async-alloc-1 where ASYNC_PROFILER names libasyncProfiler.so.
+
+Exit codes: 0 fine; 1 a run failed or computed something else; 2 usage.")]
+pub struct Args {
+    /// Which variants, separated by commas
+    #[arg(long, value_name = "LIST", default_value = "tracking,alloc")]
+    variants: String,
+    /// One of your own: its name and the JVM's flags; {lucce} is the agent's library, {out} a file
+    #[arg(long = "variant", value_name = "NAME=FLAGS")]
+    own: Vec<String>,
+    /// How often each variant runs
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// How many iterations are dropped at the start of each run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warm_up: u32,
+    /// How many seconds a run may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    limit: u64,
+    /// Prints everything that was measured as JSON
+    #[arg(long)]
+    json: bool,
+    /// Draws the ratios of CPU time
+    #[arg(long, value_name = "FILE.svg")]
+    chart: Option<PathBuf>,
+    /// The java command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let plan = plan(args)?;
+    let bar = Bar::new("measuring", 0);
+    let report = lucce_bench::measure(&plan, &|step: &Step| {
+        bar.at(step.done as u64, step.total as u64);
+    });
+    drop(bar);
+    // It lies among the system's temporary files: whoever cleans those up may have been first.
+    let _ = fs::remove_dir_all(&plan.scratch);
+    show(args, &report)?;
+    if let Some(file) = &args.chart {
+        let chart = lucce_bench::chart(&report, Metric::Cpu);
+        fs::write(file, chart).map_err(|e| usage(format!("{}: {e}", file.display())))?;
+    }
+    Ok(ending(&report))
+}
+
+fn plan(args: &Args) -> Result<Plan, Failure> {
+    let (java, arguments) = args
+        .command
+        .split_first()
+        .ok_or_else(|| usage("no command"))?;
+    let own = args.own.iter().map(String::as_str);
+    let mut wanted = vec![args.variants.as_str()];
+    for variant in own {
+        match variant.contains('=') {
+            true => wanted.push(variant),
+            false => return Err(usage(format!("--variant {variant}: must be NAME=FLAGS"))),
+        }
+    }
+    Ok(Plan {
+        programs: vec![Program {
+            name: name(arguments).unwrap_or_else(|| java.to_string_lossy().into_owned()),
+            command: JavaCommand {
+                java: java.clone(),
+                arguments: arguments.to_vec(),
+                folder: None,
+                without_env: Vec::new(),
+            },
+        }],
+        variants: Variant::list(wanted).map_err(usage)?,
+        rounds: args.rounds as usize,
+        warm_up: args.warm_up as usize,
+        limit: Duration::from_secs(args.limit),
+        tools: Tools::from_env(Some(run::agent_beside()?)),
+        scratch: env::temp_dir().join(format!("lucce-bench-{}", process::id())),
+    })
+}
+
+/// What runs: the jar, the module, or the main class.
+fn name(arguments: &[OsString]) -> Option<String> {
+    const WITH_VALUE: [&str; 8] = [
+        "-cp",
+        "-classpath",
+        "--class-path",
+        "-p",
+        "--module-path",
+        "--add-modules",
+        "--add-opens",
+        "--add-exports",
+    ];
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if WITH_VALUE.iter().any(|option| argument == option) {
+            arguments.next();
+        } else if !argument.as_encoded_bytes().starts_with(b"-") {
+            let file = Path::new(argument).file_name().unwrap_or(argument);
+            return Some(file.to_string_lossy().into_owned());
+        }
+    }
+    None
+}
+
+fn show(args: &Args, report: &Report) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    if args.json {
+        writeln!(out, "{}", report.json().map_err(usage)?)?;
+    } else {
+        for metric in report.metrics() {
+            writeln!(out, "{}\n", lucce_bench::table(report, metric))?;
+        }
+        write!(out, "{}", lucce_bench::remarks(report))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// A baseline that does not run is a wrong command, not a finding about the agent.
+fn ending(report: &Report) -> End {
+    let no_baseline =
+        |row: &lucce_bench::Row| !matches!(row.outcomes.first(), Some(Outcome::Measured(_)));
+    match () {
+        () if report.rows.iter().any(no_baseline) => End::Unusable,
+        () if !report.failures().is_empty() => End::Finding,
+        () => End::Fine,
+    }
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::Usage(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_called_by_its_jar_or_main_class() {
+        let name = |line: &str| {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            name(&words)
+        };
+        let some = |name: &str| Some(name.to_owned());
+        assert_eq!(name("-Xmx1g -jar lib/app.jar --port 80"), some("app.jar"));
+        assert_eq!(
+            name("-cp a.jar:b.jar -ea org.app.Main x"),
+            some("org.app.Main")
+        );
+        assert_eq!(name("-version"), None);
+    }
+}
