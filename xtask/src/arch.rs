@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-kcontexts", &[]),
@@ -26,6 +26,10 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "lucce-recording",
             "lucce-bench",
         ],
+    ),
+    (
+        "lucce-counts",
+        &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
     ),
     ("lucce-tests", &[]),
     ("xtask", &["lucce-bench"]),

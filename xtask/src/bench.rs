@@ -134,10 +134,18 @@ fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
 /// # Errors
 /// Something does not build, or a program ends badly or computes something else under an agent.
 pub fn run(wish: &Wish) -> Outcome {
-    let jdk = wish.jdk()?;
     if wish.build {
         build::all()?;
     }
+    show(&measured(wish)?, &wish.out)
+}
+
+/// With what is built.
+///
+/// # Errors
+/// There is no such JDK.
+pub fn measured(wish: &Wish) -> Result<Report, String> {
+    let jdk = wish.jdk()?;
     let (able, unable): (Vec<&App>, Vec<&App>) = wish
         .apps
         .iter()
@@ -156,7 +164,7 @@ pub fn run(wish: &Wish) -> Outcome {
     };
     let report = lucce_bench::measure(&plan, &tell);
     let _ = fs::remove_dir_all(&plan.scratch);
-    show(&report, &wish.out)
+    Ok(report)
 }
 
 fn tell(step: &Step) {

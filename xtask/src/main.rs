@@ -11,6 +11,7 @@ mod bench;
 mod build;
 mod checks;
 mod demo;
+mod guard;
 mod jvm;
 mod suite;
 
@@ -38,7 +39,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
-
+  guard                 instructions of rewriting, encoding, decoding and log writing against
+                        counts/counts.txt, and one quick ratio of the agent's cost
+        [--bless]       writes the counts down
   bench                 applications with and without agents, side by side (docs/performance.md)
       [--apps A,B]      these only
       [--variants A,B]  none, xshare-off, tracking, tracking-app, alloc, paper, cct, async-alloc,
@@ -83,6 +86,8 @@ fn run(args: &[&str]) -> Outcome {
             build::all().and_then(|()| apps::verify(&wish))
         }
         ["bench", rest @ ..] => bench::Wish::parse(rest).and_then(|wish| bench::run(&wish)),
+        ["guard"] => build::all().and_then(|()| guard::check()),
+        ["guard", "--bless"] => build::all().and_then(|()| guard::bless()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

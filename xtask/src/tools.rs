@@ -32,10 +32,26 @@ const TOOLS: [Tool; 3] = [
     },
 ];
 
+const VALGRIND: Tool = Tool {
+    probe: || Command::new("valgrind"),
+    name: "valgrind, which counts instructions",
+    install: "apt-get install valgrind",
+};
+
 /// # Errors
 /// Names every tool that is missing with the command that installs it.
 pub fn needed() -> Outcome {
-    let missing: Vec<String> = TOOLS
+    all_there(&TOOLS)
+}
+
+/// # Errors
+/// valgrind is missing.
+pub fn needed_for_counts() -> Outcome {
+    all_there(&[VALGRIND])
+}
+
+fn all_there(tools: &[Tool]) -> Outcome {
+    let missing: Vec<String> = tools
         .iter()
         .filter(|tool| !starts((tool.probe)()))
         .map(|tool| format!("\n  {}: {}", tool.name, tool.install))

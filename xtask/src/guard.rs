@@ -1,0 +1,178 @@
+//! `guard`: whether anything has become much slower.
+//!
+//! Counted are instructions (callgrind), which do not depend on how busy the machine is: no piece of
+//! `counts/` may take a third more than `counts/counts.txt` says. What the agent costs a JVM is a
+//! ratio to the same program without it, measured in the same minute, with a bound so wide that
+//! only a blunder breaks it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lucce_bench::Metric;
+
+use crate::{Outcome, bench, build, jdk, place, tools};
+
+const MOST: f64 = 1.33;
+
+/// CPU time under the agent to CPU time without it.
+const BOUNDS: [(&str, f64); 1] = [("tracking", 3.0)];
+const APP: &str = "XalanTransform";
+
+const CONTEXTS: &str = "callgraph/tests/data/javac.contexts.zst";
+const WORK: [&str; 6] = [
+    "rewrite",
+    "encode",
+    "encode-known",
+    "decode",
+    "write",
+    "read",
+];
+
+/// # Errors
+/// Something takes more than it may, or valgrind is missing.
+pub fn check() -> Outcome {
+    let counts = counted()?;
+    let known = known()?;
+    let ratios = ratios()?;
+    let mut wrong = Vec::new();
+    for (work, count) in &counts {
+        let before = known.get(work).copied().unwrap_or_default();
+        let ratio = *count as f64 / before as f64;
+        println!("{work:<14} {count:>12} instructions, {ratio:.3} of {before}");
+        if before == 0 || ratio > MOST {
+            wrong.push(format!("{work}: {count} instructions, {before} expected"));
+        }
+    }
+    for (variant, ratio, bound) in ratios {
+        println!("{variant:<14} {ratio:>12.2} of the CPU time without the agent, at most {bound}");
+        if ratio > bound {
+            wrong.push(format!("{variant}: {ratio:.2} of the baseline's CPU time"));
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("slower than it was:\n  {}", wrong.join("\n  "))),
+    }
+}
+
+/// Writes down what is counted now.
+///
+/// # Errors
+/// valgrind is missing, or a piece of work does not do what it should.
+pub fn bless() -> Outcome {
+    let file = file();
+    let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let comments = text.lines().filter(|line| line.starts_with('#'));
+    let mut lines: Vec<String> = comments.map(str::to_owned).collect();
+    for (work, count) in counted()? {
+        lines.push(format!("{work} {count}"));
+    }
+    let text = lines.join("\n") + "\n";
+    fs::write(&file, &text).map_err(|e| format!("{}: {e}", file.display()))?;
+    print!("{text}");
+    Ok(())
+}
+
+fn file() -> PathBuf {
+    place::root().join("counts/counts.txt")
+}
+
+fn known() -> Result<BTreeMap<String, u64>, String> {
+    let text = fs::read_to_string(file()).map_err(|e| format!("{}: {e}", file().display()))?;
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let parsed = lines.map(|line| {
+        let (work, count) = line.split_once(' ')?;
+        Some((work.to_owned(), count.parse().ok()?))
+    });
+    parsed
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("{}: lines are WORK COUNT", file().display()))
+}
+
+/// Instructions per piece of work.
+fn counted() -> Result<Vec<(String, u64)>, String> {
+    tools::needed_for_counts()?;
+    tools::run(build::with_jdk(place::cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "lucce-counts",
+    ])))?;
+    let classes = classes()?;
+    let input = |work| match work {
+        "rewrite" => classes.clone(),
+        _ => place::root().join(CONTEXTS),
+    };
+    WORK.iter()
+        .map(|work| Ok(((*work).to_owned(), callgrind(work, &input(*work))?)))
+        .collect()
+}
+
+fn callgrind(work: &str, input: &Path) -> Result<u64, String> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args([
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--collect-atstart=no",
+        "--toggle-collect=*counts::measured*",
+    ]);
+    valgrind.arg(place::target().join("release/counts"));
+    let output = valgrind.arg(work).arg(input).output();
+    let output = output.map_err(|e| format!("cannot start valgrind: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(format!("{work}: {}\n{said}", output.status));
+    }
+    let count = said
+        .lines()
+        .find_map(|line| line.split_once("Collected : "))
+        .and_then(|(_, count)| count.trim().parse().ok());
+    match count {
+        Some(count) if count > 0 => Ok(count),
+        _ => Err(format!("{work}: callgrind counted nothing\n{said}")),
+    }
+}
+
+/// Class files that never change: those of a library in one version.
+fn classes() -> Result<PathBuf, String> {
+    let folder = place::target().join("counts-input");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let jdk = jdk::compiler().ok_or("no JDK with its tools")?;
+    let jar = place::harness().join("apps/target/lib/commons-lang3-3.18.0.jar");
+    let mut unpack = Command::new(jdk.tool("jar"));
+    tools::run(unpack.current_dir(&folder).arg("xf").arg(jar))?;
+    Ok(folder.join("org"))
+}
+
+/// Variant, ratio, bound.
+fn ratios() -> Result<Vec<(&'static str, f64, f64)>, String> {
+    let variants = BOUNDS.map(|(variant, _)| variant).join(",");
+    let out = place::target().join("guard");
+    let wish = bench::Wish::parse(&[
+        "--apps",
+        APP,
+        "--size",
+        "0.6",
+        "--rounds",
+        "2",
+        "--iterations",
+        "10",
+        "--warm-up",
+        "7",
+        "--variants",
+        &variants,
+        "--out",
+        &out.to_string_lossy(),
+    ])?;
+    let report = bench::measured(&wish)?;
+    let row = report.rows.first().ok_or("nothing was measured")?;
+    let ratio = |(at, (variant, bound)): (usize, (&'static str, f64))| {
+        let quantity = row.quantity(at + 1, Metric::Cpu);
+        let ratio = quantity.and_then(|quantity| quantity.ratio);
+        let ratio = ratio.ok_or_else(|| lucce_bench::remarks(&report))?;
+        Ok((variant, ratio.value, bound))
+    };
+    BOUNDS.into_iter().enumerate().map(ratio).collect()
+}
