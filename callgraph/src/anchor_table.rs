@@ -92,6 +92,13 @@ impl AnchorTable {
         put(self.generations.newest(), call, to.0);
     }
 
+    /// The caller holds the encoder's mutex.
+    pub(crate) fn clear(&self) {
+        forget(self.generations.newest());
+        // Relaxed: only the mutex's holder writes it.
+        self.len.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.generations.bytes()
     }

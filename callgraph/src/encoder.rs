@@ -8,7 +8,9 @@ use crate::learner::{Learner, Lost, Step};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::tables::{RawTables, Tables};
 use crate::transition_table::{ANCHORING, Key};
-use crate::{ContextId, DecodeError, Frame, Journal, Layout, MethodId, Policy, SiteId, Stats};
+use crate::{
+    ContextId, DecodeError, Frame, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
+};
 
 /// Shared by all threads. A site must always come with the same caller. Ids out of range and
 /// numbers of other encoders give [`ContextId::UNKNOWN`] at the latest when they are learned.
@@ -21,10 +23,25 @@ pub struct Encoder<J> {
 
 impl<J: Journal> Encoder<J> {
     pub fn new(layout: Layout, policy: Policy, journal: J) -> Self {
+        Self::of(
+            layout,
+            policy,
+            Learner::new(Graph::new(layout), policy, journal),
+        )
+    }
+
+    /// With numbers that are decided in advance, for the policy `static`.
+    pub fn with_plan(layout: Layout, policy: Policy, journal: J, plan: Box<dyn Plan>) -> Self {
+        let mut learner = Learner::new(Graph::new(layout), policy, journal);
+        learner.plan = Some(plan);
+        Self::of(layout, policy, learner)
+    }
+
+    fn of(layout: Layout, policy: Policy, learner: Learner<J>) -> Self {
         Encoder {
             layout,
             tables: Tables::new(layout, policy.anchor_budget),
-            learner: Mutex::new(Learner::new(Graph::new(layout), policy, journal)),
+            learner: Mutex::new(learner),
             unknown: AtomicU64::new(0),
         }
     }
@@ -99,7 +116,9 @@ impl<J: Journal> Encoder<J> {
             // Relaxed: a count, nothing depends on it.
             unknown: self.unknown.load(Ordering::Relaxed),
             refused: learner.refused,
-            memory: learner.graph.memory() + self.tables.bytes(),
+            re_encodings: learner.adaptation.done,
+            re_encoding: learner.adaptation.took,
+            memory: learner.memory() + self.tables.bytes(),
         }
     }
 

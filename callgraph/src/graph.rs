@@ -2,9 +2,9 @@
 //!
 //! Invariants, checked by [`Graph::apply`] before anything changes:
 //! - Node (v, m) owns `[0, capacity)`; slot 0 means "the sub-path begins here".
-//! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`,
-//!   behind all intervals before it. So intervals are disjoint and sorted, and capacity strictly
-//!   grows along additive transitions: walking back, callId shrinks at every step.
+//! - An additive transition into a node owns `[av, av + capacity of its caller)`, `av >= 1`, and
+//!   these intervals are disjoint. So capacity strictly grows along additive transitions: walking
+//!   back, callId shrinks at every step.
 //! - An additive transition stays within its epoch (the versions from one base to the next), so
 //!   the anchor field keeps its meaning.
 //! - An anchor's parent was known before the anchor. So walking back ends.
@@ -53,7 +53,7 @@ struct Origin {
     head: MethodId,
 }
 
-/// A node's numbers: `[0, used)` are given to `incoming`, `[used, capacity)` are free.
+/// A node's numbers: `[used, capacity)` are free; `incoming` is sorted by addition value.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub(crate) capacity: u64,
@@ -223,6 +223,29 @@ impl Graph {
             .map(|(&(_, version), node)| (version, node))
     }
 
+    /// Whether `[av, av + width)` of the node is nobody's.
+    pub(crate) fn is_free(&self, node: &Range, av: u64, width: u64) -> bool {
+        let Some(end) = av.checked_add(width).filter(|end| *end <= node.capacity) else {
+            return false;
+        };
+        if av >= node.used {
+            return true;
+        }
+        let behind = node.incoming.partition_point(|edge| edge.av < end);
+        let before = behind.checked_sub(1).and_then(|at| node.incoming.get(at));
+        let taken = before.and_then(|edge| {
+            let caller = self.node(edge.from, edge.caller)?;
+            Some(edge.av + caller.capacity)
+        });
+        av >= taken.unwrap_or(1)
+    }
+
+    /// Whether numbering starts at `version`.
+    pub(crate) fn is_base(&self, version: Version) -> bool {
+        self.epoch(version)
+            .is_some_and(|epoch| epoch.base == version)
+    }
+
     /// The newest base and how many anchors it has.
     pub(crate) fn newest_base(&self) -> Option<(Version, u64)> {
         self.epochs
@@ -340,13 +363,15 @@ impl Graph {
         };
         let width = self.node(from, caller).map_or(0, |node| node.capacity);
         if let Some(node) = self.nodes.get_mut(&(callee, to)) {
-            node.incoming.push(Incoming {
+            let at = node.incoming.partition_point(|edge| edge.av < av);
+            let edge = Incoming {
                 av,
                 from,
                 site,
                 caller,
-            });
-            node.used = av + width;
+            };
+            node.incoming.insert(at, edge);
+            node.used = node.used.max(av + width);
             self.intervals += 1;
         }
     }
@@ -362,12 +387,6 @@ impl Graph {
                 head,
             });
         }
-    }
-}
-
-impl Range {
-    pub(crate) fn free(&self) -> u64 {
-        self.capacity - self.used
     }
 }
 

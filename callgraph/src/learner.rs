@@ -4,19 +4,27 @@
 //! all changes of a call are applied, publish the result in the tables. A change that is refused
 //! leaves a prefix behind (a node without callers, a base without anchors) that later calls use.
 
+use std::time::Instant;
+
+use crate::adaptation::Adaptation;
 use crate::anchor_table::Call;
 use crate::graph::{Graph, anchor_id};
 use crate::tables::Tables;
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
-    Anchor, Base, Change, ContextId, Effect, Journal, MethodId, Node, Policy, SiteId, Transition,
-    Version,
+    Anchor, Base, Change, ContextId, Edge, Effect, Journal, MethodId, Node, Plan, Policy, SiteId,
+    Transition, Version,
 };
 
 pub(crate) struct Learner<J> {
     pub(crate) graph: Graph,
     pub(crate) journal: J,
     policy: Policy,
+    /// For base versions from `retired` on.
+    pub(crate) plan: Option<Box<dyn Plan>>,
+    /// Whatever is called from an earlier version anchors.
+    retired: Version,
+    pub(crate) adaptation: Adaptation,
     pub(crate) slow_lookups: u64,
     pub(crate) refused: u64,
 }
@@ -34,6 +42,16 @@ pub(crate) struct Step {
     pub(crate) callee: MethodId,
 }
 
+impl Step {
+    fn edge(self) -> Edge {
+        Edge {
+            site: self.site,
+            caller: self.caller,
+            callee: self.callee,
+        }
+    }
+}
+
 /// Where an additive transition goes.
 struct Place {
     to: Version,
@@ -48,6 +66,9 @@ impl<J: Journal> Learner<J> {
             graph,
             journal,
             policy,
+            plan: None,
+            retired: Version(0),
+            adaptation: Adaptation::new(&policy),
             slow_lookups: 0,
             refused: 0,
         }
@@ -62,6 +83,7 @@ impl<J: Journal> Learner<J> {
         if let Some(known) = tables.anchors.find(call) {
             return Ok(known);
         }
+        self.adaptation.met(Edge::entry(head));
         self.anchor(tables, call, head, None)
     }
 
@@ -71,6 +93,7 @@ impl<J: Journal> Learner<J> {
         if !self.graph.holds(step.context, step.caller) {
             return Err(Lost);
         }
+        self.adaptation.met(step.edge());
         let version = layout.version(step.context);
         let key = Key::new(version, step.site, step.callee).ok_or(Lost)?;
         let delta = match tables.transitions.find(key) {
@@ -87,7 +110,7 @@ impl<J: Journal> Learner<J> {
     fn transition(&mut self, tables: &Tables, key: Key, step: Step) -> Result<u64, Lost> {
         let layout = self.graph.layout();
         let from = layout.version(step.context);
-        let (effect, delta) = match self.place(from, step.caller, step.callee) {
+        let (effect, delta) = match self.place(from, step.edge()) {
             Some(Place { to, av, create }) => {
                 if let Some(capacity) = create {
                     self.record(Change::Node(Node {
@@ -117,19 +140,64 @@ impl<J: Journal> Learner<J> {
         Ok(delta)
     }
 
+    fn place(&self, from: Version, edge: Edge) -> Option<Place> {
+        if from < self.retired {
+            return None;
+        }
+        let need = self.graph.node(from, edge.caller)?.capacity;
+        if let Some(av) = self.plan_for(from).and_then(|plan| plan.addition(edge)) {
+            return self.planned(from, edge.callee, av, need);
+        }
+        match self.policy.lazy {
+            true => self.found(from, edge.callee, need),
+            false => None,
+        }
+    }
+
+    /// The plan, if it is one for this version.
+    fn plan_for(&self, version: Version) -> Option<&dyn Plan> {
+        let plan = self.plan.as_deref()?;
+        (version >= self.retired && self.graph.is_base(version)).then_some(plan)
+    }
+
+    /// The place that the plan has for a caller that needs so much.
+    fn planned(&self, base: Version, callee: MethodId, av: u64, need: u64) -> Option<Place> {
+        let capacity = self.plan_for(base)?.capacity(callee)?;
+        let place = |create| Place {
+            to: base,
+            av,
+            create,
+        };
+        match self.graph.node(base, callee) {
+            Some(node) => self.graph.is_free(node, av, need).then(|| place(None)),
+            None => (need < capacity && av <= capacity - need).then(|| place(Some(capacity))),
+        }
+    }
+
     /// The first version in reach whose node has, or can be created with, room for the caller.
-    fn place(&self, from: Version, caller: MethodId, callee: MethodId) -> Option<Place> {
-        let need = self.graph.node(from, caller)?.capacity;
+    fn found(&self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
         let last = self.last_version(from);
+        let plan = self
+            .plan_for(from)
+            .filter(|plan| plan.capacity(callee).is_some());
+        let planned = plan.map_or(1, |plan| plan.end(callee));
         let mut to = from;
-        for (version, node) in self.graph.nodes_of(callee, from..=last) {
+        if plan.is_some() && self.graph.node(from, callee).is_none() {
+            if let Some(place) = self.planned(from, callee, planned, need) {
+                return Some(place);
+            }
+            to = Version(from.0 + 1);
+        }
+        for (version, node) in self.graph.nodes_of(callee, to..=last.max(to)) {
             if version != to {
                 break;
             }
-            if node.free() >= need {
+            let used = if version == from { planned } else { 1 };
+            let av = node.used.max(used);
+            if node.capacity.saturating_sub(av) >= need {
                 return Some(Place {
                     to,
-                    av: node.used,
+                    av,
                     create: None,
                 });
             }
@@ -193,7 +261,8 @@ impl<J: Journal> Learner<J> {
     ) -> Result<ContextId, Lost> {
         let (base, count) = self.base_with_room()?;
         if self.graph.node(base, head).is_none() {
-            let capacity = self.capacity(head, 0);
+            let planned = self.plan_for(base).and_then(|plan| plan.capacity(head));
+            let capacity = planned.unwrap_or_else(|| self.capacity(head, 0));
             self.record(Change::Node(Node {
                 version: base,
                 method: head,
@@ -209,7 +278,34 @@ impl<J: Journal> Learner<J> {
         }))?;
         let to = self.graph.layout().pack(base, id, 0);
         tables.publish_anchor(call, to);
+        if self.adaptation.interned() {
+            self.adapt(tables);
+        }
         Ok(to)
+    }
+
+    /// Numbers all known edges anew, in a fresh base version. Nobody stops: frames keep their numbers,
+    /// and their next call anchors into the new version.
+    fn adapt(&mut self, tables: &Tables) {
+        let began = Instant::now();
+        let numbering = self.adaptation.numbering(self.graph.layout(), &self.policy);
+        let begun = self.graph.next_base().filter(|version| {
+            let version = *version;
+            self.record(Change::Base(Base { version })).is_ok()
+        });
+        let Some(version) = begun else {
+            return self.adaptation.give_up();
+        };
+        self.plan = Some(Box::new(numbering));
+        self.retired = version;
+        tables.retire(version);
+        self.adaptation.adapted(began.elapsed());
+    }
+
+    /// Of the graph and what belongs to it.
+    pub(crate) fn memory(&self) -> usize {
+        let plan = self.plan.as_ref().map_or(0, |plan| plan.memory());
+        self.graph.memory() + plan + self.adaptation.memory()
     }
 
     /// The newest base and how many anchors it has, or a fresh one if its anchors have run out.

@@ -18,23 +18,32 @@ mod policy;
 mod error;
 mod graph;
 
+mod edge;
+mod numbering;
+mod plan;
+
 mod sync;
 mod words;
 
 mod anchor_table;
 mod transition_table;
 
+mod adaptation;
 mod encoder;
 mod learner;
 mod stats;
 mod tables;
 
+pub mod encodings;
+
+pub use edge::Edge;
 pub use encoder::Encoder;
 pub use error::{DecodeError, GraphError, Missing};
 pub use graph::{Frame, Graph};
 pub use ids::*;
 pub use journal::*;
 pub use layout::Layout;
+pub use plan::Plan;
 pub use policy::Policy;
 pub use stats::Stats;
 pub use tables::RawTables;

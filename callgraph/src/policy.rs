@@ -46,6 +46,11 @@ pub struct Policy {
     pub epoch_share: u32,
     /// The intern table of anchors forgets everything when it holds this many.
     pub anchor_budget: usize,
+    /// Whether a call that no plan knows may add; otherwise it anchors.
+    pub lazy: bool,
+    /// The graph is numbered anew after this many anchors, then after twice as many, and so on;
+    /// 0: never.
+    pub adapt_after: u64,
 }
 
 impl Policy {
@@ -56,6 +61,25 @@ impl Policy {
         max_node_bits: 30,
         epoch_share: 2,
         anchor_budget: 1 << 18,
+        lazy: true,
+        adapt_after: 0,
+    };
+
+    /// Numbered anew when it anchors often (DACCE).
+    pub const ADAPTIVE: Policy = Policy {
+        unroll: 16,
+        epoch_share: 8,
+        adapt_after: 1024,
+        ..Policy::LUCCE
+    };
+
+    /// Numbered once, from a graph that is given in advance; every other call anchors (PCCE).
+    pub const STATIC: Policy = Policy {
+        growth_percent: 0,
+        slack: 0,
+        unroll: 0,
+        lazy: false,
+        ..Policy::LUCCE
     };
 
     /// The calling context tree as one setting: every call anchors, only events are added.

@@ -1,5 +1,7 @@
 //! How large the encoder has become and what it could not do.
 
+use std::time::Duration;
+
 /// A snapshot; all counts since the encoder was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
@@ -14,6 +16,9 @@ pub struct Stats {
     pub unknown: u64,
     /// Changes that the journal refused.
     pub refused: u64,
+    /// How often the graph was numbered anew, and how long that took.
+    pub re_encodings: u64,
+    pub re_encoding: Duration,
     /// Tables (old generations included) and graph, in bytes.
     pub memory: usize,
 }

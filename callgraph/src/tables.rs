@@ -3,7 +3,7 @@
 use crate::anchor_table::{AnchorTable, Call};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transition_table::{Key, TransitionTable};
-use crate::{ContextId, Layout};
+use crate::{ContextId, Layout, Version};
 
 const TRANSITIONS: usize = 0;
 const VERSION_SHIFT: usize = 1;
@@ -78,6 +78,13 @@ impl Tables {
     /// The caller holds the encoder's mutex.
     pub(crate) fn publish_anchor(&self, call: Call, to: ContextId) {
         self.anchors.insert(call, to, &self.block[ANCHORS]);
+    }
+
+    /// Whatever is called from versions before `version` anchors anew. The caller holds the encoder's
+    /// mutex.
+    pub(crate) fn retire(&self, version: Version) {
+        self.transitions.retire(version);
+        self.anchors.clear();
     }
 
     pub(crate) fn bytes(&self) -> usize {

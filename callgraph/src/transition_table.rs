@@ -1,4 +1,4 @@
-//! (version, site, callee) → what to add to the caller's number. Insert-only, never forgets.
+//! (version, site, callee) → what to add to the caller's number. Never forgets.
 //!
 //! ```text
 //! entry: [ key, delta ]        key = version << 52 | site << 24 | callee, 0: empty
@@ -7,6 +7,9 @@
 //!
 //! The holder of the encoder's mutex writes delta, then key (Release). A reader that sees the key
 //! (Acquire) sees its delta; a reader that does not takes the slow path and looks again.
+//!
+//! When the graph is numbered anew, the deltas of retired versions all become "look into the anchor
+//! table". A reader may still see what was there: that number is right too.
 
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::words::{Generations, Words};
@@ -71,6 +74,19 @@ impl TransitionTable {
 
     pub(crate) fn bytes(&self) -> usize {
         self.generations.bytes()
+    }
+
+    /// Every call from a version before `version` anchors from now on. The caller holds the encoder's
+    /// mutex.
+    pub(crate) fn retire(&self, version: Version) {
+        let words = self.generations.newest();
+        let first = u64::from(version.0) << (SiteId::BITS + MethodId::BITS);
+        for entry in (0..words.slots()).map(|slot| words.entry(slot)) {
+            // Relaxed: only the mutex's holder writes keys, and either delta is right for readers.
+            if (1..first).contains(&entry[0].load(Ordering::Relaxed)) {
+                entry[1].store(ANCHORING, Ordering::Relaxed);
+            }
+        }
     }
 
     #[cold]

@@ -77,8 +77,7 @@ impl Graph {
         let node = self
             .node(to, callee)
             .ok_or(GraphError::NoNode(to, callee))?;
-        let end = av.checked_add(width);
-        let fits = av >= node.used && end.is_some_and(|end| end <= node.capacity);
+        let fits = av >= 1 && self.is_free(node, av, width);
         ensure(fits, GraphError::Interval { to, callee, av })
     }
 

@@ -161,6 +161,7 @@ pub fn policies() -> impl Strategy<Value = Policy> {
             max_node_bits,
             epoch_share,
             anchor_budget: 1 << 16,
+            ..Policy::LUCCE
         },
     );
     prop_oneof![any, Just(Policy::LUCCE), Just(Policy::CCT)]

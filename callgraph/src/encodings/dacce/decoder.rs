@@ -1,0 +1,78 @@
+//! Algorithm 1: from an id and a ccStack back to the path.
+
+use super::Saved;
+use super::dictionary::Dictionary;
+use super::known::Graph;
+use crate::{Edge, Frame, MethodId, SiteId};
+
+/// Which sub-path is being decoded.
+struct Position {
+    method: MethodId,
+    id: u64,
+    /// The sub-path began at the target of the ccStack's top entry.
+    on_stack: bool,
+}
+
+/// The callers of `method`, innermost first; none if there is no such context.
+pub fn decode(
+    dictionary: &Dictionary,
+    graph: &Graph,
+    method: MethodId,
+    id: u64,
+    mut stack: Vec<Saved>,
+) -> Option<Vec<Frame>> {
+    let mut at = Position::new(method, id, dictionary);
+    let mut frames = Vec::new();
+    loop {
+        // Lines 9 to 25: the sub-path began with the call on top of the ccStack.
+        while at.on_stack && at.id == 0 {
+            let top = stack.last().filter(|top| top.target == at.method);
+            let Some(&top) = top else { break };
+            if top.site == SiteId::ENTRY {
+                return (stack.len() == 1).then_some(frames);
+            }
+            let method = graph.caller(top.site)?;
+            frames.push(Frame {
+                site: top.site,
+                method,
+            });
+            at = Position::new(method, top.id, dictionary);
+            pop(&mut stack);
+        }
+        // Lines 26 to 33: one encoded call back.
+        match dictionary.caller(at.method, at.id) {
+            Some((edge, rest)) => {
+                frames.push(edge.place());
+                (at.method, at.id) = (edge.caller, rest);
+            }
+            // Lines 34 to 36.
+            None => return (stack.is_empty() && at.is_entry()).then_some(frames),
+        }
+    }
+}
+
+impl Position {
+    /// AdjustID.
+    fn new(method: MethodId, id: u64, dictionary: &Dictionary) -> Position {
+        let rest = id.checked_sub(dictionary.max_id() + 1);
+        Position {
+            method,
+            id: rest.unwrap_or(id),
+            on_stack: rest.is_some(),
+        }
+    }
+
+    fn is_entry(&self) -> bool {
+        self.id == 0 && !self.on_stack && self.method != Edge::NOBODY
+    }
+}
+
+/// An entry that is repeated stays, once less.
+fn pop(stack: &mut Vec<Saved>) {
+    match stack.last_mut() {
+        Some(top) if top.count > 0 => top.count -= 1,
+        _ => {
+            stack.pop();
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What is needed to decode ids of one timestamp: `En(e)`, `numCC(n)` and `maxID`.
+
+use std::collections::HashMap;
+
+use super::known::Graph;
+use crate::encodings::{Numbering, Rules};
+use crate::numbering::{Begins, FastMap};
+use crate::{Edge, MethodId, SiteId};
+
+/// A call site compares its targets one by one up to this many.
+const COMPARED: usize = 8;
+/// The largest hash table of a call site.
+const MAX_PLACES: usize = 1 << 12;
+
+/// See the module's description. The default is of a graph without edges.
+#[derive(Default)]
+pub struct Dictionary {
+    numbering: Numbering,
+    max_id: u64,
+    hashed: usize,
+}
+
+impl Dictionary {
+    /// All known edges but the recursive ones, the hottest first.
+    pub fn of(graph: &Graph, bits: u32) -> Dictionary {
+        let rules = Rules {
+            hot_first: true,
+            // Ids of sub-paths that begin elsewhere are above maxID.
+            begins: Begins::Entries,
+            ..Rules::exact(bits)
+        };
+        let mut edges = graph.known().to_vec();
+        let hashed = hash_targets(&mut edges);
+        let numbering = Numbering::of(&edges, &rules);
+        Dictionary {
+            max_id: numbering.max_id(),
+            numbering,
+            hashed,
+        }
+    }
+
+    pub fn max_id(&self) -> u64 {
+        self.max_id
+    }
+
+    pub fn addition(&self, edge: Edge) -> Option<u64> {
+        self.numbering.addition(edge)
+    }
+
+    pub fn caller(&self, method: MethodId, id: u64) -> Option<(Edge, u64)> {
+        self.numbering.caller(method, id)
+    }
+
+    /// Whether id 0 of a path that begins at a thread's entry says that it begins here.
+    pub fn is_entry(&self, method: MethodId) -> bool {
+        self.numbering.begins(method)
+    }
+
+    pub fn is_back(&self, edge: Edge) -> bool {
+        self.numbering.back.contains(&edge)
+    }
+
+    /// Whether no other caller adds less.
+    pub fn is_first(&self, edge: Edge) -> bool {
+        let node = self.numbering.nodes.get(&edge.callee);
+        let first = node.and_then(|node| node.incoming.first());
+        first.is_some_and(|(_, first)| *first == edge)
+    }
+
+    pub fn back_edges(&self) -> usize {
+        self.numbering.back.len()
+    }
+
+    /// Call sites that look their targets up in a hash table.
+    pub fn hashed(&self) -> usize {
+        self.hashed
+    }
+
+    pub fn memory(&self) -> usize {
+        self.numbering.memory()
+    }
+}
+
+/// Leaves out targets that find their place in the call site's table taken; how many sites have one.
+fn hash_targets(edges: &mut Vec<crate::encodings::Known>) -> usize {
+    let mut sites: FastMap<SiteId, Vec<MethodId>> = FastMap::default();
+    for known in edges.iter().filter(|known| !known.edge.is_entry()) {
+        sites
+            .entry(known.edge.site)
+            .or_default()
+            .push(known.edge.callee);
+    }
+    sites.retain(|_, targets| targets.len() > COMPARED);
+    let tables: FastMap<SiteId, HashMap<usize, MethodId>> = sites
+        .iter()
+        .map(|(site, targets)| (*site, table(targets)))
+        .collect();
+    edges.retain(|known| {
+        let table = tables
+            .get(&known.edge.site)
+            .filter(|_| !known.edge.is_entry());
+        table.is_none_or(|table| table.values().any(|target| *target == known.edge.callee))
+    });
+    tables.len()
+}
+
+/// The smallest table without collisions, or the largest there may be.
+fn table(targets: &[MethodId]) -> HashMap<usize, MethodId> {
+    let mut places = (targets.len() * 2).next_power_of_two();
+    loop {
+        let mut table = HashMap::new();
+        for target in targets {
+            table.entry(place(*target, places)).or_insert(*target);
+        }
+        if table.len() == targets.len() || places >= MAX_PLACES {
+            return table;
+        }
+        places *= 2;
+    }
+}
+
+fn place(target: MethodId, places: usize) -> usize {
+    (u64::from(target.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize & (places - 1)
+}

@@ -1,0 +1,98 @@
+//! When a context is collected and when the graph is numbered anew (Section 4).
+
+/// How eagerly. The paper names the triggers but not their numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tuning {
+    /// A context is collected every so many calls: the paper's timer of 0.01 s.
+    pub sample: u64,
+    /// So many new edges are one reason, if they are a sixteenth of all edges.
+    pub new_edges: u64,
+    /// Another: so many percent of calls use the ccStack for edges that could be encoded.
+    pub stack_percent: u64,
+    /// Another: so many percent of the hottest calls in collected contexts do not add least.
+    pub hot_percent: u64,
+}
+
+impl Tuning {
+    pub const DEFAULT: Tuning = Tuning {
+        sample: 4096,
+        new_edges: 64,
+        stack_percent: 1,
+        hot_percent: 10,
+    };
+
+    /// Never by itself.
+    pub const NEVER: Tuning = Tuning {
+        sample: u64::MAX,
+        ..Tuning::DEFAULT
+    };
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning::DEFAULT
+    }
+}
+
+/// Counts since the graph was numbered last.
+pub struct Trigger {
+    tuning: Tuning,
+    /// Until the next context is collected.
+    left: u64,
+    calls: u64,
+    new_edges: u64,
+    avoidable: u64,
+    hot: u64,
+    adding: u64,
+    /// Calls that must pass before hot paths or the ccStack are a reason again.
+    patience: u64,
+}
+
+impl Trigger {
+    pub fn new(tuning: Tuning) -> Trigger {
+        Trigger {
+            tuning,
+            left: tuning.sample,
+            calls: 0,
+            new_edges: 0,
+            avoidable: 0,
+            hot: 0,
+            adding: 0,
+            patience: tuning.sample,
+        }
+    }
+
+    /// Whether a context is to be collected.
+    pub fn called(&mut self, is_new: bool, avoidable: bool) -> bool {
+        self.calls += 1;
+        self.new_edges += u64::from(is_new);
+        self.avoidable += u64::from(avoidable);
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.tuning.sample;
+            return true;
+        }
+        false
+    }
+
+    /// A context was collected in which `hot` calls are their method's hottest, `adding` of which do
+    /// not add least. Whether the graph is to be numbered anew.
+    pub fn sampled(&mut self, hot: u64, adding: u64, known: u64) -> bool {
+        self.hot += hot;
+        self.adding += adding;
+        let many_new = self.new_edges >= self.tuning.new_edges.max(known / 16);
+        let patient = self.calls >= self.patience;
+        let stack = self.avoidable * 100 > self.calls * self.tuning.stack_percent;
+        let changed = self.adding * 100 > self.hot * self.tuning.hot_percent;
+        many_new || patient && self.new_edges > 0 && stack || patient && changed
+    }
+
+    /// `calls` have passed since the time before. Reasons that come back quickly have to wait longer.
+    pub fn done(&mut self, calls: u64) {
+        if self.new_edges < self.tuning.new_edges {
+            self.patience = self.patience.max(calls).saturating_mul(2);
+        }
+        (self.calls, self.new_edges, self.avoidable) = (0, 0, 0);
+        (self.hot, self.adding) = (0, 0);
+    }
+}

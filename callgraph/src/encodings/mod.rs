@@ -1,0 +1,48 @@
+//! Every encoding of the papers behind one trait, so that they can be fed with the same calls.
+//!
+//! | name | paper | what an event keeps |
+//! |---|---|---|
+//! | `lucce` | this crate's versioned graph, lazily | one number |
+//! | `adaptive` | the same, numbered anew when it anchors often (DACCE's idea) | one number |
+//! | `static` | the same, numbered in advance (PCCE's idea) | one number |
+//! | `cct` | the same, every call interned: the calling context tree | one number |
+//! | `lucce-paper` | Lucce, Algorithm 1 | callId and version |
+//! | `pcce` | PCCE, Algorithms 1 to 3 | an id and a stack |
+//! | `pcce-hybrid` | PCCE, Algorithm 4 | an offset, an id and a stack |
+//! | `dacce` | DACCE, Algorithm 1 | an id, a timestamp and a stack |
+//! | `pcc` | probabilistic calling contexts | one number, which cannot be decoded |
+//!
+//! The caller keeps the plain stack: `leave` is told which call returns, as the instrumented code at
+//! the call site knows it.
+//!
+//! Reading order: `encoding` (the trait), `number`, `statistics`; then one file per encoding.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod encoding;
+mod number;
+mod statistics;
+
+mod threads;
+
+mod dacce;
+mod hybrid;
+mod lucce_paper;
+mod pcc;
+mod pcce;
+mod versioned;
+
+pub use crate::numbering::{Begins, FastMap, Known, Numbering, Rules};
+pub use dacce::{Dacce, Tuning};
+pub use encoding::{Encoding, ThreadId};
+pub use hybrid::Hybrid;
+pub use lucce_paper::LuccePaper;
+pub use number::{Number, Undecodable};
+pub use pcc::Pcc;
+pub use pcce::Pcce;
+pub use statistics::{Progress, Statistics};
+pub use versioned::Versioned;

@@ -1,0 +1,36 @@
+//! Something for each thread.
+
+use super::ThreadId;
+
+/// Ids are dense: a vector.
+#[derive(Clone, Debug)]
+pub(super) struct Threads<T>(Vec<T>);
+
+impl<T> Default for Threads<T> {
+    fn default() -> Self {
+        Threads(Vec::new())
+    }
+}
+
+impl<T: Default> Threads<T> {
+    /// The thread's, made if it is new.
+    pub fn at(&mut self, thread: ThreadId) -> &mut T {
+        let index = thread.0 as usize;
+        if index >= self.0.len() {
+            self.0.resize_with(index + 1, T::default);
+        }
+        match self.0.get_mut(index) {
+            Some(found) => found,
+            // The vector was just made long enough.
+            None => unreachable!(),
+        }
+    }
+
+    pub fn get(&self, thread: ThreadId) -> Option<&T> {
+        self.0.get(thread.0 as usize)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut()
+    }
+}
