@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{Frame, MethodId, SiteId};
-use lucce_tracelog::{Class, ClassId, Method, Site, SiteKind};
+use lucce_tracelog::{Class, ClassId, Method, Record, Site, SiteKind};
 
 use crate::frame::StackFrame;
 
@@ -51,6 +51,17 @@ pub enum What {
 }
 
 impl Code {
+    /// What a record says of code; other records say nothing here.
+    pub(crate) fn record(&mut self, record: Record<'_>) {
+        match record {
+            Record::Class(r) => self.class(r),
+            Record::Method(r) => self.method(r),
+            Record::Site(r) => self.site(r),
+            Record::SiteSize(r) => self.site_size(r.site, r.bytes),
+            _ => {}
+        }
+    }
+
     pub(crate) fn class(&mut self, class: Class<'_>) {
         let info = ClassInfo {
             name: class.name.into_owned(),

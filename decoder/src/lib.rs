@@ -6,7 +6,7 @@
 //! ```
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
-//! events by trace), `collapsed`.
+//! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -31,11 +31,17 @@ mod prints;
 mod collapsed;
 mod contexts;
 
+mod labels;
+
+mod calls;
+
+pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, SiteInfo, What, type_name};
 pub use collapsed::{Collapsed, Value};
 pub use contexts::{Context, Contexts};
 pub use events::{Events, Share};
 pub use frame::StackFrame;
+pub use labels::{Called, Labels, Routine};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_tracelog::{Damage, OpenError, ThreadId};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};

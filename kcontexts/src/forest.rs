@@ -112,7 +112,7 @@ impl<C> Forest<C> {
     }
 
     /// All nodes, parents first.
-    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<C> {
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + use<C> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
@@ -156,6 +156,26 @@ impl<C> Forest<C> {
     /// The labels from a node up to its root.
     pub fn upwards(&self, node: NodeId) -> impl Iterator<Item = Label> + '_ {
         std::iter::successors(Some(node), |node| self.parent(*node)).map(|node| self.label(node))
+    }
+
+    /// The join of the same trees with other labels.
+    ///
+    /// # Errors
+    /// None that the forest itself did not meet.
+    pub fn relabelled(&self, mut label: impl FnMut(NodeId) -> Label) -> Result<Forest, Error> {
+        let mut forest = Forest::default();
+        let mut copies: Vec<NodeId> = Vec::with_capacity(self.len());
+        for node in self.nodes() {
+            let parent = self.parent(node);
+            let parent = parent.and_then(|parent| copies.get(parent.at()).copied());
+            let copy = match parent {
+                None => forest.root(label(node)),
+                Some(parent) => forest.child(parent, label(node).into()),
+            }?;
+            forest.add(copy, self.count(node));
+            copies.push(copy);
+        }
+        Ok(forest)
     }
 
     /// How many children each node has.

@@ -30,6 +30,7 @@ mod listener;
 mod children;
 mod forest;
 mod stacks;
+mod walk;
 
 mod slab;
 mod tree;

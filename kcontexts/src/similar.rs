@@ -17,14 +17,23 @@ impl ContextForest {
     /// # Errors
     /// None that the k-CCF itself did not meet.
     pub fn similar(&self, percent: u32) -> Result<Forest, Error> {
-        let from = self.forest();
+        self.forest().similar(percent)
+    }
+}
+
+impl<C> Forest<C> {
+    /// See [`ContextForest::similar`].
+    ///
+    /// # Errors
+    /// None that the forest itself did not meet.
+    pub fn similar(&self, percent: u32) -> Result<Forest, Error> {
         let mut similar = Forest::default();
         // Per node: its copy, and its root's counter. Counters fall with the level, so a node that
         // is left out has no descendant that is not.
         let mut copies: Vec<Option<(NodeId, u64)>> = Vec::new();
-        for node in from.nodes() {
-            let (label, count) = (from.label(node), from.count(node));
-            let copy = match from.parent(node) {
+        for node in self.nodes() {
+            let (label, count) = (self.label(node), self.count(node));
+            let copy = match self.parent(node) {
                 None => Some((similar.root(label)?, count)),
                 Some(parent) => match copies.get(parent.at()).copied().flatten() {
                     Some((parent, root)) if is_similar(count, root, percent) => {

@@ -250,7 +250,24 @@ proptest! {
         }
         let mut halved: CallingContextTree = CallingContextTree::new();
         trace.relabelled(&halves).unwrap().replay(&mut halved).unwrap();
-        prop_assert_eq!(paths(halved.forest()), by_half);
+        prop_assert_eq!(&paths(halved.forest()), &by_half);
+        let half = |node| halves[tree.forest().label(node).0 as usize];
+        prop_assert_eq!(paths(&tree.forest().relabelled(half).unwrap()), by_half);
+    }
+
+    /// A tree told as calls is the tree, and calls are in order.
+    #[test]
+    fn a_tree_told_as_calls_is_the_tree(turns in turns()) {
+        let tree = tree_of(&turns);
+        let mut trace = Trace::new(6);
+        tree.forest().walk(&mut trace).unwrap();
+        let enters = trace.events().iter().filter(|event| matches!(event, Event::Enter(_)));
+        prop_assert_eq!(enters.count(), tree.forest().len());
+        let mut again: CallingContextTree = CallingContextTree::new();
+        trace.replay(&mut again).unwrap();
+        prop_assert_eq!(paths(again.forest()), paths(tree.forest()));
+        let leaves = trace.events().iter().filter(|event| **event == Event::Leave);
+        prop_assert_eq!(leaves.count(), tree.forest().len());
     }
 
     /// The fewest that reach the share, and no fewer.

@@ -12,6 +12,7 @@ mod progress;
 
 mod bench;
 mod check;
+mod contexts;
 mod decode;
 mod export;
 mod report;
@@ -48,6 +49,7 @@ enum Verb {
     Stats(stats::Args),
     Check(check::Args),
     Export(export::Args),
+    Contexts(contexts::Args),
 }
 
 /// How a verb ended.
@@ -62,6 +64,7 @@ enum End {
 /// Why a verb could not do anything.
 enum Failure {
     Open(PathBuf, OpenError),
+    Recording(PathBuf, lucce_recording::OpenError),
     Output(io::Error),
     Usage(String),
 }
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Verb::Stats(args) => stats::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
+        Verb::Contexts(args) => contexts::run(&args),
     };
     ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
 }
@@ -95,6 +99,13 @@ impl Failure {
             Failure::Usage(message) => (message, End::Unusable),
             Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
             Failure::Open(path, e) => (about(&path, e), End::Damaged),
+            Failure::Recording(path, e) => {
+                let end = match &e {
+                    lucce_recording::OpenError::Io(_) => End::Unusable,
+                    _ => End::Damaged,
+                };
+                (about(&path, e), end)
+            }
         };
         complain(message);
         end

@@ -1,0 +1,251 @@
+//! A run's calls, told to whoever builds k-calling contexts: from a log's events, or as recorded.
+
+use std::collections::HashMap;
+
+use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_kcontexts::{Error, Label, Listener, Thread};
+use lucce_recording::{Damage, Edge, Recording, Step, ThreadId};
+
+use crate::code::Code;
+use crate::contexts::{Context, Contexts};
+use crate::labels::{Labels, Routine};
+use crate::profile::{Profile, Tick};
+
+/// What counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Count {
+    /// Each call of a method.
+    Calls,
+    /// Each event, in the method where it happens.
+    Events,
+    /// The bytes that each event allocates.
+    Bytes,
+}
+
+/// Where events end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Origin {
+    #[default]
+    Method,
+    /// One more step, into the type that is allocated.
+    Type,
+}
+
+/// How the telling ended.
+#[derive(Default, Debug)]
+pub struct Told {
+    /// The recording is damaged here; what precedes it was told.
+    pub damage: Option<Damage>,
+    /// More steps than were asked for.
+    pub is_cut: bool,
+}
+
+/// Tells each context of a log as calls that lead to its events, by the numbers of calls. Gives those
+/// contexts, and what the log does not explain.
+///
+/// # Errors
+/// The listener's.
+pub fn of_log(
+    profile: &Profile,
+    (count, origin): (Count, Origin),
+    labels: &mut Labels,
+    listener: &mut impl Listener,
+    tick: Tick<'_>,
+) -> Result<Contexts, Error> {
+    let contexts = profile.contexts(tick);
+    for context in &contexts.list {
+        tick(1);
+        let Ok(frames) = profile.frames(context.id) else {
+            continue;
+        };
+        let path = path(&profile.code, &frames, origin, labels);
+        listener.context(Thread(0), &path, weight(count, context))?;
+    }
+    Ok(contexts)
+}
+
+fn weight(count: Count, context: &Context) -> u64 {
+    match count {
+        Count::Bytes => context.bytes,
+        Count::Calls | Count::Events => context.count,
+    }
+}
+
+/// `frames`: innermost first.
+fn path(code: &Code, frames: &[Frame], origin: Origin, labels: &mut Labels) -> Vec<Label> {
+    let mut site = SiteId::ENTRY;
+    let mut path = Vec::with_capacity(frames.len() + 1);
+    for frame in frames.iter().rev() {
+        path.push(labels.call(site, Routine::Method(frame.method)));
+        site = frame.site;
+    }
+    path.extend(allocated(code, site, origin, labels));
+    path
+}
+
+fn allocated(code: &Code, site: SiteId, origin: Origin, labels: &mut Labels) -> Option<Label> {
+    let name = code.allocated(site).filter(|_| origin == Origin::Type)?;
+    Some(labels.call(site, Routine::Type(name.to_owned())))
+}
+
+/// The names of a recording's methods and sites.
+impl From<&Recording> for Code {
+    fn from(recording: &Recording) -> Self {
+        let mut code = Code::default();
+        for record in recording.names() {
+            code.record(record);
+        }
+        code
+    }
+}
+
+/// Tells recorded calls, by the numbers of calls; [`Count::Bytes`] counts nothing, for recordings
+/// have none. `limit`: the number of steps after which it ends.
+///
+/// # Errors
+/// The listener's. A damaged recording is no error, see [`Told`].
+pub fn of_recording(
+    recording: &Recording,
+    (count, origin): (Count, Origin),
+    labels: &mut Labels,
+    listener: &mut impl Listener,
+    limit: u64,
+    tick: Tick<'_>,
+) -> Result<Told, Error> {
+    let code = Code::from(recording);
+    let mut teller = Teller {
+        calls: calls(recording, labels),
+        allocations: allocations(recording, &code, origin, labels),
+        count,
+        block: Vec::new(),
+        thread: ThreadId(0),
+        until: 0,
+        since: HashMap::new(),
+        said: None,
+        listener,
+    };
+    let mut steps = recording.steps();
+    let mut told = Told::default();
+    for _ in 0..limit {
+        match steps.next() {
+            Some(Ok((thread, step))) => teller.step(thread, steps.nanos(), step, tick)?,
+            Some(Err(damage)) => told.damage = Some(damage),
+            None => return teller.flush(tick).map(|()| told),
+        }
+    }
+    teller.flush(tick)?;
+    told.is_cut = steps.next().is_some();
+    Ok(told)
+}
+
+fn calls(recording: &Recording, labels: &mut Labels) -> HashMap<Edge, Label> {
+    let calls = recording.edges().iter();
+    let calls = calls.filter(|edge| edge.callee != MethodId::EVENT);
+    let label = |edge: &Edge| (*edge, labels.call(edge.site, Routine::Method(edge.callee)));
+    calls.map(label).collect()
+}
+
+fn allocations(
+    recording: &Recording,
+    code: &Code,
+    origin: Origin,
+    labels: &mut Labels,
+) -> HashMap<SiteId, Label> {
+    let events = recording.edges().iter();
+    let events = events.filter(|edge| edge.callee == MethodId::EVENT);
+    let label = |edge: &Edge| Some((edge.site, allocated(code, edge.site, origin, labels)?));
+    events.filter_map(label).collect()
+}
+
+/// The clock is said again after so many nanoseconds.
+const TICK: u64 = 10_000;
+
+/// A recording tells the time once per block of a thread's steps, when it is written. Steps are
+/// taken to be evenly spread over the time since the thread's block before.
+struct Teller<'l, L> {
+    calls: HashMap<Edge, Label>,
+    allocations: HashMap<SiteId, Label>,
+    count: Count,
+    /// The steps of one block, its thread and when it was written.
+    block: Vec<Step>,
+    thread: ThreadId,
+    until: u64,
+    /// When the last block of each thread was written.
+    since: HashMap<ThreadId, u64>,
+    said: Option<u64>,
+    listener: &'l mut L,
+}
+
+impl<L: Listener> Teller<'_, L> {
+    fn step(
+        &mut self,
+        thread: ThreadId,
+        nanos: u64,
+        step: Step,
+        tick: Tick<'_>,
+    ) -> Result<(), Error> {
+        if (thread, nanos) != (self.thread, self.until) {
+            self.flush(tick)?;
+            (self.thread, self.until) = (thread, nanos);
+        }
+        self.block.push(step);
+        Ok(())
+    }
+
+    fn flush(&mut self, tick: Tick<'_>) -> Result<(), Error> {
+        let block = std::mem::take(&mut self.block);
+        let since = self.since.insert(self.thread, self.until);
+        let since = since.unwrap_or(self.until);
+        let span = u128::from(self.until.saturating_sub(since));
+        for (at, step) in block.iter().enumerate() {
+            let passed = span * at as u128 / block.len() as u128;
+            self.say(since.saturating_add(passed as u64));
+            self.tell(*step)?;
+        }
+        tick(block.len() as u64);
+        self.block = block;
+        self.block.clear();
+        Ok(())
+    }
+
+    fn say(&mut self, nanos: u64) {
+        let nanos = nanos - nanos % TICK;
+        if self.said.replace(nanos) != Some(nanos) {
+            self.listener.time(nanos);
+        }
+    }
+
+    fn tell(&mut self, step: Step) -> Result<(), Error> {
+        let thread = Thread(u64::from(self.thread.0));
+        match step {
+            Step::Start(_) => Ok(()),
+            Step::Enter(edge) => self.enter(thread, edge),
+            Step::Event(edge) => self.event(thread, edge),
+            Step::Exit => self.listener.leave(thread),
+            Step::Unwind(frames) => (0..frames).try_for_each(|_| self.listener.leave(thread)),
+        }
+    }
+
+    fn enter(&mut self, thread: Thread, edge: Edge) -> Result<(), Error> {
+        let Some(call) = self.calls.get(&edge) else {
+            return Ok(());
+        };
+        match self.count {
+            Count::Calls => self.listener.call(thread, (*call).into()),
+            Count::Events | Count::Bytes => self.listener.enter(thread, (*call).into()),
+        }
+    }
+
+    fn event(&mut self, thread: Thread, edge: Edge) -> Result<(), Error> {
+        if self.count != Count::Events {
+            return Ok(());
+        }
+        match self.allocations.get(&edge.site) {
+            None => self.listener.count(thread, 1),
+            Some(kind) => {
+                self.listener.call(thread, (*kind).into())?;
+                self.listener.leave(thread)
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Curves and grouped bars as SVG, on linear or logarithmic axes.
+//!
+//! Coordinates are the values or their decimal logarithms; labels undo that.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+/// What an axis says.
+#[derive(Clone, Copy)]
+pub struct Axis<'a> {
+    pub title: &'a str,
+    pub is_log: bool,
+}
+
+/// A name and what is drawn for it.
+pub struct Series<T> {
+    pub name: String,
+    pub values: Vec<T>,
+}
+
+type Drawn = Result<(), String>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+const SIZE: (u32, u32) = (960, 540);
+/// Told apart also by those who do not see red and green apart (Okabe and Ito's).
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+    RGBColor(110, 110, 110),
+    RGBColor(0, 0, 0),
+];
+/// Logarithms of sizes below one: shares.
+const LEAST: f64 = 1e-6;
+
+impl Axis<'_> {
+    fn place(self, value: f64) -> f64 {
+        match self.is_log {
+            true => value.max(LEAST).log10(),
+            false => value,
+        }
+    }
+
+    fn label(self, place: f64) -> String {
+        match self.is_log {
+            true if (place - place.round()).abs() > 1e-6 => String::new(),
+            true => short(10f64.powf(place)),
+            false => short(place),
+        }
+    }
+
+    /// From the smallest to the largest, or from 0.
+    fn range(self, values: impl Iterator<Item = f64>) -> (f64, f64) {
+        let places: Vec<f64> = values.map(|value| self.place(value)).collect();
+        let most = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = places.iter().copied().fold(f64::INFINITY, f64::min);
+        match (self.is_log, most.is_finite()) {
+            (_, false) => (0.0, 1.0),
+            (true, true) => (least.floor(), (most + 0.02).ceil().max(least.floor() + 1.0)),
+            (false, true) => (0.0, (most * 1.05).max(1.0)),
+        }
+    }
+
+    fn labels(self, (from, to): (f64, f64)) -> usize {
+        match self.is_log {
+            true => (to - from).round() as usize + 1,
+            false => 10,
+        }
+    }
+}
+
+/// 1.5M
+fn short(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let unit = units.iter().find(|(scale, _)| value.abs() >= *scale);
+    let (scale, unit) = unit.copied().unwrap_or((1.0, ""));
+    let digits = format!("{:.4}", value / scale);
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}{unit}")
+}
+
+/// A curve for each series. `free`: the corner where no curve goes.
+pub fn lines(
+    path: &Path,
+    title: &str,
+    (x, y): (Axis<'_>, Axis<'_>),
+    free: SeriesLabelPosition,
+    series: &[Series<(f64, f64)>],
+) -> Drawn {
+    let points = || series.iter().flat_map(|series| series.values.iter());
+    let xs = x.range(points().map(|(x, _)| *x));
+    let ys = y.range(points().map(|(_, y)| *y));
+    draw(path, |area| {
+        let mut chart = chart(area, title, xs, ys)?;
+        chart
+            .configure_mesh()
+            .x_desc(x.title)
+            .y_desc(y.title)
+            .x_labels(x.labels(xs))
+            .y_labels(y.labels(ys))
+            .x_label_formatter(&|place| x.label(*place))
+            .y_label_formatter(&|place| y.label(*place))
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .map_err(text)?;
+        for (series, colour) in series.iter().zip(COLOURS.iter().cycle()) {
+            let points = series.values.iter();
+            let points = points.map(|(at, value)| (x.place(*at), y.place(*value)));
+            let line = LineSeries::new(points, colour.stroke_width(2));
+            let drawn = chart.draw_series(line).map_err(text)?;
+            drawn.label(&*series.name).legend(key(*colour));
+        }
+        legend(&mut chart, free)
+    })
+}
+
+/// A group of bars for each name; a series has one value for each group, or none.
+pub fn bars(
+    path: &Path,
+    title: &str,
+    y: Axis<'_>,
+    groups: &[String],
+    series: &[Series<Option<f64>>],
+) -> Drawn {
+    let values = series
+        .iter()
+        .flat_map(|series| series.values.iter().copied());
+    let (from, to) = y.range(values.flatten());
+    // The smallest is seen too.
+    let ys = (if y.is_log { from - 0.1 } else { from }, to);
+    // The legend has its place at the right.
+    let places = groups.len() + 1 + groups.len() / 5;
+    let xs = (0.0, places as f64);
+    draw(path, |area| {
+        let mut chart = chart(area, title, xs, ys)?;
+        let name = |place: &f64| {
+            let is_middle = (place.fract() - 0.5).abs() < 1e-6;
+            let group = groups.get(place.floor() as usize).filter(|_| is_middle);
+            group.cloned().unwrap_or_default()
+        };
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .y_desc(y.title)
+            .x_labels(2 * places + 1)
+            .y_labels(y.labels((from, to)))
+            .x_label_formatter(&name)
+            .y_label_formatter(&|place| y.label(*place))
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .map_err(text)?;
+        let width = 0.8 / series.len().max(1) as f64;
+        for (number, (series, colour)) in series.iter().zip(COLOURS.iter().cycle()).enumerate() {
+            let left = |group: usize| group as f64 + 0.1 + number as f64 * width;
+            let bars = series.values.iter().enumerate();
+            let bars = bars.filter_map(|(group, value)| Some((left(group), y.place((*value)?))));
+            let bars = bars.map(|(left, top)| {
+                Rectangle::new([(left, ys.0), (left + width * 0.9, top)], colour.filled())
+            });
+            let drawn = chart.draw_series(bars).map_err(text)?;
+            drawn.label(&*series.name).legend(key(*colour));
+        }
+        legend(&mut chart, SeriesLabelPosition::UpperRight)
+    })
+}
+
+fn draw(path: &Path, chart: impl FnOnce(&Area<'_>) -> Drawn) -> Drawn {
+    let area = SVGBackend::new(path, SIZE).into_drawing_area();
+    area.fill(&WHITE).map_err(text)?;
+    chart(&area)?;
+    area.present().map_err(text)
+}
+
+fn chart<'a, 'b>(
+    area: &'a Area<'b>,
+    title: &str,
+    xs: (f64, f64),
+    ys: (f64, f64),
+) -> Result<Chart<'a, 'b>, String> {
+    ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 20))
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d(xs.0..xs.1, ys.0..ys.1)
+        .map_err(text)
+}
+
+fn key(colour: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
+    move |(x, y)| Rectangle::new([(x, y - 4), (x + 14, y + 4)], colour.filled())
+}
+
+fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, at: SeriesLabelPosition) -> Drawn {
+    chart
+        .configure_series_labels()
+        .position(at)
+        .background_style(WHITE.mix(0.85))
+        .border_style(RGBColor(200, 200, 200))
+        .draw()
+        .map_err(text)
+}
+
+fn text(e: impl std::fmt::Display) -> String {
+    format!("cannot draw: {e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_short() {
+        let texts = [0.0, 0.25, 12.0, 1000.0, 1_500_000.0].map(short);
+        assert_eq!(texts, ["0", "0.25", "12", "1k", "1.5M"]);
+        let log = Axis {
+            title: "",
+            is_log: true,
+        };
+        assert_eq!([log.label(3.0), log.label(2.5)], ["1k", ""]);
+        assert_eq!(log.range([20.0, 3000.0].into_iter()), (1.0, 4.0));
+        assert_eq!(log.range([].into_iter()), (0.0, 1.0));
+    }
+}
