@@ -26,6 +26,9 @@ fn logs(dir: &Path) -> Ids {
     fixture::corrupt(&dir.join("corrupt.log"));
     fixture::overwritten(&dir.join("overwritten.log"));
     fixture::overcounted(&dir.join("overcounted.log"));
+    fixture::calls::record(&dir.join("figure.calls"));
+    let figure = fs::read(dir.join("figure.calls")).unwrap();
+    fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();
     let sample = fs::read(dir.join("sample.log")).unwrap();
     fs::write(dir.join("truncated.log"), &sample[..sample.len() - 200]).unwrap();
     fs::write(dir.join("header.log"), &sample[..50]).unwrap();
@@ -120,7 +123,7 @@ fn every_file_says_what_its_command_prints() {
 #[test]
 fn every_verb_has_help_with_an_example() {
     for verb in [
-        "run", "bench", "report", "decode", "stats", "check", "export",
+        "run", "bench", "report", "decode", "stats", "check", "export", "contexts",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);
@@ -166,6 +169,45 @@ fn export_writes_a_file() {
         fs::read(dir.path().join("out.collapsed")).unwrap(),
         to_stdout.stdout
     );
+}
+
+#[test]
+fn tables_of_recorded_calls_and_charts() {
+    let dir = tempfile::tempdir().unwrap();
+    logs(dir.path());
+    let command =
+        "lucce contexts --tables --json --plot charts figure.calls figure.calls sample.log";
+    let output = run(dir.path(), command, "");
+    assert!(output.status.success());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let program = &json["programs"][0];
+    // By hand: five routines under r, one node for each call.
+    let by_hand = [
+        ("call_graph", 6),
+        ("call_graph_edges", 9),
+        ("cct", 14),
+        ("cct_sites", 14),
+        ("call_tree", 14),
+        ("depth", 4),
+    ];
+    for (key, number) in by_hand {
+        assert_eq!(program["sizes"][key], number, "{key}");
+    }
+    assert!(program["times"]["sf1_indexed"].as_f64().unwrap() > 0.0);
+    assert_eq!(program["bursts"], "0.2 ms of every 2 ms");
+    assert_eq!(json["programs"][1]["name"], "figure.calls-2");
+    assert_eq!(json["programs"][2]["times"], serde_json::Value::Null);
+    let charts = fs::read_dir(dir.path().join("charts")).unwrap();
+    let charts: Vec<PathBuf> = charts.map(|chart| chart.unwrap().path()).collect();
+    assert_eq!(charts.len(), 4 + 2 * 3);
+    for chart in charts {
+        let text = fs::read_to_string(&chart).unwrap();
+        assert!(
+            text.starts_with("<svg") && text.trim_end().ends_with("</svg>"),
+            "{chart:?}"
+        );
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{chart:?}");
+    }
 }
 
 /// Where the sample's records begin: after the file header and two blocks of counters.

@@ -101,11 +101,12 @@ impl Answer {
         } = self;
         writeln!(
             out,
-            "{} of {} make {hot}% of {} {value}; paths of up to {k} calls that make at least \
-             {similar}% of a {thing}'s",
+            "hot: {} of {}, {hot}% of {} {value}; paths of up to {} with at least {similar}% of a \
+             {thing}'s",
             grouped(self.hot_things),
             plural(self.things, thing),
             grouped(self.total),
+            plural((*k).into(), "call"),
         )?;
         for (number, callee) in self.hottest.iter().enumerate() {
             let Callee { name, share, .. } = callee;

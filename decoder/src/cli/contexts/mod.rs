@@ -18,8 +18,10 @@ use lucce_kcontexts::Bursts;
 use super::{End, Failure};
 use input::Input;
 
-/// Prints the short paths of calls that lead to the hot methods, from a log's events or from recorded
-/// calls. A k-calling context is a method with its k last callers, however deep the stack below is.
+/// Prints the short paths of calls that lead to the hot methods.
+///
+/// From a log's events or from recorded calls. A k-calling context is a method with its last k
+/// callers, however deep the stack is below them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce contexts run-1234.lucce --k 10 --hot 90
