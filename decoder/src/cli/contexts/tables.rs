@@ -316,9 +316,7 @@ fn table(
 }
 
 fn row(out: &mut impl Write, name: &str, cells: &[String]) -> io::Result<()> {
-    write!(out, "{name:<16}")?;
-    for cell in cells {
-        write!(out, " {cell:>13}")?;
-    }
-    writeln!(out)
+    let cells = cells.iter().map(|cell| format!(" {cell:>13}"));
+    let line = format!("{name:<16}{}", cells.collect::<String>());
+    writeln!(out, "{}", line.trim_end())
 }
