@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-kcontexts", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
+    ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
     (
         "lucce-agent",
         &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
@@ -24,6 +25,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
             "lucce-kcontexts",
             "lucce-tracelog",
             "lucce-recording",
+            "lucce-replay",
             "lucce-bench",
         ],
     ),

@@ -1,0 +1,188 @@
+//! One pass of a recording through an encoding, checked against the plain stacks.
+
+use std::time::Instant;
+
+use lucce_callgraph::Frame;
+use lucce_callgraph::encodings::{Encoding, Number, Statistics, Undecodable};
+use lucce_recording::{Recording, ThreadId};
+
+use crate::feed::{At, Observer, feed};
+use crate::{Depths, Survey, Tick, make};
+
+/// What a pass does beside encoding.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Every so many numbers one is decoded; 0: none.
+    pub check_every: u64,
+}
+
+/// What an encoding made of a recording.
+pub struct Outcome {
+    pub name: &'static str,
+    pub asked: u64,
+    /// Numbers that events keep: on average and at most.
+    pub numbers_mean: f64,
+    pub numbers_max: usize,
+    /// Bits that they use.
+    pub bits_mean: f64,
+    pub bits_max: u32,
+    /// Beyond reading; of a pass without checks.
+    pub nanos_per_call: f64,
+    /// Of the encoding stack, at every call.
+    pub depths: Depths,
+    /// Whether numbers can be decoded at all.
+    pub decodes: bool,
+    pub checked: u64,
+    pub mismatches: u64,
+    /// The first of them.
+    pub first: Option<Mismatch>,
+    pub statistics: Statistics,
+}
+
+/// A number that did not decode to the plain stack.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// It was the so-many-th that was asked for, from 1.
+    pub at: u64,
+    pub number: Number,
+    /// The plain stack, innermost first.
+    pub plain: Vec<Frame>,
+    pub decoded: Result<Vec<Frame>, Undecodable>,
+}
+
+/// Feeds the encoding of this name twice: once for the clock, once for everything else.
+#[must_use]
+pub fn run(
+    name: &str,
+    recording: &Recording,
+    survey: &Survey,
+    settings: Settings,
+    tick: Tick<'_>,
+) -> Option<Outcome> {
+    let at_events = survey.asks_at_events();
+    let mut for_clock = make(name, survey)?;
+    let began = Instant::now();
+    feed(recording, for_clock.as_mut(), at_events, &mut Asks, tick);
+    let nanos = began.elapsed().as_nanos() as f64 / survey.calls.max(1) as f64;
+    drop(for_clock);
+    let mut encoding = make(name, survey)?;
+    let mut checks = Checks {
+        every: settings.check_every,
+        ..Checks::default()
+    };
+    feed(recording, encoding.as_mut(), at_events, &mut checks, tick);
+    checks.compare_kept(encoding.as_ref());
+    let beyond_reading = (nanos - survey.nanos_per_call).max(0.0);
+    Some(checks.outcome(encoding.as_ref(), beyond_reading))
+}
+
+/// Numbers that are decoded again at the end.
+const KEPT: usize = 2_000;
+
+#[derive(Default)]
+struct Checks {
+    every: u64,
+    depths: Depths,
+    asked: u64,
+    numbers: (u64, usize),
+    bits: (u64, u32),
+    checked: u64,
+    mismatches: u64,
+    first: Option<Mismatch>,
+    kept: Vec<(u64, Number, Vec<Frame>)>,
+}
+
+impl Observer for Checks {
+    /// The context in which a thread was started, if the encoding keeps it.
+    fn started(&mut self, at: &mut At<'_>, parent: Option<(ThreadId, Frame)>) {
+        let kept = at.encoding.started(at.thread).cloned();
+        if let Some(((parent, place), number)) = parent.zip(kept) {
+            let plain = at.stacks.frames(parent, place);
+            self.compare(at.encoding, 0, number, plain);
+        }
+    }
+
+    fn entered(&mut self, at: &mut At<'_>) {
+        self.depths.add(at.encoding.depth(at.thread));
+    }
+
+    fn asked(&mut self, at: &mut At<'_>, place: Frame) {
+        let number = at.encoding.current(at.thread, place);
+        self.asked += 1;
+        self.numbers.0 += number.numbers() as u64;
+        self.numbers.1 = self.numbers.1.max(number.numbers());
+        self.bits.0 += u64::from(number.bits());
+        self.bits.1 = self.bits.1.max(number.bits());
+        if self.every > 0 && self.asked.is_multiple_of(self.every) && at.encoding.decodes() {
+            let plain = at.stacks.frames(at.thread, place);
+            self.keep(&number, &plain);
+            self.compare(at.encoding, self.asked, number, plain);
+        }
+    }
+}
+
+impl Checks {
+    /// Those that are kept are spread over the run.
+    fn keep(&mut self, number: &Number, plain: &[Frame]) {
+        let kept = (self.asked, number.clone(), plain.to_vec());
+        if self.kept.len() < KEPT {
+            self.kept.push(kept);
+        } else if let Some(old) = self.kept.get_mut(self.checked as usize * 7919 % (4 * KEPT)) {
+            *old = kept;
+        }
+    }
+
+    /// A number that the encoding itself calls lost is no mismatch; it is counted there.
+    fn compare(&mut self, encoding: &dyn Encoding, at: u64, number: Number, plain: Vec<Frame>) {
+        let decoded = encoding.decode(&number);
+        self.checked += 1;
+        if decoded.as_ref() == Ok(&plain) || decoded == Err(Undecodable::Lost) {
+            return;
+        }
+        self.mismatches += 1;
+        self.first.get_or_insert(Mismatch {
+            at,
+            number,
+            plain,
+            decoded,
+        });
+    }
+
+    fn compare_kept(&mut self, encoding: &dyn Encoding) {
+        for (at, number, plain) in std::mem::take(&mut self.kept) {
+            self.compare(encoding, at, number, plain);
+        }
+    }
+
+    fn outcome(self, encoding: &dyn Encoding, nanos_per_call: f64) -> Outcome {
+        let asked = self.asked.max(1) as f64;
+        Outcome {
+            name: encoding.name(),
+            asked: self.asked,
+            numbers_mean: self.numbers.0 as f64 / asked,
+            numbers_max: self.numbers.1,
+            bits_mean: self.bits.0 as f64 / asked,
+            bits_max: self.bits.1,
+            nanos_per_call,
+            depths: self.depths,
+            decodes: encoding.decodes(),
+            checked: self.checked,
+            mismatches: self.mismatches,
+            first: self.first,
+            statistics: encoding.statistics(),
+        }
+    }
+}
+
+/// Only asks, for the clock.
+struct Asks;
+
+impl Observer for Asks {
+    fn started(&mut self, _: &mut At<'_>, _: Option<(ThreadId, Frame)>) {}
+
+    fn entered(&mut self, _: &mut At<'_>) {}
+
+    fn asked(&mut self, at: &mut At<'_>, place: Frame) {
+        std::hint::black_box(at.encoding.current(at.thread, place));
+    }
+}

@@ -1,0 +1,337 @@
+//! The comparison as a plot in SVG: a row of panels per program.
+//!
+//! ```text
+//! program   edges, nodes, maxID over samples   depth needed        ns per call   memory
+//!           (DACCE, Figure 9)                  (DACCE, Figure 10)
+//! ```
+
+use svg::node::element::{Line, Polyline, Rectangle, Style, Text, Title};
+use svg::{Document, Node};
+
+use crate::depths::Point;
+use crate::{Comparison, Outcome, Program};
+
+const PANEL: f64 = 250.0;
+const HEIGHT: f64 = 170.0;
+const GAP: f64 = 62.0;
+const LEFT: f64 = 70.0;
+const TOP: f64 = 86.0;
+const ROW: f64 = HEIGHT + 78.0;
+
+/// Okabe and Ito's colours, told apart by the colour-blind as well.
+const BLUE: &str = "#0072b2";
+const ORANGE: &str = "#d55e00";
+const GREEN: &str = "#009e73";
+const GREY: &str = "#666";
+
+const STYLE: &str = "text { font: 11px sans-serif; fill: #222 } \
+    .title { font-size: 17px; font-weight: bold } .program { font-size: 14px; font-weight: bold } \
+    .small { fill: #666 } .end { text-anchor: end } .middle { text-anchor: middle } \
+    .grid { stroke: #e4e4e4 } .axis { stroke: #888 } polyline { fill: none; stroke-width: 1.8 } \
+    rect.bar { rx: 1.5 }";
+
+/// A document of its own, white, without scripts.
+#[must_use]
+pub fn plot(comparison: &Comparison) -> String {
+    let width = LEFT + 4.0 * (PANEL + GAP);
+    let height = TOP + ROW * comparison.programs.len() as f64;
+    let mut drawing = Drawing(
+        Document::new()
+            .set("viewBox", (0, 0, width, height))
+            .set("width", width)
+            .set("height", height)
+            .add(Style::new(STYLE))
+            .add(
+                Rectangle::new()
+                    .set("width", width)
+                    .set("height", height)
+                    .set("fill", "#fff"),
+            ),
+    );
+    drawing.text(
+        24.0,
+        30.0,
+        "title",
+        "Encodings of calling contexts, on recorded calls",
+    );
+    let titles = [
+        "Numbering over time (DACCE, Figure 9)",
+        "Depth needed (DACCE, Figure 10)",
+        "Nanoseconds per call",
+        "Memory",
+    ];
+    for (at, title) in titles.into_iter().enumerate() {
+        drawing.text(left_of(at), 58.0, "", title);
+    }
+    for (at, program) in comparison.programs.iter().enumerate() {
+        drawing.program(program, TOP + ROW * at as f64);
+    }
+    drawing.0.to_string()
+}
+
+fn left_of(panel: usize) -> f64 {
+    LEFT + panel as f64 * (PANEL + GAP)
+}
+
+struct Drawing(Document);
+
+/// Where a panel's axes are.
+#[derive(Clone, Copy)]
+struct Panel {
+    x: f64,
+    y: f64,
+}
+
+impl Drawing {
+    fn add(&mut self, node: impl Into<Box<dyn Node>>) {
+        self.0.append(node);
+    }
+
+    fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
+        let text = Text::new(text).set("x", x).set("y", y).set("class", class);
+        self.add(text);
+    }
+
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let line = Line::new()
+            .set("x1", from.0)
+            .set("y1", from.1)
+            .set("x2", to.0)
+            .set("y2", to.1)
+            .set("class", class);
+        self.add(line);
+    }
+
+    fn program(&mut self, program: &Program, y: f64) {
+        let calls = short(program.survey.calls as f64);
+        let contexts = short(program.survey.contexts as f64);
+        self.text(24.0, y - 6.0, "program", &program.name);
+        let about = format!("{calls} calls in {contexts} contexts");
+        self.text(
+            24.0 + 9.0 * program.name.len() as f64 + 12.0,
+            y - 6.0,
+            "small",
+            &about,
+        );
+        let panel = |at| Panel {
+            x: left_of(at),
+            y: y + 8.0,
+        };
+        self.progress(program, panel(0));
+        self.depths(program, panel(1));
+        self.bars(
+            program,
+            panel(2),
+            |outcome| outcome.nanos_per_call,
+            &|value| format!("{value:.0}"),
+        );
+        self.bars(
+            program,
+            panel(3),
+            |outcome| outcome.statistics.memory as f64,
+            &|value| short(value),
+        );
+    }
+
+    fn frame(&mut self, Panel { x, y }: Panel) {
+        for at in 0..=4 {
+            let height = y + HEIGHT * f64::from(at) / 4.0;
+            self.line((x, height), (x + PANEL, height), "grid");
+        }
+        self.line((x, y), (x, y + HEIGHT), "axis");
+        self.line((x, y + HEIGHT), (x + PANEL, y + HEIGHT), "axis");
+    }
+
+    /// Nodes and edges to the left scale, maxID to its own, logarithmic one.
+    fn progress(&mut self, program: &Program, panel: Panel) {
+        self.frame(panel);
+        let Some(dacce) = program.outcome("dacce") else {
+            return;
+        };
+        let statistics = &dacce.statistics;
+        let progress = &statistics.progress;
+        let samples = dacce.count("samples").max(1) as f64;
+        let most = statistics.edges.max(1) as f64;
+        let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0);
+        let log = |id: u64| (id as f64 + 1.0).log10() / (largest as f64 + 2.0).log10();
+        let lines: [(&str, &str, Vec<(f64, f64)>); 3] = [
+            (
+                "edges",
+                BLUE,
+                steps(
+                    progress
+                        .iter()
+                        .map(|at| (at.samples, at.edges as f64 / most)),
+                ),
+            ),
+            (
+                "nodes",
+                GREEN,
+                steps(
+                    progress
+                        .iter()
+                        .map(|at| (at.samples, at.nodes as f64 / most)),
+                ),
+            ),
+            (
+                "maxID (log)",
+                ORANGE,
+                steps(progress.iter().map(|at| (at.samples, log(at.max_id)))),
+            ),
+        ];
+        for (at, (name, colour, mut points)) in lines.into_iter().enumerate() {
+            if let Some((_, last)) = points.last().copied() {
+                points.push((samples, last));
+            }
+            let points = points.into_iter().map(|(x, y)| (x / samples, y));
+            self.curve(panel, colour, points);
+            self.legend(panel, at, colour, name);
+        }
+        self.scale(panel, &short(most), &format!("{} samples", short(samples)));
+        let label = format!("maxID {}", short(largest as f64));
+        self.text(
+            panel.x + PANEL,
+            panel.y + HEIGHT + 28.0,
+            "small end",
+            &label,
+        );
+    }
+
+    fn depths(&mut self, program: &Program, panel: Panel) {
+        self.frame(panel);
+        let deepest = program.survey.depths.max().max(1) as f64;
+        let scale = |depth: usize| (depth as f64 + 1.0).log2() / (deepest + 1.0).log2();
+        let mut lines = vec![("call stack", GREY, program.survey.depths.cumulative())];
+        for (name, colour) in [("pcce", GREEN), ("dacce", ORANGE)] {
+            if let Some(outcome) = program.outcome(name) {
+                lines.push((name, colour, outcome.depths.cumulative()));
+            }
+        }
+        for (at, (name, colour, points)) in lines.into_iter().enumerate() {
+            let points = shares(&points).map(|(depth, share)| (scale(depth), share));
+            let points: Vec<_> = points.chain([(1.0, 1.0)]).collect();
+            self.curve(panel, colour, points.into_iter());
+            self.legend(panel, at, colour, name);
+        }
+        self.scale(panel, "100%", &format!("{deepest} frames (log)"));
+    }
+
+    fn bars(
+        &mut self,
+        program: &Program,
+        panel: Panel,
+        value: impl Fn(&Outcome) -> f64,
+        shown: &dyn Fn(f64) -> String,
+    ) {
+        let most = program.outcomes.iter().map(&value).fold(1.0, f64::max);
+        let step = HEIGHT / program.outcomes.len().max(1) as f64;
+        let (name_width, number_width) = (68.0, 48.0);
+        let room = PANEL - name_width - number_width;
+        for (at, outcome) in program.outcomes.iter().enumerate() {
+            let (x, y) = (panel.x + name_width, panel.y + step * at as f64);
+            let value = value(outcome);
+            // Between the fastest and the slowest lie factors of a hundred.
+            let width = ((value + 1.0).ln() / (most + 1.0).ln() * room).max(0.5);
+            let ours = matches!(outcome.name, "lucce" | "adaptive" | "static" | "cct");
+            let bar = Rectangle::new()
+                .set("class", "bar")
+                .set("x", x)
+                .set("y", y + 2.0)
+                .set("width", width)
+                .set("height", step - 4.0)
+                .set("fill", if ours { BLUE } else { "#9ab" });
+            let exact = format!("{}: {value:.1}", outcome.name);
+            self.add(bar.add(Title::new(exact)));
+            self.text(x - 6.0, y + step / 2.0 + 4.0, "end", outcome.name);
+            let shown = match value > 0.0 {
+                true => shown(value),
+                false => "none".to_owned(),
+            };
+            self.text(x + width + 5.0, y + step / 2.0 + 4.0, "small", &shown);
+        }
+        self.line(
+            (panel.x + name_width, panel.y),
+            (panel.x + name_width, panel.y + HEIGHT),
+            "axis",
+        );
+        self.text(
+            panel.x + PANEL,
+            panel.y + HEIGHT + 14.0,
+            "small end",
+            "length of bars: logarithm",
+        );
+    }
+
+    /// Points in the unit square.
+    fn curve(&mut self, panel: Panel, colour: &str, points: impl Iterator<Item = (f64, f64)>) {
+        let place = |(x, y): (f64, f64)| {
+            format!(
+                "{:.1},{:.1}",
+                panel.x + x * PANEL,
+                panel.y + (1.0 - y) * HEIGHT
+            )
+        };
+        let points: Vec<String> = points.map(place).collect();
+        let line = Polyline::new()
+            .set("points", points.join(" "))
+            .set("stroke", colour);
+        self.add(line);
+    }
+
+    fn legend(&mut self, panel: Panel, at: usize, colour: &str, name: &str) {
+        let (x, y) = (
+            panel.x + PANEL - 92.0,
+            panel.y + HEIGHT - 42.0 + 14.0 * at as f64,
+        );
+        let mark = Line::new()
+            .set("x1", x)
+            .set("y1", y - 4.0)
+            .set("x2", x + 16.0)
+            .set("y2", y - 4.0)
+            .set("stroke", colour)
+            .set("stroke-width", 3);
+        self.add(mark);
+        self.text(x + 21.0, y, "", name);
+    }
+
+    fn scale(&mut self, panel: Panel, top: &str, right: &str) {
+        self.text(panel.x - 5.0, panel.y + 4.0, "small end", top);
+        self.text(panel.x - 5.0, panel.y + HEIGHT + 4.0, "small end", "0");
+        self.text(panel.x + PANEL, panel.y + HEIGHT + 14.0, "small end", right);
+    }
+}
+
+/// Values hold until the next one.
+fn steps(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {
+    let mut points = vec![(0.0, 0.0)];
+    for (at, value) in values {
+        let before = points.last().map_or(0.0, |(_, value)| *value);
+        points.push((at as f64, before));
+        points.push((at as f64, value));
+    }
+    points
+}
+
+fn shares(points: &[Point]) -> impl Iterator<Item = (usize, f64)> {
+    let first = points.first().map(|point| (point.depth, 0.0));
+    let rest = points.iter().map(|point| (point.depth, point.share));
+    first.into_iter().chain(rest)
+}
+
+/// 1234567 is `1.2M`.
+fn short(number: f64) -> String {
+    let units = [
+        (1e18, "e18"),
+        (1e15, "e15"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+    ];
+    let unit = units.into_iter().find(|(unit, _)| number >= *unit);
+    match unit {
+        Some((unit, name)) if number / unit < 10.0 => format!("{:.1}{name}", number / unit),
+        Some((unit, name)) => format!("{:.0}{name}", number / unit),
+        None => format!("{number:.0}"),
+    }
+}

@@ -1,0 +1,320 @@
+//! The comparison as text: the papers' tables, and one of all encodings.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::{Comparison, Outcome, Program};
+
+/// All tables, each under its title.
+#[must_use]
+pub fn tables(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let mut add = |title: &str, table: Table| {
+        text.push_str(title);
+        text.push('\n');
+        text.push_str(&table.to_string());
+        text.push_str("\n\n");
+    };
+    add("Programs", programs(comparison));
+    add(
+        "Depth of encoding stacks (PCCE, Table 2); * nodes were reduced to fit 32 bits",
+        stacks(comparison),
+    );
+    add(
+        "Characteristics (DACCE, Table 1); ccStack operations per million calls",
+        characteristics(comparison),
+    );
+    add(
+        "Numbering over time (DACCE, Figure 9): after each renumbering",
+        progress(comparison),
+    );
+    add(
+        "Depth that so many percent of calls need (DACCE, Figure 10; PCCE, Figure 9)",
+        distribution(comparison),
+    );
+    for program in &comparison.programs {
+        add(
+            &format!(
+                "All encodings on {}: {} numbers",
+                program.name,
+                grouped(asked(program))
+            ),
+            encodings(program),
+        );
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn asked(program: &Program) -> u64 {
+    program.outcomes.first().map_or(0, |outcome| outcome.asked)
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn programs(comparison: &Comparison) -> Table {
+    let mut table = table(&[
+        "program",
+        "calls",
+        "events",
+        "threads",
+        "methods",
+        "edges",
+        "CCT nodes",
+        "with events",
+        "mean depth",
+        "max depth",
+    ]);
+    for program in &comparison.programs {
+        let survey = &program.survey;
+        let cut = if program.cut { " (cut)" } else { "" };
+        table.add_row([
+            format!("{}{cut}", program.name),
+            grouped(survey.calls),
+            grouped(survey.events),
+            grouped(survey.threads),
+            grouped(survey.methods),
+            grouped(survey.profile.len() as u64),
+            grouped(survey.contexts),
+            grouped(survey.contexts + survey.event_contexts),
+            format!("{:.1}", survey.depths.mean()),
+            survey.depths.max().to_string(),
+        ]);
+    }
+    table
+}
+
+fn stacks(comparison: &Comparison) -> Table {
+    let mut table = table(&[
+        "program",
+        "max: ours",
+        "plain",
+        "90%: ours",
+        "plain",
+        "dynamic contexts",
+        "max ID",
+    ]);
+    for program in &comparison.programs {
+        let Some(pcce) = program.outcome("pcce") else {
+            continue;
+        };
+        let plain = &program.survey.depths;
+        table.add_row([
+            program.name.clone(),
+            pcce.depths.max().to_string(),
+            plain.max().to_string(),
+            pcce.depths.percentile(90).to_string(),
+            plain.percentile(90).to_string(),
+            grouped(program.survey.contexts),
+            max_id(pcce),
+        ]);
+    }
+    table
+}
+
+fn max_id(pcce: &Outcome) -> String {
+    let reduced = pcce.count("reduced nodes");
+    match reduced {
+        0 => grouped(pcce.statistics.max_id),
+        _ => format!("{}* ({reduced})", grouped(pcce.statistics.max_id)),
+    }
+}
+
+fn characteristics(comparison: &Comparison) -> Table {
+    let mut table = table(&[
+        "program",
+        "PCCE: nodes",
+        "edges",
+        "maxID",
+        "ccStack/M",
+        "depth",
+        "DACCE: nodes",
+        "edges",
+        "maxID",
+        "ccStack/M",
+        "depth",
+        "gTS",
+        "cost (us)",
+        "calls",
+    ]);
+    for program in &comparison.programs {
+        let survey = &program.survey;
+        let (Some(pcce), Some(dacce)) = (program.outcome("pcce"), program.outcome("dacce")) else {
+            continue;
+        };
+        let half = |outcome: &Outcome| {
+            [
+                grouped(outcome.statistics.nodes),
+                grouped(outcome.statistics.edges),
+                scientific(outcome.statistics.max_id),
+                grouped(outcome.operations_per_million(survey) as u64),
+                format!("{:.2}", outcome.depths.mean()),
+            ]
+        };
+        let mut row = vec![program.name.clone()];
+        row.extend(half(pcce));
+        row.extend(half(dacce));
+        row.push(grouped(dacce.statistics.re_encodings));
+        row.push(grouped(dacce.statistics.re_encoding.as_micros() as u64));
+        row.push(grouped(survey.calls));
+        table.add_row(row);
+    }
+    table
+}
+
+/// So many rows of a program's progress are shown: JSON has all.
+const SHOWN: usize = 6;
+
+fn progress(comparison: &Comparison) -> Table {
+    let mut table = table(&[
+        "program",
+        "renumbering",
+        "samples",
+        "calls",
+        "nodes",
+        "edges",
+        "maxID",
+    ]);
+    for program in &comparison.programs {
+        let Some(dacce) = program.outcome("dacce") else {
+            continue;
+        };
+        let progress = &dacce.statistics.progress;
+        let last = progress.len().saturating_sub(1);
+        let step = progress.len().div_ceil(SHOWN).max(1);
+        for (at, shown) in progress.iter().enumerate() {
+            if at % step != 0 && at != last {
+                continue;
+            }
+            table.add_row([
+                program.name.clone(),
+                (at + 1).to_string(),
+                grouped(shown.samples),
+                grouped(shown.calls),
+                grouped(shown.nodes),
+                grouped(shown.edges),
+                scientific(shown.max_id),
+            ]);
+        }
+    }
+    table
+}
+
+fn distribution(comparison: &Comparison) -> Table {
+    let mut table = table(&["program", "stack", "50%", "90%", "99%", "100%"]);
+    for program in &comparison.programs {
+        let mut add = |stack: &str, depths: &crate::Depths| {
+            let mut row = vec![program.name.clone(), stack.to_owned()];
+            row.extend([50, 90, 99, 100].map(|percent| depths.percentile(percent).to_string()));
+            table.add_row(row);
+        };
+        add("call stack", &program.survey.depths);
+        for name in ["pcce", "pcce-hybrid", "dacce"] {
+            if let Some(outcome) = program.outcome(name) {
+                add(name, &outcome.depths);
+            }
+        }
+    }
+    table
+}
+
+fn encodings(program: &Program) -> Table {
+    let mut table = table(&[
+        "encoding",
+        "numbers",
+        "max",
+        "bits",
+        "max",
+        "ns/call",
+        "memory",
+        "of cct",
+        "log bytes",
+        "per context",
+        "anchoring",
+        "renumbered",
+        "lost",
+        "checked",
+        "differ",
+    ]);
+    let tree = program
+        .outcome("cct")
+        .map_or(1, |cct| cct.statistics.memory);
+    for outcome in &program.outcomes {
+        let statistics = &outcome.statistics;
+        let or_none = |shown: String, is_there: bool| match is_there {
+            true => shown,
+            false => "-".to_owned(),
+        };
+        let collisions = format!("{} collide", grouped(statistics.collisions));
+        table.add_row([
+            outcome.name.to_owned(),
+            format!("{:.2}", outcome.numbers_mean),
+            outcome.numbers_max.to_string(),
+            format!("{:.1}", outcome.bits_mean),
+            outcome.bits_max.to_string(),
+            format!("{:.1}", outcome.nanos_per_call),
+            size(statistics.memory),
+            or_none(percent(statistics.memory, tree), statistics.memory > 0),
+            or_none(grouped(statistics.log_bytes), statistics.log_bytes > 0),
+            or_none(
+                format!("{:.1}", outcome.log_per_context(&program.survey)),
+                statistics.log_bytes > 0,
+            ),
+            or_none(
+                format!("{:.3}%", outcome.anchoring_percent()),
+                statistics.steps > 0,
+            ),
+            or_none(
+                statistics.re_encodings.to_string(),
+                statistics.re_encodings > 0,
+            ),
+            or_none(grouped(statistics.lost), statistics.lost > 0),
+            or_none(grouped(outcome.checked), outcome.decodes),
+            match outcome.decodes {
+                true => grouped(outcome.mismatches),
+                false => collisions,
+            },
+        ]);
+    }
+    table
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.0}%", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "-".to_owned(),
+        1..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// 1234567 is `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Large numbers as the paper writes them: `1.4e11`.
+fn scientific(number: u64) -> String {
+    match number {
+        0..10_000_000 => grouped(number),
+        _ => format!("{:.1e}", number as f64),
+    }
+}
