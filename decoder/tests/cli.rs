@@ -123,7 +123,7 @@ fn every_file_says_what_its_command_prints() {
 #[test]
 fn every_verb_has_help_with_an_example() {
     for verb in [
-        "run", "bench", "report", "decode", "stats", "check", "export", "contexts",
+        "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "replay",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);

@@ -5,7 +5,8 @@ use lucce_recording::Recording;
 use serde::{Serialize, Serializer};
 
 use crate::depths::Point;
-use crate::{NAMES, Outcome, Settings, Survey, Tick, run};
+use crate::pass::{clock, timed};
+use crate::{NAMES, Outcome, Settings, Survey, Tick};
 
 /// The programs in the order in which they were given.
 #[derive(Serialize)]
@@ -25,7 +26,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs all encodings; `tick` is told of about twice as many steps for each as the recording has.
+    /// Runs all encodings; `tick` is told of as many steps for each as the recording has.
     #[must_use]
     pub fn of(
         name: String,
@@ -34,7 +35,8 @@ impl Program {
         settings: Settings,
         tick: Tick<'_>,
     ) -> Program {
-        let outcome = |encoding: &&str| run(encoding, recording, &survey, settings, tick);
+        let clock = clock(recording, &survey);
+        let outcome = |encoding: &&str| timed(encoding, recording, &survey, settings, &clock, tick);
         Program {
             name,
             outcomes: NAMES.iter().filter_map(outcome).collect(),

@@ -2,7 +2,7 @@
 
 use lucce_callgraph::encodings::Encoding;
 use lucce_callgraph::{Frame, SiteId};
-use lucce_recording::{Recording, Step, ThreadId};
+use lucce_recording::{Step, ThreadId};
 
 use crate::Tick;
 use crate::stacks::Stacks;
@@ -27,7 +27,7 @@ pub struct At<'a> {
 
 /// Asks for numbers at events, or at every call.
 pub fn feed(
-    recording: &Recording,
+    all: impl Iterator<Item = (ThreadId, Step)>,
     encoding: &mut dyn Encoding,
     at_events: bool,
     observer: &mut impl Observer,
@@ -35,7 +35,7 @@ pub fn feed(
 ) {
     let mut stacks = Stacks::default();
     let mut steps = 0u64;
-    for (thread, step) in recording.steps().map_while(Result::ok) {
+    for (thread, step) in all {
         steps += 1;
         if steps.is_multiple_of(TICK) {
             tick(TICK);

@@ -7,7 +7,7 @@
 //! Every k-th number is decoded and compared with the plain stack: at once, and some of them again
 //! at the end.
 //!
-//! Reading order: `stacks` (the plain stacks), `depths`, `survey`; `encodings` (by name), `feed`, `pass`;
+//! Reading order: `stacks` (the plain stacks), `depths`, `survey`; `encodings` (by name), `feed`, `clock`, `pass`;
 //! `comparison` and its `tables`, `plot`.
 #![deny(
     clippy::indexing_slicing,
@@ -27,6 +27,8 @@ mod survey;
 
 mod encodings;
 mod feed;
+
+mod clock;
 mod pass;
 
 mod comparison;

@@ -1,11 +1,10 @@
 //! One pass of a recording through an encoding, checked against the plain stacks.
 
-use std::time::Instant;
-
 use lucce_callgraph::Frame;
 use lucce_callgraph::encodings::{Encoding, Number, Statistics, Undecodable};
 use lucce_recording::{Recording, ThreadId};
 
+use crate::clock::Clock;
 use crate::feed::{At, Observer, feed};
 use crate::{Depths, Survey, Tick, make};
 
@@ -26,7 +25,7 @@ pub struct Outcome {
     /// Bits that they use.
     pub bits_mean: f64,
     pub bits_max: u32,
-    /// Beyond reading; of a pass without checks.
+    /// Beyond keeping the plain stacks.
     pub nanos_per_call: f64,
     /// Of the encoding stack, at every call.
     pub depths: Depths,
@@ -50,7 +49,7 @@ pub struct Mismatch {
     pub decoded: Result<Vec<Frame>, Undecodable>,
 }
 
-/// Feeds the encoding of this name twice: once for the clock, once for everything else.
+/// Feeds the encoding of this name, and times it.
 #[must_use]
 pub fn run(
     name: &str,
@@ -59,21 +58,40 @@ pub fn run(
     settings: Settings,
     tick: Tick<'_>,
 ) -> Option<Outcome> {
-    let at_events = survey.asks_at_events();
-    let mut for_clock = make(name, survey)?;
-    let began = Instant::now();
-    feed(recording, for_clock.as_mut(), at_events, &mut Asks, tick);
-    let nanos = began.elapsed().as_nanos() as f64 / survey.calls.max(1) as f64;
-    drop(for_clock);
+    let clock = clock(recording, survey);
+    timed(name, recording, survey, settings, &clock, tick)
+}
+
+/// For several encodings of one recording.
+pub(crate) fn clock(recording: &Recording, survey: &Survey) -> Clock {
+    let steps = recording.steps().map_while(Result::ok);
+    Clock::new(steps, survey.asks_at_events())
+}
+
+pub(crate) fn timed(
+    name: &str,
+    recording: &Recording,
+    survey: &Survey,
+    settings: Settings,
+    clock: &Clock,
+    tick: Tick<'_>,
+) -> Option<Outcome> {
+    let nanos_per_call = clock.of(name, survey)?;
     let mut encoding = make(name, survey)?;
     let mut checks = Checks {
         every: settings.check_every,
         ..Checks::default()
     };
-    feed(recording, encoding.as_mut(), at_events, &mut checks, tick);
+    let steps = recording.steps().map_while(Result::ok);
+    feed(
+        steps,
+        encoding.as_mut(),
+        survey.asks_at_events(),
+        &mut checks,
+        tick,
+    );
     checks.compare_kept(encoding.as_ref());
-    let beyond_reading = (nanos - survey.nanos_per_call).max(0.0);
-    Some(checks.outcome(encoding.as_ref(), beyond_reading))
+    Some(checks.outcome(encoding.as_ref(), nanos_per_call))
 }
 
 /// Numbers that are decoded again at the end.
@@ -171,18 +189,5 @@ impl Checks {
             first: self.first,
             statistics: encoding.statistics(),
         }
-    }
-}
-
-/// Only asks, for the clock.
-struct Asks;
-
-impl Observer for Asks {
-    fn started(&mut self, _: &mut At<'_>, _: Option<(ThreadId, Frame)>) {}
-
-    fn entered(&mut self, _: &mut At<'_>) {}
-
-    fn asked(&mut self, at: &mut At<'_>, place: Frame) {
-        std::hint::black_box(at.encoding.current(at.thread, place));
     }
 }

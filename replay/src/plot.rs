@@ -57,7 +57,7 @@ pub fn plot(comparison: &Comparison) -> String {
     let titles = [
         "Numbering over time (DACCE, Figure 9)",
         "Depth needed (DACCE, Figure 10)",
-        "Nanoseconds per call",
+        "Nanoseconds per call, with its events",
         "Memory",
     ];
     for (at, title) in titles.into_iter().enumerate() {
@@ -119,18 +119,8 @@ impl Drawing {
         };
         self.progress(program, panel(0));
         self.depths(program, panel(1));
-        self.bars(
-            program,
-            panel(2),
-            |outcome| outcome.nanos_per_call,
-            &|value| format!("{value:.0}"),
-        );
-        self.bars(
-            program,
-            panel(3),
-            |outcome| outcome.statistics.memory as f64,
-            &|value| short(value),
-        );
+        self.bars(program, panel(2), &NANOS);
+        self.bars(program, panel(3), &MEMORY);
     }
 
     fn frame(&mut self, Panel { x, y }: Panel) {
@@ -151,6 +141,7 @@ impl Drawing {
         let statistics = &dacce.statistics;
         let progress = &statistics.progress;
         let samples = dacce.count("samples").max(1) as f64;
+        let early = |sample: f64| (sample + 1.0).ln() / (samples + 1.0).ln();
         let most = statistics.edges.max(1) as f64;
         let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0);
         let log = |id: u64| (id as f64 + 1.0).log10() / (largest as f64 + 2.0).log10();
@@ -183,11 +174,15 @@ impl Drawing {
             if let Some((_, last)) = points.last().copied() {
                 points.push((samples, last));
             }
-            let points = points.into_iter().map(|(x, y)| (x / samples, y));
+            let points = points.into_iter().map(|(x, y)| (early(x), y));
             self.curve(panel, colour, points);
             self.legend(panel, at, colour, name);
         }
-        self.scale(panel, &short(most), &format!("{} samples", short(samples)));
+        self.scale(
+            panel,
+            &short(most),
+            &format!("{} samples (log)", short(samples)),
+        );
         let label = format!("maxID {}", short(largest as f64));
         self.text(
             panel.x + PANEL,
@@ -216,22 +211,23 @@ impl Drawing {
         self.scale(panel, "100%", &format!("{deepest} frames (log)"));
     }
 
-    fn bars(
-        &mut self,
-        program: &Program,
-        panel: Panel,
-        value: impl Fn(&Outcome) -> f64,
-        shown: &dyn Fn(f64) -> String,
-    ) {
-        let most = program.outcomes.iter().map(&value).fold(1.0, f64::max);
+    fn bars(&mut self, program: &Program, panel: Panel, bars: &Bars) {
+        let values = || {
+            program
+                .outcomes
+                .iter()
+                .map(bars.value)
+                .filter(|value| *value > 0.0)
+        };
+        let most = values().fold(1.0, f64::max);
+        let least = values().fold(most, f64::min);
         let step = HEIGHT / program.outcomes.len().max(1) as f64;
         let (name_width, number_width) = (68.0, 48.0);
         let room = PANEL - name_width - number_width;
         for (at, outcome) in program.outcomes.iter().enumerate() {
             let (x, y) = (panel.x + name_width, panel.y + step * at as f64);
-            let value = value(outcome);
-            // Between the fastest and the slowest lie factors of a hundred.
-            let width = ((value + 1.0).ln() / (most + 1.0).ln() * room).max(0.5);
+            let value = (bars.value)(outcome);
+            let width = ((bars.length)(value, least, most) * room).max(0.5);
             let ours = matches!(outcome.name, "lucce" | "adaptive" | "static" | "cct");
             let bar = Rectangle::new()
                 .set("class", "bar")
@@ -243,23 +239,16 @@ impl Drawing {
             let exact = format!("{}: {value:.1}", outcome.name);
             self.add(bar.add(Title::new(exact)));
             self.text(x - 6.0, y + step / 2.0 + 4.0, "end", outcome.name);
-            let shown = match value > 0.0 {
-                true => shown(value),
-                false => "none".to_owned(),
-            };
-            self.text(x + width + 5.0, y + step / 2.0 + 4.0, "small", &shown);
+            self.text(
+                x + width + 5.0,
+                y + step / 2.0 + 4.0,
+                "small",
+                &(bars.shown)(value),
+            );
         }
-        self.line(
-            (panel.x + name_width, panel.y),
-            (panel.x + name_width, panel.y + HEIGHT),
-            "axis",
-        );
-        self.text(
-            panel.x + PANEL,
-            panel.y + HEIGHT + 14.0,
-            "small end",
-            "length of bars: logarithm",
-        );
+        let x = panel.x + name_width;
+        self.line((x, panel.y), (x, panel.y + HEIGHT), "axis");
+        self.text(x, panel.y + HEIGHT + 14.0, "small", bars.scale);
     }
 
     /// Points in the unit square.
@@ -283,6 +272,14 @@ impl Drawing {
             panel.x + PANEL - 92.0,
             panel.y + HEIGHT - 42.0 + 14.0 * at as f64,
         );
+        let room = Rectangle::new()
+            .set("x", x - 4.0)
+            .set("y", y - 11.0)
+            .set("width", 96)
+            .set("height", 15)
+            .set("fill", "#fff")
+            .set("opacity", 0.8);
+        self.add(room);
         let mark = Line::new()
             .set("x1", x)
             .set("y1", y - 4.0)
@@ -300,6 +297,36 @@ impl Drawing {
         self.text(panel.x + PANEL, panel.y + HEIGHT + 14.0, "small end", right);
     }
 }
+
+/// One bar per encoding.
+struct Bars {
+    value: fn(&Outcome) -> f64,
+    /// Between 0 and 1, of a value between the least and the most.
+    length: fn(f64, f64, f64) -> f64,
+    shown: fn(f64) -> String,
+    scale: &'static str,
+}
+
+const NANOS: Bars = Bars {
+    value: |outcome| outcome.nanos_per_call,
+    length: |value, _, most| value / most,
+    shown: |value| format!("{value:.0}"),
+    scale: "",
+};
+
+/// Factors of a hundred lie between them.
+const MEMORY: Bars = Bars {
+    value: |outcome| outcome.statistics.memory as f64,
+    length: |value, least, most| {
+        let low = (least / 4.0).ln();
+        ((value.max(1.0).ln() - low) / (most.ln() - low)).max(0.0)
+    },
+    shown: |value| match value > 0.0 {
+        true => format!("{}B", short(value)),
+        false => "none".to_owned(),
+    },
+    scale: "logarithmic",
+};
 
 /// Values hold until the next one.
 fn steps(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {

@@ -1,12 +1,9 @@
 //! A first pass: what a recording holds, and what a static encoding must know in advance.
 
-use std::time::Instant;
-
 use lucce_callgraph::Edge;
 use lucce_callgraph::encodings::{FastMap, Known};
 use lucce_recording::{Damage, Recording, Step, ThreadId};
 
-use crate::stacks::Stacks;
 use crate::{Depths, Tick};
 
 /// See the module's description.
@@ -25,8 +22,6 @@ pub struct Survey {
     pub contexts: u64,
     pub event_contexts: u64,
     pub depths: Depths,
-    /// What reading alone takes, per call.
-    pub nanos_per_call: f64,
     pub damage: Option<Damage>,
 }
 
@@ -61,7 +56,6 @@ impl Survey {
         callees.sort_unstable();
         callees.dedup();
         survey.methods = callees.len() as u64;
-        survey.nanos_per_call = nanos_of_reading(recording) / survey.calls.max(1) as f64;
         survey
     }
 
@@ -152,20 +146,4 @@ impl Tree {
         }
         child
     }
-}
-
-/// Reading, and keeping the plain stacks.
-fn nanos_of_reading(recording: &Recording) -> f64 {
-    let began = Instant::now();
-    let mut stacks = Stacks::default();
-    for (thread, step) in recording.steps().map_while(Result::ok) {
-        let stack = stacks.of(thread);
-        match step {
-            Step::Start(_) | Step::Event(_) => {}
-            Step::Enter(edge) => stack.push(edge),
-            Step::Exit => drop(stack.pop()),
-            Step::Unwind(frames) => stack.truncate(stack.len().saturating_sub(frames as usize)),
-        }
-    }
-    began.elapsed().as_nanos() as f64
 }

@@ -15,6 +15,7 @@ mod check;
 mod contexts;
 mod decode;
 mod export;
+mod replay;
 mod report;
 mod run;
 mod stats;
@@ -50,6 +51,7 @@ enum Verb {
     Check(check::Args),
     Export(export::Args),
     Contexts(contexts::Args),
+    Replay(replay::Args),
 }
 
 /// How a verb ended.
@@ -85,6 +87,7 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Contexts(args) => contexts::run(&args),
+        Verb::Replay(args) => replay::run(&args),
     };
     ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
 }

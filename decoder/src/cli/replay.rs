@@ -1,0 +1,282 @@
+//! `lucce replay`: recorded calls through an encoding, checked against the plain stack.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lucce_callgraph::Frame;
+use lucce_decoder::Code;
+use lucce_recording::Recording;
+use lucce_replay::{
+    Comparison, Mismatch, NAMES, Outcome, Program, Settings, Survey, plot, run as pass, tables,
+};
+use serde::Serialize;
+
+use super::output::{grouped, json, plural, stdout};
+use super::progress::Bar;
+use super::{End, Failure, about, complain};
+
+/// Feeds recorded calls to an encoding and compares its numbers with the plain stack.
+#[derive(clap::Args)]
+#[command(
+    long_about = "Feeds recorded calls to an encoding, decodes every k-th number and compares it with \
+    the plain stack; what differs is printed and ends in exit code 1. With --compare, every encoding \
+    of the papers on every recording: PCCE's Table 2, DACCE's Table 1, the data of its Figures 9 and \
+    10, and what each encoding costs.",
+    after_help = "Example:
+  java -agentpath:target/release/liblucce.so=out=run.lucce,record=calls -jar app.jar
+  lucce replay run.lucce.calls --encoding dacce
+  lucce replay --compare run.lucce.calls other.lucce.calls --plot encodings.svg"
+)]
+pub struct Args {
+    /// Recordings of calls
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// One of lucce, adaptive, static, cct, lucce-paper, pcce, pcce-hybrid, dacce, pcc
+    #[arg(long, required_unless_present = "compare", conflicts_with = "compare")]
+    encoding: Option<String>,
+    /// All encodings, as tables
+    #[arg(long)]
+    compare: bool,
+    /// Decode every so many-th number; 0: none [default: 100, with --compare 1000]
+    #[arg(long, value_name = "K")]
+    check_every: Option<u64>,
+    /// Also write the comparison as a picture (SVG)
+    #[arg(long, value_name = "FILE", requires = "compare")]
+    plot: Option<PathBuf>,
+    /// One JSON object (per file, without --compare)
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    match &args.encoding {
+        Some(encoding) => each(args, encoding),
+        None => compare(args),
+    }
+}
+
+/// A recording in memory, surveyed.
+struct Opened {
+    recording: Recording,
+    survey: Survey,
+}
+
+fn open(path: &Path) -> Result<Opened, Failure> {
+    let failed = |e| Failure::Recording(path.to_owned(), e);
+    let recording = Recording::open(path).map_err(failed)?;
+    let bar = Bar::new("reading", 0);
+    let survey = Survey::of(&recording, &|steps| bar.tick(steps));
+    Ok(Opened { recording, survey })
+}
+
+/// Names the damage, if there is any, and says how the verb ends.
+fn ending(path: &Path, survey: &Survey, mismatches: u64) -> End {
+    match &survey.damage {
+        Some(damage) => {
+            complain(about(path, damage));
+            End::Damaged
+        }
+        None if mismatches > 0 => End::Finding,
+        None => End::Fine,
+    }
+}
+
+fn each(args: &Args, encoding: &str) -> Result<End, Failure> {
+    if !NAMES.contains(&encoding) {
+        let names = NAMES.join(", ");
+        let message = format!("no encoding is called {encoding}; there are {names}");
+        return Err(Failure::Usage(message));
+    }
+    let mut end = End::Fine;
+    for file in &args.files {
+        let replayed = match one(args, encoding, file) {
+            Err(Failure::Output(e)) => return Err(e.into()),
+            // The other files are replayed all the same.
+            replayed => replayed.unwrap_or_else(Failure::tell),
+        };
+        end = end.max(replayed);
+    }
+    Ok(end)
+}
+
+#[derive(Serialize)]
+struct Replayed<'a, O> {
+    file: String,
+    calls: u64,
+    events: u64,
+    contexts: u64,
+    damaged: bool,
+    #[serde(flatten)]
+    outcome: &'a O,
+}
+
+fn one(args: &Args, encoding: &str, file: &Path) -> Result<End, Failure> {
+    let Opened { recording, survey } = open(file)?;
+    let settings = Settings {
+        check_every: args.check_every.unwrap_or(100),
+    };
+    let bar = Bar::new(
+        NAMES.iter().find(|name| **name == encoding).unwrap_or(&""),
+        survey.steps,
+    );
+    let outcome = pass(encoding, &recording, &survey, settings, &|steps| {
+        bar.tick(steps)
+    });
+    drop(bar);
+    let Some(outcome) = outcome else {
+        return Err(Failure::Usage(format!("no encoding is called {encoding}")));
+    };
+    let mut out = stdout();
+    if args.json {
+        let replayed = Replayed {
+            file: file.display().to_string(),
+            calls: survey.calls,
+            events: survey.events,
+            contexts: survey.asked_contexts(),
+            damaged: survey.damage.is_some(),
+            outcome: &outcome.to_json(&survey),
+        };
+        json(&mut out, &replayed)?;
+    } else {
+        if let Some(mismatch) = &outcome.first {
+            write_mismatch(mismatch, &Code::from(&recording), &mut out)?;
+        }
+        write_outcome(file, &outcome, &survey, &mut out)?;
+    }
+    out.flush()?;
+    Ok(ending(file, &survey, outcome.mismatches))
+}
+
+fn write_mismatch(mismatch: &Mismatch, code: &Code, out: &mut impl Write) -> io::Result<()> {
+    let number = &mismatch.number;
+    writeln!(
+        out,
+        "number {} differs: {:#x} {:?}",
+        mismatch.at, number.id, number.beside
+    )?;
+    let mut trace = |title: &str, frames: &[Frame]| {
+        writeln!(out, "  {title}:")?;
+        let mut frames = frames.iter();
+        frames.try_for_each(|frame| writeln!(out, "\tat {}", code.frame(*frame)))
+    };
+    trace("the plain stack", &mismatch.plain)?;
+    match &mismatch.decoded {
+        Ok(frames) => trace("the number's trace", frames)?,
+        Err(error) => writeln!(out, "  the number's trace: {error}")?,
+    }
+    writeln!(out)
+}
+
+fn write_outcome(
+    file: &Path,
+    outcome: &Outcome,
+    survey: &Survey,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let statistics = &outcome.statistics;
+    let (file, name) = (file.display(), outcome.name);
+    let calls = plural(survey.calls, "call");
+    let contexts = plural(survey.asked_contexts(), "context");
+    writeln!(
+        out,
+        "{file}: {name}, {calls}, {} in {contexts}",
+        plural(outcome.asked, "number")
+    )?;
+    match outcome.decodes {
+        true => writeln!(
+            out,
+            "  {} decoded, {} differ, {} lost",
+            grouped(outcome.checked),
+            grouped(outcome.mismatches),
+            grouped(statistics.lost)
+        )?,
+        false => writeln!(
+            out,
+            "  cannot be decoded; {} contexts have another one's number",
+            grouped(statistics.collisions)
+        )?,
+    }
+    writeln!(
+        out,
+        "  numbers kept: {:.2} on average, at most {}; bits: {:.1}, at most {}",
+        outcome.numbers_mean, outcome.numbers_max, outcome.bits_mean, outcome.bits_max
+    )?;
+    writeln!(
+        out,
+        "  graph: {}, {}, largest number {}",
+        plural(statistics.nodes, "node"),
+        plural(statistics.edges, "edge"),
+        grouped(statistics.max_id)
+    )?;
+    writeln!(
+        out,
+        "  stack: {}, at most {} deep",
+        plural(statistics.stack_operations, "operation"),
+        outcome.depths.max()
+    )?;
+    writeln!(
+        out,
+        "  memory {} bytes, log {} bytes, {:.1} per context",
+        grouped(statistics.memory),
+        grouped(statistics.log_bytes),
+        outcome.log_per_context(survey)
+    )?;
+    let micros = statistics.re_encoding.as_micros() as u64;
+    writeln!(
+        out,
+        "  numbered anew {} times in {} us; {:.3}% of steps anchor",
+        statistics.re_encodings,
+        grouped(micros),
+        outcome.anchoring_percent()
+    )?;
+    for (name, count) in &statistics.more {
+        writeln!(out, "  {name}: {}", grouped(*count))?;
+    }
+    writeln!(out, "  {:.1} ns per call", outcome.nanos_per_call)
+}
+
+fn compare(args: &Args) -> Result<End, Failure> {
+    let settings = Settings {
+        check_every: args.check_every.unwrap_or(1000),
+    };
+    let mut end = End::Fine;
+    let mut programs = Vec::new();
+    for file in &args.files {
+        let Opened { recording, survey } = match open(file) {
+            Ok(opened) => opened,
+            Err(failure) => {
+                end = end.max(failure.tell());
+                continue;
+            }
+        };
+        let bar = Bar::new("comparing", survey.steps * NAMES.len() as u64);
+        let tick = |steps| bar.tick(steps);
+        let program = Program::of(name_of(file), &recording, survey, settings, &tick);
+        drop(bar);
+        end = end.max(ending(file, &program.survey, program.mismatches()));
+        programs.push(program);
+    }
+    let comparison = Comparison { programs };
+    if let Some(to) = &args.plot {
+        let written = fs::write(to, plot(&comparison));
+        written.map_err(|e| Failure::Usage(about(to, format_args!("cannot write: {e}"))))?;
+    }
+    let mut out = stdout();
+    match args.json {
+        true => json(&mut out, &comparison)?,
+        false => out.write_all(tables(&comparison).as_bytes())?,
+    }
+    out.flush()?;
+    Ok(end)
+}
+
+/// `dir/fop.lucce.calls` is `fop`.
+fn name_of(file: &Path) -> String {
+    let name = file
+        .file_name()
+        .unwrap_or(file.as_os_str())
+        .to_string_lossy();
+    let name = name.strip_suffix(".calls").unwrap_or(&name);
+    name.strip_suffix(".lucce").unwrap_or(name).to_owned()
+}
