@@ -145,7 +145,7 @@ impl Drawing {
         let most = statistics.edges.max(1) as f64;
         let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0);
         let log = |id: u64| (id as f64 + 1.0).log10() / (largest as f64 + 2.0).log10();
-        let lines: [(&str, &str, Vec<(f64, f64)>); 3] = [
+        let lines = [
             (
                 "edges",
                 BLUE,
