@@ -81,6 +81,7 @@ impl Figures {
         let by_x = SIMILAR.map(|percent| (percent, compact.similar(percent)));
         let counts: Vec<u64> = forest.nodes().map(|node| forest.count(node)).collect();
         let by_routine = by_routine(forest);
+        let k_sf = slab_sizes(forest, &ks, tick)?;
         Ok(Figures {
             similar_depth: by_x
                 .map(|(x, similar)| (x, similar.depths as f64 / similar.trees.max(1) as f64))
@@ -92,14 +93,14 @@ impl Figures {
             k_contexts: k_contexts(&compact),
             cct,
             k_ccf: curve(&ks, &sizes),
-            k_sf: slab_sizes(forest, &ks, tick)?,
+            largest_k_sf: smaller_slabs(forest, &k_sf, tick)?,
+            k_sf,
             pruned_k_ccf: curve(&ks, &pruned),
             burst_cct: burst.as_ref().map(|burst| burst.forest().len() as u64),
             burst_k_sf: burst
                 .map(|burst| slab_sizes(burst.forest(), &ks, tick))
                 .transpose()?,
             largest_k_ccf: smaller(&sizes, cct),
-            largest_k_sf: smaller_slabs(forest, tick)?,
             largest_pruned: smaller(&pruned, cct),
             smallest_ccf: share(sizes.first().copied().unwrap_or(0)),
             largest_ccf: infinite(&sizes),
@@ -139,12 +140,18 @@ fn by_routine(forest: &Forest<Hashed>) -> BTreeMap<Label, u64> {
     sums
 }
 
-/// Each k at first, then a quarter more, up to a little more than the depth.
-fn heights(depth: u32) -> Vec<u32> {
-    let next = |k: &u32| Some(k + (k / 4).max(1)).filter(|_| *k <= depth);
-    let each = 1..EACH.min(depth.saturating_add(2));
-    let rest = std::iter::successors(Some(EACH).filter(|k| *k <= depth.saturating_add(1)), next);
-    each.chain(rest).collect()
+/// Each k at first, then a quarter more, up to a little more than the depth; 50 is among them.
+pub(crate) fn heights(depth: u32) -> Vec<u32> {
+    let most = depth.saturating_add(1);
+    let next = |k: &u32| Some(k.saturating_add(k / 4)).filter(|_| *k < most);
+    let each = 1..EACH.min(most.saturating_add(1));
+    let rest = std::iter::successors(Some(EACH).filter(|k| *k <= most), next);
+    let mut heights: Vec<u32> = each.chain(rest).collect();
+    let place = heights.partition_point(|k| *k < FIGURE_10);
+    if heights.get(place).is_some_and(|k| *k != FIGURE_10) {
+        heights.insert(place, FIGURE_10);
+    }
+    heights
 }
 
 /// Sizes beyond the last are as the last.
@@ -173,16 +180,29 @@ fn smaller(sizes: &[u64], cct: u64) -> Option<u32> {
     (below as u32).checked_sub(1)
 }
 
-fn smaller_slabs(tree: &Forest<Hashed>, tick: &dyn Fn()) -> Result<Option<u32>, Error> {
-    let mut largest = None;
-    for k in 1..=tree.depth() {
+/// The same for slabs, whose sizes are known for some k only: between the last that is smaller and the
+/// first that is not, sizes are taken to grow.
+fn smaller_slabs(
+    tree: &Forest<Hashed>,
+    sizes: &Curve,
+    tick: &dyn Fn(),
+) -> Result<Option<u32>, Error> {
+    let cct = tree.len() as u64;
+    let below = sizes.iter().take_while(|(_, size)| *size < cct).count();
+    let k = |at: Option<usize>| at.and_then(|at| sizes.get(at)).map(|(k, _)| *k);
+    let Some(mut smaller) = k(below.checked_sub(1)) else {
+        return Ok(None);
+    };
+    let mut not = k(Some(below)).unwrap_or(smaller + 1);
+    while not - smaller > 1 {
         tick();
-        if slab_size(tree, k)? >= tree.len() as u64 {
-            break;
+        let middle = smaller + (not - smaller) / 2;
+        match slab_size(tree, middle)? < cct {
+            true => smaller = middle,
+            false => not = middle,
         }
-        largest = Some(k);
     }
-    Ok(largest)
+    Ok(Some(smaller))
 }
 
 fn k_contexts(compact: &CompactForest) -> Vec<(u32, u64, u64)> {
@@ -192,4 +212,19 @@ fn k_contexts(compact: &CompactForest) -> Vec<(u32, u64, u64)> {
         (k, contexts.len() as u64, hot(contexts, HOT))
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_go_a_little_beyond_the_depth() {
+        assert_eq!(heights(0), [1]);
+        assert_eq!(heights(3), [1, 2, 3, 4]);
+        let all = heights(60);
+        assert_eq!(all[..16], (1..=16).collect::<Vec<u32>>());
+        assert_eq!(all[16..], [20, 25, 31, 38, 47, 50, 58, 72]);
+        assert!(heights(u32::MAX).len() < 120);
+    }
 }

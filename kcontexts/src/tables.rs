@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::children::{Children, Hashed, Indexed, Siblings};
 use crate::error::Error;
+use crate::figures::heights;
 use crate::ids::Label;
 use crate::inverse::UNBOUNDED;
 use crate::slab::SlabForest;
@@ -67,7 +68,7 @@ pub struct Times {
     pub sf1_indexed: f64,
     /// CCT, indexed, is the same.
     pub sf_inf_indexed: f64,
-    /// The smallest k for which siblings are faster than indices; none up to the CCT's depth.
+    /// The smallest k for which siblings are faster than indices, of those that Figure 11 has.
     pub k: Option<u32>,
     /// One hash table for all nodes; not in the paper's table.
     pub cct_hashed: f64,
@@ -97,7 +98,7 @@ impl Times {
 }
 
 fn measured_k(trace: &Trace, depth: u32, tick: &dyn Fn()) -> Result<Option<u32>, Error> {
-    for k in 1..=depth {
+    for k in heights(depth) {
         let siblings = time_slabs::<Siblings>(trace, k)?;
         let indexed = time_slabs::<Indexed>(trace, k)?;
         tick();

@@ -25,6 +25,8 @@ pub struct Trace {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     Enter(Callee),
+    /// An enter that counts 1.
+    Call(Callee),
     Count(u64),
     Leave,
     /// What follows happens in this thread.
@@ -52,6 +54,7 @@ impl Trace {
         for event in &self.events {
             match *event {
                 Event::Enter(callee) => listener.enter(thread, callee)?,
+                Event::Call(callee) => listener.call(thread, callee)?,
                 Event::Count(weight) => listener.count(thread, weight)?,
                 Event::Leave => listener.leave(thread)?,
                 Event::Thread(next) => thread = next,
@@ -99,6 +102,17 @@ impl Trace {
         called.count()
     }
 
+    fn entered(&mut self, thread: Thread, label: Label) -> Result<Callee, Error> {
+        if label.0 >= self.labels {
+            return Err(Error::UnknownLabel(label, self.labels));
+        }
+        self.switch(thread);
+        let stack = self.stacks.of(thread);
+        let caller = stack.last().copied();
+        stack.push(label);
+        Ok(self.callee(caller, label))
+    }
+
     fn callee(&mut self, caller: Option<Label>, label: Label) -> Callee {
         let slot = self.slots.entry((caller, label)).or_insert_with(|| {
             let next = self.fan_out.entry(caller).or_insert(0);
@@ -118,15 +132,15 @@ impl Trace {
 
 impl Listener for Trace {
     fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
-        if callee.label.0 >= self.labels {
-            return Err(Error::UnknownLabel(callee.label, self.labels));
-        }
-        self.switch(thread);
-        let stack = self.stacks.of(thread);
-        let caller = stack.last().copied();
-        stack.push(callee.label);
-        let callee = self.callee(caller, callee.label);
+        let callee = self.entered(thread, callee.label)?;
         self.events.push(Event::Enter(callee));
+        Ok(())
+    }
+
+    fn call(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+        let callee = self.entered(thread, callee.label)?;
+        self.events.push(Event::Call(callee));
+        self.calls = self.calls.saturating_add(1);
         Ok(())
     }
 
@@ -159,11 +173,21 @@ struct Relabel<'a> {
     trace: &'a mut Trace,
 }
 
-impl Listener for Relabel<'_> {
-    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+impl Relabel<'_> {
+    fn name(&self, callee: Callee) -> Result<Callee, Error> {
         let name = self.names.get(callee.label.0 as usize);
         let unknown = Error::UnknownLabel(callee.label, self.names.len() as u32);
-        self.trace.enter(thread, (*name.ok_or(unknown)?).into())
+        name.map(|name| (*name).into()).ok_or(unknown)
+    }
+}
+
+impl Listener for Relabel<'_> {
+    fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+        self.trace.enter(thread, self.name(callee)?)
+    }
+
+    fn call(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+        self.trace.call(thread, self.name(callee)?)
     }
 
     fn count(&mut self, thread: Thread, weight: u64) -> Result<(), Error> {

@@ -235,6 +235,32 @@ proptest! {
         }
     }
 
+    /// A call is an enter that counts 1, also in memory.
+    #[test]
+    fn calls_are_enters_that_count(turns in plain_turns()) {
+        struct Calls<'t>(&'t mut Trace);
+        impl Listener for Calls<'_> {
+            fn enter(&mut self, thread: Thread, callee: Callee) -> Result<(), Error> {
+                self.0.call(thread, callee)
+            }
+            fn count(&mut self, _: Thread, _: u64) -> Result<(), Error> {
+                Ok(())
+            }
+            fn leave(&mut self, thread: Thread) -> Result<(), Error> {
+                self.0.leave(thread)
+            }
+        }
+        let mut trace = Trace::new(101);
+        run(&turns, &mut Calls(&mut trace));
+        let same: Vec<Label> = (0..101).map(Label).collect();
+        let again = trace.relabelled(&same).unwrap();
+        prop_assert_eq!(again.events(), trace.events());
+        prop_assert_eq!(again.calls(), trace.calls());
+        let mut tree: CallingContextTree = CallingContextTree::new();
+        again.replay(&mut tree).unwrap();
+        prop_assert_eq!(paths(tree.forest()), paths(tree_of(&turns).forest()));
+    }
+
     /// What is in memory is what was heard.
     #[test]
     fn a_trace_tells_what_it_was_told(turns in turns()) {

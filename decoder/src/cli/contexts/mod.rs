@@ -72,7 +72,7 @@ pub struct Args {
         requires = "tables"
     )]
     burst: Bursts,
-    /// With --tables: how many recorded steps are looked at; they are kept in memory, 16 bytes each
+    /// With --tables: how many recorded steps are looked at; they take 32 bytes of memory each
     #[arg(
         long,
         value_name = "STEPS",
