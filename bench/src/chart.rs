@@ -41,7 +41,7 @@ pub fn chart(report: &Report, metric: Metric) -> String {
     drawing.head();
     drawing.axis();
     for row in &report.rows {
-        drawing.group(&row.program, "name", |at| Bar::of(row, at, metric));
+        drawing.group(&row.program, "name", |at| Bar::of(report, row, at, metric));
     }
     if report.rows.len() > 1 {
         drawing.group("geometric mean", "mean", |at| {
@@ -66,12 +66,13 @@ enum Bar {
 }
 
 impl Bar {
-    fn of(row: &Row, column: usize, metric: Metric) -> Bar {
+    fn of(report: &Report, row: &Row, column: usize, metric: Metric) -> Bar {
         match row.outcomes.get(column) {
             Some(Outcome::NotRun(_)) => Bar::Nothing("not run".into()),
             Some(Outcome::Failed(_)) => Bar::Nothing("failed".into()),
             _ => {
-                let ratio = row.quantity(column, metric).and_then(|found| found.ratio);
+                let quantity = report.quantity(row, column, metric);
+                let ratio = quantity.and_then(|found| found.ratio);
                 ratio.map_or(Bar::Nothing("not measured".into()), Bar::Ratio)
             }
         }
@@ -138,7 +139,9 @@ impl<'a> Drawing<'a> {
         let columns = 1..report.columns.len();
         let bars = columns.len() as f64;
         let ratios = report.rows.iter().flat_map(|row| {
-            let quantities = columns.clone().filter_map(|at| row.quantity(at, metric));
+            let quantities = columns
+                .clone()
+                .filter_map(|at| report.quantity(row, at, metric));
             quantities.filter_map(|quantity| quantity.ratio)
         });
         let axis = Axis::of(ratios);

@@ -41,6 +41,6 @@ pub use plan::{JavaCommand, Plan, Program};
 pub use process::{Ended, Usage, run as run_process};
 pub use report::{Column, Metric, Outcome, Quantity, Ratio, Report, Row, Samples};
 pub use run::{Step, measure};
-pub use spread::{Spread, geometric_mean};
+pub use spread::{Centre, Spread, geometric_mean};
 pub use table::{remarks, table};
 pub use variant::{Tools, Variant};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Tools, Variant};
+use crate::{Centre, Tools, Variant};
 
 /// A Java program, cut where a variant's flags go.
 #[derive(Clone, Debug)]
@@ -60,6 +60,7 @@ pub struct Plan {
     /// Iterations dropped at the start of each JVM. A program that prints none has one per JVM; its
     /// first round is dropped if this is not 0.
     pub warm_up: usize,
+    pub centre: Centre,
     /// How long one JVM may take.
     pub limit: Duration,
     pub tools: Tools,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Spread, geometric_mean};
+use crate::{Centre, Spread, geometric_mean};
 
 /// What is measured of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -58,12 +58,14 @@ pub struct Column {
 pub struct Report {
     /// What was measured on: the JVM, the number of processors, flags.
     pub setting: BTreeMap<String, String>,
+    /// What ratios are made of.
+    pub centre: Centre,
     /// The first is the baseline.
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
 }
 
-/// Of the variant's median to the baseline's, and the smallest and largest among the rounds.
+/// Of the variant's centre to the baseline's, and the smallest and largest among the rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Ratio {
     pub value: f64,
@@ -105,14 +107,13 @@ impl Metric {
 }
 
 impl Row {
-    /// A metric of the variant in that column.
-    pub fn quantity(&self, column: usize, metric: Metric) -> Option<Quantity> {
+    fn quantity(&self, column: usize, metric: Metric, centre: Centre) -> Option<Quantity> {
         let samples = self.samples(column, metric)?;
         Some(Quantity {
             spread: Spread::of(samples.iter().flatten().copied())?,
             ratio: self
                 .samples(0, metric)
-                .and_then(|baseline| Ratio::of(samples, baseline)),
+                .and_then(|baseline| Ratio::of(samples, baseline, centre)),
         })
     }
 
@@ -125,14 +126,15 @@ impl Row {
 }
 
 impl Ratio {
-    fn of(variant: &Samples, baseline: &Samples) -> Option<Ratio> {
+    fn of(variant: &Samples, baseline: &Samples, centre: Centre) -> Option<Ratio> {
         let value = quotient(
             variant.iter().flatten().copied(),
             baseline.iter().flatten().copied(),
+            centre,
         )?;
         let of_rounds = variant.iter().zip(baseline).filter_map(|(one, base)| {
             // A round in which nothing was measured says nothing.
-            quotient(one.iter().copied(), base.iter().copied())
+            quotient(one.iter().copied(), base.iter().copied(), centre)
         });
         let rounds = Spread::of(of_rounds)?;
         Some(Ratio {
@@ -143,16 +145,23 @@ impl Ratio {
     }
 }
 
-/// Of medians; none where the baseline's is 0.
+/// None where the baseline's centre is 0.
 fn quotient(
     variant: impl Iterator<Item = f64>,
     baseline: impl Iterator<Item = f64>,
+    centre: Centre,
 ) -> Option<f64> {
-    let (variant, baseline) = (Spread::of(variant)?, Spread::of(baseline)?);
-    (baseline.median > 0.0).then(|| variant.median / baseline.median)
+    let variant = Spread::of(variant)?.centre(centre);
+    let baseline = Spread::of(baseline)?.centre(centre);
+    (baseline > 0.0).then(|| variant / baseline)
 }
 
 impl Report {
+    /// A metric of a program under the variant in that column.
+    pub fn quantity(&self, row: &Row, column: usize, metric: Metric) -> Option<Quantity> {
+        row.quantity(column, metric, self.centre)
+    }
+
     /// What was measured of at least one run.
     pub fn metrics(&self) -> Vec<Metric> {
         let of_outcome = |outcome: &Outcome| match outcome {
@@ -171,7 +180,7 @@ impl Report {
         let ratios: Vec<f64> = self
             .rows
             .iter()
-            .filter_map(|row| row.quantity(column, metric)?.ratio)
+            .filter_map(|row| self.quantity(row, column, metric)?.ratio)
             .map(|ratio| ratio.value)
             .collect();
         Some((geometric_mean(&ratios)?, ratios.len()))
@@ -220,6 +229,7 @@ impl Serialize for Report {
         #[derive(Serialize)]
         struct Whole<'a> {
             setting: &'a BTreeMap<String, String>,
+            centre: Centre,
             variants: &'a [Column],
             programs: Vec<Program<'a>>,
             geometric_means: Vec<Mean<'a>>,
@@ -235,6 +245,7 @@ impl Serialize for Report {
         });
         Whole {
             setting: &self.setting,
+            centre: self.centre,
             variants: &self.columns,
             programs: programs.collect(),
             geometric_means: self.means(),
@@ -284,7 +295,7 @@ impl Report {
                 Outcome::Failed(reason) => CellOutcome::Failed(reason),
                 Outcome::Measured(metrics) => {
                     let quantities = metrics.iter().filter_map(|(metric, rounds)| {
-                        let quantity = row.quantity(at, *metric)?;
+                        let quantity = self.quantity(row, at, *metric)?;
                         Some((*metric, CellQuantity { quantity, rounds }))
                     });
                     CellOutcome::Measured(quantities.collect())
@@ -345,6 +356,7 @@ pub(crate) mod tests {
         };
         Report {
             setting: BTreeMap::from([("jvm".into(), "17".into())]),
+            centre: Centre::Median,
             columns: ["none", "tracking", "paper", "alloc"].map(column).into(),
             rows: vec![
                 row(
@@ -373,7 +385,7 @@ pub(crate) mod tests {
     fn ratios_are_of_medians_and_their_range_is_the_rounds() {
         let report = sample();
         let ratio = |row: usize, column| {
-            let quantity = report.rows[row].quantity(column, Metric::Cpu);
+            let quantity = report.quantity(&report.rows[row], column, Metric::Cpu);
             quantity.unwrap().ratio.unwrap()
         };
         let tracking = ratio(0, 1);
@@ -427,7 +439,8 @@ pub(crate) mod tests {
     #[test]
     fn a_baseline_of_nothing_gives_no_ratio() {
         let nothing = vec![vec![0.0]];
-        assert_eq!(Ratio::of(&vec![vec![1.0]], &nothing), None);
-        assert_eq!(Ratio::of(&nothing, &Vec::new()), None);
+        let ratio = |variant: &Samples, baseline| Ratio::of(variant, baseline, Centre::Median);
+        assert_eq!(ratio(&vec![vec![1.0]], &nothing), None);
+        assert_eq!(ratio(&nothing, &Vec::new()), None);
     }
 }

@@ -42,6 +42,7 @@ pub fn measure(plan: &Plan, told: &dyn Fn(&Step)) -> Report {
     Report {
         rows: rows.collect(),
         setting: setting(plan),
+        centre: plan.centre,
         columns: plan
             .variants
             .iter()

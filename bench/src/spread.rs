@@ -7,6 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
     pub count: usize,
+    pub mean: f64,
     pub min: f64,
     pub lower_quartile: f64,
     pub median: f64,
@@ -14,7 +15,25 @@ pub struct Spread {
     pub max: f64,
 }
 
+/// Which number stands for a distribution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Centre {
+    /// One slow iteration changes nothing.
+    #[default]
+    Median,
+    /// As the paper has it.
+    Mean,
+}
+
 impl Spread {
+    pub fn centre(&self, centre: Centre) -> f64 {
+        match centre {
+            Centre::Median => self.median,
+            Centre::Mean => self.mean,
+        }
+    }
+
     /// None of no values, and of values that are no numbers.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -24,6 +43,7 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         Some(Spread {
             count: sorted.len(),
+            mean: sorted.iter().sum::<f64>() / sorted.len() as f64,
             min: quantile(&sorted, 0.0)?,
             lower_quartile: quantile(&sorted, 0.25)?,
             median: quantile(&sorted, 0.5)?,
@@ -67,6 +87,10 @@ mod tests {
             spread.max,
         ];
         assert_eq!(found, five);
+        assert_eq!(spread.mean, 2.5);
+        let skewed = Spread::of([1.0, 2.0, 9.0]).unwrap();
+        assert_eq!(skewed.centre(Centre::Median), 2.0);
+        assert_eq!(skewed.centre(Centre::Mean), 4.0);
         assert_eq!(Spread::of([7.0]).unwrap().lower_quartile, 7.0);
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([1.0, f64::NAN]), None);

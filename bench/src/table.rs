@@ -47,28 +47,30 @@ fn header(report: &Report, metric: Metric) -> Vec<String> {
 
 fn line(report: &Report, row: &Row, metric: Metric) -> Vec<String> {
     let mut cells = vec![row.program.clone()];
-    cells.extend((0..report.columns.len()).map(|at| cell(row, at, metric)));
+    cells.extend((0..report.columns.len()).map(|at| cell(report, row, at, metric)));
     cells
 }
 
-fn cell(row: &Row, at: usize, metric: Metric) -> String {
+fn cell(report: &Report, row: &Row, at: usize, metric: Metric) -> String {
     match row.outcomes.get(at) {
         Some(Outcome::NotRun(_)) => "not run".into(),
         Some(Outcome::Failed(_)) => "FAILED".into(),
         _ => {
-            let quantity = row.quantity(at, metric);
-            quantity.map_or("–".into(), |quantity| shown(&quantity, at, metric))
+            let quantity = report.quantity(row, at, metric);
+            quantity.map_or("–".into(), |quantity| {
+                shown(report, &quantity, at, metric)
+            })
         }
     }
 }
 
-fn shown(quantity: &Quantity, at: usize, metric: Metric) -> String {
+fn shown(report: &Report, quantity: &Quantity, at: usize, metric: Metric) -> String {
     let spread = quantity.spread;
     match quantity.ratio {
         Some(ratio) if at > 0 => ratio.to_string(),
         _ => format!(
             "{} ({}–{})",
-            metric.show(spread.median),
+            metric.show(spread.centre(report.centre)),
             metric.show(spread.lower_quartile),
             metric.show(spread.upper_quartile)
         ),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lucce_bench::{
-    JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant, measure,
+    Centre, JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant, measure,
 };
 
 /// Every call is a line in `calls`; then the script's own part.
@@ -48,6 +48,7 @@ fn run(script: &str, warm_up: usize) -> Measured {
         variants: Variant::list(["a=-a", "b=-b {out}"]).unwrap(),
         rounds: 3,
         warm_up,
+        centre: Centre::Median,
         limit: Duration::from_secs(60),
         tools: Tools::default(),
         scratch: folder.path().join("scratch"),
@@ -87,9 +88,10 @@ fn variants_take_turns_and_the_warm_up_is_dropped() {
         measured.calls,
         ["Ma", "-a", "-b", "-a", "-b", "Ma", "-b", "Ma", "-a"]
     );
-    let row = &measured.report.rows[0];
+    let report = &measured.report;
+    let row = &report.rows[0];
     let ratio = |column| {
-        let cpu = row.quantity(column, Metric::Cpu).unwrap();
+        let cpu = report.quantity(row, column, Metric::Cpu).unwrap();
         assert_eq!(cpu.spread.count, 3);
         cpu.ratio.unwrap().value
     };
@@ -103,8 +105,12 @@ fn of_a_program_without_iterations_the_whole_process_is_measured() {
     // A round more: the first of each is dropped.
     assert_eq!(measured.calls.len(), 12);
     assert_eq!(measured.steps.last(), Some(&(12, 12)));
-    let row = &measured.report.rows[0];
-    assert_eq!(row.quantity(1, Metric::Wall).unwrap().spread.count, 3);
+    let report = &measured.report;
+    let row = &report.rows[0];
+    assert_eq!(
+        report.quantity(row, 1, Metric::Wall).unwrap().spread.count,
+        3
+    );
     assert_eq!(run(":", 0).calls.len(), 9);
 }
 
@@ -166,8 +172,9 @@ fn too_few_iterations_and_changing_results_are_failures() {
 fn what_a_variant_records_is_told_and_removed() {
     let script = "[ \"$1\" != -b ] || printf 1234567 >\"$2\"";
     let measured = run(script, 0);
-    let row = &measured.report.rows[0];
-    let recorded = row.quantity(2, Metric::Recorded).unwrap();
+    let report = &measured.report;
+    let row = &report.rows[0];
+    let recorded = report.quantity(row, 2, Metric::Recorded).unwrap();
     assert_eq!((recorded.spread.median, recorded.ratio), (7.0, None));
-    assert_eq!(row.quantity(1, Metric::Recorded), None);
+    assert_eq!(report.quantity(row, 1, Metric::Recorded), None);
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, process};
 
-use lucce_bench::{JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant};
+use lucce_bench::{
+    Centre, JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant,
+};
 
 use super::output;
 use super::progress::Bar;
@@ -96,6 +98,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         variants: Variant::list(wanted).map_err(usage)?,
         rounds: args.rounds as usize,
         warm_up: args.warm_up as usize,
+        centre: Centre::Median,
         limit: Duration::from_secs(args.limit),
         tools: Tools::from_env(Some(run::agent_beside()?)),
         scratch: env::temp_dir().join(format!("lucce-bench-{}", process::id())),

@@ -1,0 +1,102 @@
+//! `bench`: programs with and without agents, side by side.
+
+mod wish;
+
+mod async_profiler;
+
+mod apps;
+mod dacapo;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use lucce_bench::{Metric, Plan, Report, Step};
+
+use crate::{Outcome, build, place};
+
+use wish::Kind;
+pub use wish::Wish;
+
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Reports by name; the name of a single one is empty.
+type Measured = Result<Vec<(&'static str, Report)>, String>;
+
+/// # Errors
+/// Something does not build, or a program ends badly or computes something else under an agent.
+pub fn run(wish: &Wish) -> Outcome {
+    if wish.build {
+        build::all()?;
+    }
+    let reports = reports(wish)?;
+    let shown: Vec<Outcome> = reports
+        .iter()
+        .map(|(name, report)| show(name, report, &wish.out))
+        .collect();
+    println!("written to {}", place::short(&wish.out));
+    shown.into_iter().collect()
+}
+
+/// With what is built.
+///
+/// # Errors
+/// There is nothing to run.
+pub fn reports(wish: &Wish) -> Measured {
+    match &wish.kind {
+        Kind::Apps => apps::run(wish),
+        Kind::Dacapo(jar) => dacapo::run(wish, jar),
+        Kind::Micro | Kind::Footprint => Err("not there yet".into()),
+    }
+}
+
+fn measured(plan: &Plan) -> Report {
+    let report = lucce_bench::measure(plan, &tell);
+    let _ = fs::remove_dir_all(&plan.scratch);
+    report
+}
+
+fn tell(step: &Step) {
+    let ratio = step.ratio.map_or(String::new(), |r| format!("{r:.2}"));
+    println!(
+        "[{:>3}/{}] {:<16} {:<14} round {:>2}  {ratio}",
+        step.done, step.total, step.program, step.variant, step.round
+    );
+}
+
+/// Prints the tables and writes everything to files.
+fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
+    let prefix = if name.is_empty() { "" } else { "-" };
+    let write = |file: &str, text: String| {
+        let file = folder.join(format!("{name}{prefix}{file}"));
+        fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+    };
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut tables = String::new();
+    for metric in report.metrics() {
+        tables += &format!("{}\n\n", lucce_bench::table(report, metric));
+    }
+    tables += &lucce_bench::remarks(report);
+    for metric in report.metrics() {
+        if let Some(file) = drawn(metric) {
+            write(file, lucce_bench::chart(report, metric))?;
+        }
+    }
+    write("report.json", report.json()?)?;
+    println!("\n{name}\n{tables}");
+    write("tables.md", tables)?;
+    let failures = report.failures();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(format!("failed runs:\n  {}", failures.join("\n  "))),
+    }
+}
+
+fn drawn(metric: Metric) -> Option<&'static str> {
+    match metric {
+        Metric::Cpu => Some("cpu.svg"),
+        Metric::Wall => Some("wall.svg"),
+        Metric::PerOperation => Some("operation.svg"),
+        _ => None,
+    }
+}

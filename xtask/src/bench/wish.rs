@@ -1,0 +1,181 @@
+//! What was asked for.
+
+use std::path::PathBuf;
+
+use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
+
+use super::{LIMIT, async_profiler};
+use crate::jdk::{self, Jdk};
+use crate::place;
+
+/// The same for all variants: a collector whose own work differs little from run to run.
+const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
+
+/// Which programs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Apps,
+    /// The suite's jar.
+    Dacapo(PathBuf),
+    Micro,
+    Footprint,
+}
+
+pub struct Wish {
+    pub kind: Kind,
+    /// Programs' names; empty: all.
+    pub names: Vec<String>,
+    pub variants: Vec<Variant>,
+    iterations: Option<usize>,
+    warm_up: Option<usize>,
+    rounds: Option<usize>,
+    size: Option<f64>,
+    pub threads: Option<usize>,
+    jdk: Option<u32>,
+    jvm: Vec<String>,
+    pub out: PathBuf,
+    pub build: bool,
+    pub quick: bool,
+}
+
+impl Wish {
+    /// # Errors
+    /// An unknown option or a malformed value.
+    pub fn parse(args: &[&str]) -> Result<Wish, String> {
+        let mut wish = Wish {
+            kind: Kind::Apps,
+            names: Vec::new(),
+            variants: Vec::new(),
+            iterations: None,
+            warm_up: None,
+            rounds: None,
+            size: None,
+            threads: None,
+            jdk: None,
+            jvm: Vec::new(),
+            out: place::target().join("bench"),
+            build: true,
+            quick: false,
+        };
+        let mut variants = Vec::new();
+        let mut args = args.iter().copied();
+        while let Some(key) = args.next() {
+            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
+            match key {
+                "--quick" => wish.quick = true,
+                "--no-build" => wish.build = false,
+                "--micro" => wish.kind = Kind::Micro,
+                "--footprint" => wish.kind = Kind::Footprint,
+                "--dacapo" => wish.kind = Kind::Dacapo(value()?.into()),
+                "--apps" => wish.names = value()?.split(',').map(str::to_owned).collect(),
+                "--variants" | "--variant" => variants.push(value()?),
+                "--iterations" => wish.iterations = Some(number(key, value()?)?),
+                "--warm-up" => wish.warm_up = Some(number(key, value()?)?),
+                "--rounds" => wish.rounds = Some(number(key, value()?)?),
+                "--size" => wish.size = Some(number(key, value()?)?),
+                "--threads" => wish.threads = Some(number(key, value()?)?),
+                "--jdk" => wish.jdk = Some(number(key, value()?)?),
+                "--jvm" => wish.jvm.push(value()?.to_owned()),
+                "--out" => wish.out = value()?.into(),
+                _ => return Err(format!("unknown option {key}")),
+            }
+        }
+        if variants.is_empty() {
+            variants.push("tracking,alloc");
+        }
+        wish.variants = Variant::list(variants)?;
+        match wish.warm_up() < wish.iterations() && wish.rounds() > 0 {
+            true => Ok(wish),
+            false => Err("nothing would be left to measure".into()),
+        }
+    }
+
+    /// A number that differs between the programs, for a full and for a quick run.
+    fn default<N>(&self, apps: [N; 2], dacapo: [N; 2], micro: [N; 2], footprint: [N; 2]) -> N {
+        let [full, quick] = match self.kind {
+            Kind::Apps => apps,
+            Kind::Dacapo(_) => dacapo,
+            Kind::Micro => micro,
+            Kind::Footprint => footprint,
+        };
+        if self.quick { quick } else { full }
+    }
+
+    /// Per JVM.
+    pub fn iterations(&self) -> usize {
+        let default = self.default([12, 8], [31, 5], [5, 3], [12, 8]);
+        self.iterations.unwrap_or(default)
+    }
+
+    /// How many of them are dropped.
+    pub fn warm_up(&self) -> usize {
+        let default = self.default([6, 5], [1, 1], [0, 0], [6, 5]);
+        self.warm_up.unwrap_or(default)
+    }
+
+    /// JVMs per program and variant.
+    pub fn rounds(&self) -> usize {
+        let default = self.default([3, 2], [1, 1], [3, 1], [3, 1]);
+        self.rounds.unwrap_or(default)
+    }
+
+    pub fn size(&self) -> f64 {
+        let default = self.default([1.0, 0.5], [1.0, 1.0], [1.0, 1.0], [1.0, 0.5]);
+        self.size.unwrap_or(default)
+    }
+
+    /// The JVM's flags where none are asked for.
+    pub fn jvm(&self) -> Vec<String> {
+        match (&self.kind, self.jvm.is_empty()) {
+            // As it is in the paper: with defaults.
+            (Kind::Dacapo(_), true) => Vec::new(),
+            (_, true) => JVM.map(str::to_owned).into(),
+            _ => self.jvm.clone(),
+        }
+    }
+
+    /// # Errors
+    /// There is no such JDK.
+    pub fn jdk(&self) -> Result<Jdk, String> {
+        let Some(version) = self.jdk else {
+            return jdk::runner();
+        };
+        let found = jdk::all().into_iter().find(|jdk| jdk.version == version);
+        found.ok_or_else(|| format!("no JDK {version} on this machine"))
+    }
+
+    /// A command of that JDK; what follows are its arguments.
+    pub fn command(&self, jdk: &Jdk, arguments: Vec<std::ffi::OsString>) -> JavaCommand {
+        let flags = self.jvm().into_iter().map(Into::into);
+        JavaCommand {
+            java: jdk.tool("java").into(),
+            arguments: flags.chain(arguments).collect(),
+            folder: None,
+            without_env: vec!["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"],
+        }
+    }
+
+    pub fn plan(&self, programs: Vec<Program>) -> Plan {
+        let wants = self.variants.iter().any(Variant::wants_async_profiler);
+        let mut tools = Tools::from_env(Some(place::agent()));
+        if wants && tools.async_profiler.is_none() {
+            tools.async_profiler = async_profiler::fetched();
+        }
+        Plan {
+            programs,
+            variants: self.variants.clone(),
+            rounds: self.rounds(),
+            warm_up: self.warm_up(),
+            centre: lucce_bench::Centre::Median,
+            limit: LIMIT,
+            tools,
+            scratch: self.out.join("scratch"),
+        }
+    }
+}
+
+fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
+    value
+        .parse()
+        .map_err(|_| format!("{key} {value}: a number was expected"))
+}
