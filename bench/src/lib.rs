@@ -8,7 +8,7 @@
 //! said of a variant is its ratio to that baseline.
 //!
 //! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM), `iterations`
-//! (what it prints), `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved),
+//! (what it prints), `jit` (what the JVM prints), `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved),
 //! then what shows it: `table`, `chart`.
 #![deny(
     clippy::indexing_slicing,
@@ -25,6 +25,7 @@ mod plan;
 mod variant;
 
 mod iterations;
+mod jit;
 mod process;
 
 mod report;
@@ -40,7 +41,7 @@ pub use iterations::{Iteration, Iterations};
 pub use plan::{JavaCommand, Plan, Program};
 pub use process::{Ended, Usage, run as run_process};
 pub use report::{Column, Metric, Outcome, Quantity, Ratio, Report, Row, Samples};
-pub use run::{Step, measure};
+pub use run::{Step, measure, refusals};
 pub use spread::{Centre, Spread, geometric_mean};
-pub use table::{remarks, table};
+pub use table::{differences, remarks, table};
 pub use variant::{Tools, Variant};

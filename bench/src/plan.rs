@@ -47,6 +47,8 @@ impl JavaCommand {
 pub struct Program {
     pub name: String,
     pub command: JavaCommand,
+    /// The whole process is measured, even if it prints iterations.
+    pub whole: bool,
 }
 
 /// One run of the harness.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::jit;
 use crate::process::{self, Ended};
 use crate::{Column, Iterations, Metric, Outcome, Plan, Program, Report, Row, Variant};
 
@@ -63,7 +64,7 @@ struct Teller<'a> {
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Why a JVM does not take a variant's flags, per variant.
-fn refusals(plan: &Plan) -> Vec<Option<String>> {
+pub fn refusals(plan: &Plan) -> Vec<Option<String>> {
     let Some(program) = plan.programs.first() else {
         return Vec::new();
     };
@@ -266,7 +267,7 @@ impl<'a> Cells<'a> {
         let ended = run(&mut command, self.plan, self.plan.limit);
         let recorded = fs::metadata(&recording).map(|file| file.len());
         let _ = fs::remove_file(&recording);
-        let mut run = Run::of(&ended?, self.plan.warm_up)?;
+        let mut run = Run::of(&ended?, self.plan.warm_up, self.program.whole)?;
         if let Ok(bytes) = recorded {
             run.metrics.insert(Metric::Recorded, vec![bytes as f64]);
         }
@@ -307,13 +308,13 @@ impl Outcome {
 }
 
 impl Run {
-    fn of(ended: &Ended, warm_up: usize) -> Result<Run, String> {
+    fn of(ended: &Ended, warm_up: usize, whole: bool) -> Result<Run, String> {
         let printed = Iterations::parse(&ended.stdout);
         if let Some(failed) = printed.failed {
             return Err(failed);
         }
         let usage = &ended.usage;
-        let repeats = !printed.list.is_empty();
+        let repeats = !printed.list.is_empty() && !whole;
         let kept = printed.list.get(warm_up..).unwrap_or_default();
         if repeats && kept.is_empty() {
             let count = printed.list.len();
@@ -328,13 +329,12 @@ impl Run {
             ),
             false => (vec![usage.cpu], vec![usage.wall]),
         };
-        let peak = usage.peak_rss as f64;
+        let mut metrics = jit::parse(&ended.stdout);
+        metrics.insert(Metric::Cpu, cpu);
+        metrics.insert(Metric::Wall, wall);
+        metrics.insert(Metric::PeakRss, vec![usage.peak_rss as f64]);
         Ok(Run {
-            metrics: BTreeMap::from([
-                (Metric::Cpu, cpu),
-                (Metric::Wall, wall),
-                (Metric::PeakRss, vec![peak]),
-            ]),
+            metrics,
             checksums: printed.checksums,
             repeats,
         })

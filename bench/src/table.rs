@@ -9,16 +9,36 @@ use crate::{Metric, Outcome, Quantity, Report, Row};
 /// rounds; below it the geometric mean. What only variants have, such as the size of what they
 /// record, is shown as it is.
 pub fn table(report: &Report, metric: Metric) -> String {
+    let mut table = rows(report, metric, shown);
+    if report.rows.len() > 1 && report.geometric_mean(0, metric).is_some() {
+        table.add_row(means(report, metric));
+    }
+    aligned(table)
+}
+
+/// The baseline's median and quartiles, then what every variant adds to it, and the ratio.
+pub fn differences(report: &Report, metric: Metric) -> String {
+    aligned(rows(report, metric, added))
+}
+
+/// How a quantity of the variant in a column is written.
+type Write = fn(&Report, &Row, usize, Metric) -> Option<String>;
+
+fn rows(report: &Report, metric: Metric, write: Write) -> Table {
     let mut table = Table::new();
     table
         .load_style(ASCII_MARKDOWN)
         .set_header(header(report, metric));
     for row in &report.rows {
-        table.add_row(line(report, row, metric));
+        let mut cells = vec![row.program.clone()];
+        let columns = 0..report.columns.len();
+        cells.extend(columns.map(|at| cell(report, row, at, metric, write)));
+        table.add_row(cells);
     }
-    if report.rows.len() > 1 && report.geometric_mean(0, metric).is_some() {
-        table.add_row(means(report, metric));
-    }
+    table
+}
+
+fn aligned(mut table: Table) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -45,36 +65,45 @@ fn header(report: &Report, metric: Metric) -> Vec<String> {
     cells
 }
 
-fn line(report: &Report, row: &Row, metric: Metric) -> Vec<String> {
-    let mut cells = vec![row.program.clone()];
-    cells.extend((0..report.columns.len()).map(|at| cell(report, row, at, metric)));
-    cells
-}
-
-fn cell(report: &Report, row: &Row, at: usize, metric: Metric) -> String {
+fn cell(report: &Report, row: &Row, at: usize, metric: Metric, write: Write) -> String {
     match row.outcomes.get(at) {
         Some(Outcome::NotRun(_)) => "not run".into(),
         Some(Outcome::Failed(_)) => "FAILED".into(),
-        _ => {
-            let quantity = report.quantity(row, at, metric);
-            quantity.map_or("–".into(), |quantity| {
-                shown(report, &quantity, at, metric)
-            })
-        }
+        _ => write(report, row, at, metric).unwrap_or_else(|| "–".into()),
     }
 }
 
-fn shown(report: &Report, quantity: &Quantity, at: usize, metric: Metric) -> String {
-    let spread = quantity.spread;
-    match quantity.ratio {
+fn shown(report: &Report, row: &Row, at: usize, metric: Metric) -> Option<String> {
+    let quantity = report.quantity(row, at, metric)?;
+    Some(match quantity.ratio {
         Some(ratio) if at > 0 => ratio.to_string(),
-        _ => format!(
-            "{} ({}–{})",
-            metric.show(spread.centre(report.centre)),
-            metric.show(spread.lower_quartile),
-            metric.show(spread.upper_quartile)
-        ),
-    }
+        _ => absolute(report, &quantity, metric),
+    })
+}
+
+fn added(report: &Report, row: &Row, at: usize, metric: Metric) -> Option<String> {
+    let quantity = report.quantity(row, at, metric)?;
+    let (Some(ratio), true) = (quantity.ratio, at > 0) else {
+        return Some(absolute(report, &quantity, metric));
+    };
+    let centre = |quantity: &Quantity| quantity.spread.centre(report.centre);
+    let more = centre(&quantity) - centre(&report.quantity(row, 0, metric)?);
+    let sign = if more < 0.0 { "−" } else { "+" };
+    Some(format!(
+        "{sign}{} ({:.2})",
+        metric.show(more.abs()),
+        ratio.value
+    ))
+}
+
+fn absolute(report: &Report, quantity: &Quantity, metric: Metric) -> String {
+    let spread = quantity.spread;
+    format!(
+        "{} ({}–{})",
+        metric.show(spread.centre(report.centre)),
+        metric.show(spread.lower_quartile),
+        metric.show(spread.upper_quartile)
+    )
 }
 
 fn means(report: &Report, metric: Metric) -> Vec<String> {
@@ -94,6 +123,16 @@ fn means(report: &Report, metric: Metric) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::report::tests::sample;
+
+    #[test]
+    fn differences_are_told_with_their_ratio() {
+        let text = differences(&sample(), Metric::Cpu);
+        assert!(text.contains("+26 ms (1.26)"), "{text}");
+        assert!(text.contains("100 ms (98 ms–102 ms)") && text.contains("FAILED"));
+        let mut report = sample();
+        report.rows[0].outcomes.swap(0, 1);
+        assert!(differences(&report, Metric::Cpu).contains("−26 ms (0.79)"));
+    }
 
     #[test]
     fn rows_are_programs_and_columns_variants() {

@@ -44,6 +44,7 @@ fn run(script: &str, warm_up: usize) -> Measured {
         programs: vec![Program {
             name: "Main".into(),
             command: java(folder.path(), script),
+            whole: false,
         }],
         variants: Variant::list(["a=-a", "b=-b {out}"]).unwrap(),
         rounds: 3,

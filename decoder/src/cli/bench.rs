@@ -94,6 +94,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
                 folder: None,
                 without_env: Vec::new(),
             },
+            whole: false,
         }],
         variants: Variant::list(wanted).map_err(usage)?,
         rounds: args.rounds as usize,

@@ -53,5 +53,6 @@ pub fn program(wish: &Wish, app: &App, jdk: &Jdk, threads: Option<usize>) -> Pro
     Program {
         name: app.name.to_owned(),
         command: wish.command(jdk, arguments),
+        whole: false,
     }
 }

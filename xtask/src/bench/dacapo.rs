@@ -120,6 +120,7 @@ impl Suite {
         Program {
             name: name.to_owned(),
             command,
+            whole: false,
         }
     }
 }

@@ -6,6 +6,7 @@ mod async_profiler;
 
 mod apps;
 mod dacapo;
+mod micro;
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +47,8 @@ pub fn reports(wish: &Wish) -> Measured {
     match &wish.kind {
         Kind::Apps => apps::run(wish),
         Kind::Dacapo(jar) => dacapo::run(wish, jar),
-        Kind::Micro | Kind::Footprint => Err("not there yet".into()),
+        Kind::Micro => micro::run(wish),
+        Kind::Footprint => Err("not there yet".into()),
     }
 }
 
