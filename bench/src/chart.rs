@@ -16,11 +16,12 @@ use svg::node::element::{Line, Rectangle, Style, Text, Title};
 use crate::{Metric, Outcome, Ratio, Report, Row};
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 150.0;
 /// Room for a bar's number.
 const RIGHT: f64 = 130.0;
 const BAR: f64 = 13.0;
 const GAP: f64 = 12.0;
+/// The most of a name that is shown.
+const NAME: usize = 40;
 const LEGEND_LINE: f64 = 18.0;
 
 /// Okabe and Ito's colours, told apart by the colour-blind as well.
@@ -128,6 +129,8 @@ struct Drawing<'a> {
     metric: Metric,
     axis: Axis,
     document: Document,
+    /// Room for names.
+    left: f64,
     top: f64,
     bottom: f64,
     /// Where the next group goes.
@@ -155,7 +158,10 @@ impl<'a> Drawing<'a> {
             .set("role", "img")
             .add(Style::new(STYLE))
             .add(rectangle(0.0, 0.0, WIDTH, bottom + 14.0, "#fff"));
+        let longest = report.rows.iter().map(|row| row.program.chars().count());
+        let longest = longest.fold(15, usize::max).min(NAME) as f64;
         Drawing {
+            left: 26.0 + 6.7 * longest,
             report,
             metric,
             axis,
@@ -186,7 +192,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn x(&self, ratio: f64) -> f64 {
-        LEFT + self.axis.share(ratio) * (WIDTH - LEFT - RIGHT)
+        self.left + self.axis.share(ratio) * (WIDTH - self.left - RIGHT)
     }
 
     fn head(&mut self) {
@@ -225,7 +231,7 @@ impl<'a> Drawing<'a> {
     fn group(&mut self, name: &str, class: &str, bar: impl Fn(usize) -> Bar) {
         let bars = self.report.columns.len().saturating_sub(1) as f64;
         let middle = self.y + bars * BAR / 2.0 + 4.0;
-        self.text(LEFT - 10.0, middle, class, shortened(name, 22));
+        self.text(self.left - 10.0, middle, class, shortened(name, NAME));
         let columns = self.report.columns.iter().enumerate().skip(1);
         for ((at, column), colour) in columns.zip(COLOURS) {
             match bar(at) {

@@ -1,5 +1,6 @@
 //! What runs: programs, variants, and how often.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -66,6 +67,8 @@ pub struct Plan {
     /// How long one JVM may take.
     pub limit: Duration,
     pub tools: Tools,
+    /// What else the report tells of how it was measured.
+    pub setting: BTreeMap<String, String>,
     /// Where outputs and recordings go.
     pub scratch: PathBuf,
 }

@@ -99,6 +99,7 @@ impl Metric {
         match self {
             Metric::Cpu | Metric::Wall | Metric::Compilation => format!("{value:.0} ms"),
             Metric::PerOperation => format!("{value:.1} ns"),
+            _ if value < 1e6 => format!("{:.1} KB", value / 1e3),
             Metric::PeakRss | Metric::Recorded | Metric::CodeCache => {
                 format!("{:.1} MB", value / 1e6)
             }

@@ -86,6 +86,7 @@ fn setting(plan: &Plan) -> BTreeMap<String, String> {
         ("rounds".to_owned(), plan.rounds.to_string()),
         ("iterations_dropped".to_owned(), plan.warm_up.to_string()),
     ]);
+    setting.extend(plan.setting.clone());
     if let Some(jvm) = plan.programs.first().and_then(|program| jvm(plan, program)) {
         setting.insert("jvm".to_owned(), jvm);
     }
@@ -95,8 +96,8 @@ fn setting(plan: &Plan) -> BTreeMap<String, String> {
 /// What the JVM calls itself.
 fn jvm(plan: &Plan, program: &Program) -> Option<String> {
     let ended = run(&mut program.command.probe(&[]), plan, PROBE_LIMIT).ok()?;
-    let lines: Vec<&str> = ended.stderr.lines().map(str::trim).collect();
-    Some(lines.join("; "))
+    // The third line has the name and the exact version.
+    Some(ended.stderr.lines().last()?.trim().to_owned())
 }
 
 /// Runs to a good end.

@@ -1,5 +1,6 @@
 //! The order of runs and what becomes of them, with a shell script in Java's place.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -52,6 +53,7 @@ fn run(script: &str, warm_up: usize) -> Measured {
         centre: Centre::Median,
         limit: Duration::from_secs(60),
         tools: Tools::default(),
+        setting: BTreeMap::new(),
         scratch: folder.path().join("scratch"),
     };
     let steps = std::cell::RefCell::new(Vec::new());

@@ -166,13 +166,12 @@ fn ratios() -> Result<Vec<(&'static str, f64, f64)>, String> {
         "--out",
         &out.to_string_lossy(),
     ])?;
-    let reports = bench::reports(&wish)?;
-    let (_, report) = reports.first().ok_or("nothing was measured")?;
+    let report = bench::apps(&wish)?;
     let row = report.rows.first().ok_or("nothing was measured")?;
     let ratio = |(at, (variant, bound)): (usize, (&'static str, f64))| {
         let quantity = report.quantity(row, at + 1, Metric::Cpu);
         let ratio = quantity.and_then(|quantity| quantity.ratio);
-        let ratio = ratio.ok_or_else(|| lucce_bench::remarks(report))?;
+        let ratio = ratio.ok_or_else(|| lucce_bench::remarks(&report))?;
         Ok((variant, ratio.value, bound))
     };
     BOUNDS.into_iter().enumerate().map(ratio).collect()

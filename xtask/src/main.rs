@@ -51,7 +51,11 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jvm FLAG]      for all variants, again and again; replaces ParallelGC and a heap of 1 GB
       [--out DIR]       where report.json, tables and charts go (default target/bench)
       [--no-build]      with what was built before
-      [--quick]         little work, two rounds
+      [--quick]         less work, fewer rounds
+        in place of the applications:
+      --dacapo JAR      the DaCapo suite as the paper ran it; --apps names its benchmarks
+      --micro           JMH benchmarks, construct by construct; --apps is a part of their names
+      --footprint       start-up, memory, compilation, 1 to 8 threads, growth of the log
 
 Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 

@@ -1,5 +1,6 @@
 //! `lucce bench`: what the agent costs a program of one's own.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
         centre: Centre::Median,
         limit: Duration::from_secs(args.limit),
         tools: Tools::from_env(Some(run::agent_beside()?)),
+        setting: BTreeMap::new(),
         scratch: env::temp_dir().join(format!("lucce-bench-{}", process::id())),
     })
 }

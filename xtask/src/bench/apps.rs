@@ -2,14 +2,14 @@
 
 use lucce_bench::{Program, Report};
 
+use super::measured;
 use super::wish::Wish;
-use super::{Measured, measured};
 use crate::jdk::Jdk;
 use crate::workloads::{APPS, App};
 
 /// # Errors
 /// An application is unknown.
-pub fn run(wish: &Wish) -> Measured {
+pub fn run(wish: &Wish) -> Result<Report, String> {
     let jdk = wish.jdk()?;
     let (able, unable): (Vec<&App>, Vec<&App>) = wanted(wish)?
         .into_iter()
@@ -20,11 +20,7 @@ pub fn run(wish: &Wish) -> Measured {
     let programs = able
         .iter()
         .map(|app| program(wish, app, &jdk, wish.threads));
-    Ok(vec![("", report(wish, programs.collect()))])
-}
-
-fn report(wish: &Wish, programs: Vec<Program>) -> Report {
-    measured(&wish.plan(programs))
+    Ok(measured(&wish.plan(programs.collect())))
 }
 
 fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {

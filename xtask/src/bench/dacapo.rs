@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lucce_bench::{Centre, Program};
+use lucce_bench::{Centre, Program, Report};
 
+use super::measured;
 use super::wish::Wish;
-use super::{Measured, measured};
 use crate::jdk::{self, Jdk};
 use crate::{place, tools};
 
@@ -19,7 +19,7 @@ const CALLBACK: &str = "io.lucce.dacapo.IterationTimes";
 
 /// # Errors
 /// The jar is no suite, or has no such benchmark.
-pub fn run(wish: &Wish, jar: &Path) -> Measured {
+pub fn run(wish: &Wish, jar: &Path) -> Result<Report, String> {
     let suite = Suite::at(jar, &wish.jdk()?, &wish.out)?;
     let programs = suite.wanted(&wish.names)?;
     let programs = programs.into_iter().map(|name| suite.program(wish, name));
@@ -31,7 +31,7 @@ pub fn run(wish: &Wish, jar: &Path) -> Measured {
         of("suite", jar.display().to_string()),
         of("iterations", format!("-n {}", wish.iterations())),
     ]);
-    Ok(vec![("", report)])
+    Ok(report)
 }
 
 struct Suite {
@@ -127,7 +127,7 @@ impl Suite {
 
 #[cfg(test)]
 mod tests {
-    use lucce_bench::{Metric, Outcome, Report};
+    use lucce_bench::{Metric, Outcome};
 
     use super::*;
 
@@ -165,8 +165,7 @@ mod tests {
         args.extend(["--variants", "xshare-off"]);
         args.extend(more);
         let wish = Wish::parse(&args).unwrap();
-        let mut reports = run(&wish, jar.as_ref())?;
-        Ok(reports.remove(0).1)
+        run(&wish, jar.as_ref())
     }
 
     #[test]

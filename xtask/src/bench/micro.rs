@@ -10,14 +10,13 @@ use std::fs;
 use lucce_bench::{Column, Metric, Outcome, Plan, Program, Report, Row, Samples, Variant};
 use serde_json::Value;
 
-use super::Measured;
 use super::wish::Wish;
 use crate::jdk::Jdk;
 use crate::{place, tools};
 
 /// # Errors
 /// The benchmarks are not built, or one that was asked for is unknown.
-pub fn run(wish: &Wish) -> Measured {
+pub fn run(wish: &Wish) -> Result<Report, String> {
     let jmh = Jmh::new(wish)?;
     let benchmarks = jmh.wanted()?;
     let refused = lucce_bench::refusals(&jmh.plan);
@@ -45,7 +44,7 @@ pub fn run(wish: &Wish) -> Measured {
         rows,
     };
     let _ = fs::remove_dir_all(&jmh.plan.scratch);
-    Ok(vec![("micro", report)])
+    Ok(report)
 }
 
 struct Jmh<'a> {

@@ -6,6 +6,8 @@ mod async_profiler;
 
 mod apps;
 mod dacapo;
+mod footprint;
+mod growth;
 mod micro;
 
 use std::fs;
@@ -21,35 +23,26 @@ pub use wish::Wish;
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Reports by name; the name of a single one is empty.
-type Measured = Result<Vec<(&'static str, Report)>, String>;
-
 /// # Errors
 /// Something does not build, or a program ends badly or computes something else under an agent.
 pub fn run(wish: &Wish) -> Outcome {
     if wish.build {
         build::all()?;
     }
-    let reports = reports(wish)?;
-    let shown: Vec<Outcome> = reports
-        .iter()
-        .map(|(name, report)| show(name, report, &wish.out))
-        .collect();
-    println!("written to {}", place::short(&wish.out));
-    shown.into_iter().collect()
+    match &wish.kind {
+        Kind::Apps => show("", &apps(wish)?, &wish.out),
+        Kind::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
+        Kind::Micro => show("micro", &micro::run(wish)?, &wish.out),
+        Kind::Footprint => footprint::run(wish),
+    }
 }
 
-/// With what is built.
+/// The applications, with what is built.
 ///
 /// # Errors
-/// There is nothing to run.
-pub fn reports(wish: &Wish) -> Measured {
-    match &wish.kind {
-        Kind::Apps => apps::run(wish),
-        Kind::Dacapo(jar) => dacapo::run(wish, jar),
-        Kind::Micro => micro::run(wish),
-        Kind::Footprint => Err("not there yet".into()),
-    }
+/// An application is unknown, or there is no such JDK.
+pub fn apps(wish: &Wish) -> Result<Report, String> {
+    apps::run(wish)
 }
 
 fn measured(plan: &Plan) -> Report {
@@ -76,7 +69,12 @@ fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut tables = String::new();
     for metric in report.metrics() {
-        tables += &format!("{}\n\n", lucce_bench::table(report, metric));
+        let memory = matches!(metric, Metric::PeakRss | Metric::CodeCache);
+        let text = match memory || name == "startup" {
+            true => lucce_bench::differences(report, metric),
+            false => lucce_bench::table(report, metric),
+        };
+        tables += &format!("{text}\n\n");
     }
     tables += &lucce_bench::remarks(report);
     for metric in report.metrics() {
@@ -85,7 +83,7 @@ fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
         }
     }
     write("report.json", report.json()?)?;
-    println!("\n{name}\n{tables}");
+    println!("\n{name}\n{tables}written to {}", place::short(folder));
     write("tables.md", tables)?;
     let failures = report.failures();
     match failures.is_empty() {

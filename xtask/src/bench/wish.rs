@@ -1,5 +1,6 @@
 //! What was asked for.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
@@ -155,6 +156,12 @@ impl Wish {
         }
     }
 
+    /// What a report tells of how it was measured.
+    pub fn setting(&self) -> BTreeMap<String, String> {
+        let flags = self.jvm().join(" ");
+        BTreeMap::from([("jvm_flags".to_owned(), flags)])
+    }
+
     pub fn plan(&self, programs: Vec<Program>) -> Plan {
         let wants = self.variants.iter().any(Variant::wants_async_profiler);
         let mut tools = Tools::from_env(Some(place::agent()));
@@ -169,6 +176,7 @@ impl Wish {
             centre: lucce_bench::Centre::Median,
             limit: LIMIT,
             tools,
+            setting: self.setting(),
             scratch: self.out.join("scratch"),
         }
     }

@@ -1,0 +1,96 @@
+//! What an agent costs besides speed: start-up, memory, compilation, more threads.
+
+use lucce_bench::{Plan, Program};
+
+use super::wish::Wish;
+use super::{apps, growth, measured, show};
+use crate::jdk::Jdk;
+use crate::workloads::{APPS, App};
+use crate::{Outcome, place};
+
+/// With so little work that it is their start that is measured.
+const STARTED: [(&str, &str); 2] = [("H2Mix", "0.002"), ("FopRender", "0.01")];
+const COMPILED: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
+const THREADED: [&str; 2] = ["H2Mix", "XalanTransform"];
+const THREADS: [usize; 4] = [1, 2, 4, 8];
+
+/// # Errors
+/// There is no such JDK, a program fails, or a log cannot be read.
+pub fn run(wish: &Wish) -> Outcome {
+    let jdk = wish.jdk()?;
+    let part = |name: &str, plan: Plan| show(name, &measured(&plan), &wish.out);
+    // What fails in one part does not hide the others.
+    let done = [
+        part("startup", startup(wish, &jdk)),
+        part("compiler", compiler(wish, &jdk)),
+        part("threads", threads(wish, &jdk)),
+        growth::run(wish, &jdk),
+    ];
+    done.into_iter().collect()
+}
+
+/// Whole processes, from start to end.
+fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
+    let hello = place::harness().join("apps/target/apps.jar");
+    let hello = vec![
+        "-cp".into(),
+        hello.into(),
+        "io.lucce.apps.HelloWorld".into(),
+    ];
+    let mut programs = vec![Program {
+        name: "HelloWorld".into(),
+        command: wish.command(jdk, hello),
+        whole: true,
+    }];
+    for (name, size) in STARTED {
+        let app = named(name);
+        let mut arguments = app.class_path_and_main();
+        arguments.extend(["--iterations", "1", "--size", size].map(Into::into));
+        arguments.extend(app.operand());
+        programs.push(Program {
+            name: name.into(),
+            command: wish.command(jdk, arguments),
+            whole: true,
+        });
+    }
+    let mut plan = wish.plan(programs);
+    plan.rounds = if wish.quick { 4 } else { 15 };
+    plan.warm_up = 1;
+    plan
+}
+
+/// The heap is touched before anything runs: what the process needs more is the agent's own, and
+/// what the JVM keeps of larger methods.
+fn compiler(wish: &Wish, jdk: &Jdk) -> Plan {
+    let flags = ["-XX:+CITime", "-XX:+PrintCodeCache", "-XX:+AlwaysPreTouch"];
+    let programs = few(wish, &COMPILED).map(|name| {
+        let mut program = apps::program(wish, named(name), jdk, wish.threads);
+        let own = flags.map(Into::into).into_iter();
+        let arguments = own.chain(program.command.arguments).collect();
+        program.command.arguments = arguments;
+        program
+    });
+    wish.plan(programs.collect())
+}
+
+fn threads(wish: &Wish, jdk: &Jdk) -> Plan {
+    let of = |name| {
+        THREADS.map(|threads| Program {
+            name: format!("{name} {threads}"),
+            ..apps::program(wish, named(name), jdk, Some(threads))
+        })
+    };
+    wish.plan(few(wish, &THREADED).flat_map(of).collect())
+}
+
+/// One application is enough for a quick run.
+pub fn few(wish: &Wish, all: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    let count = if wish.quick { 1 } else { all.len() };
+    all.iter().copied().take(count)
+}
+
+/// One of those in the tables above.
+pub fn named(name: &str) -> &'static App {
+    let found = APPS.iter().find(|app| app.name == name);
+    found.expect("the tables above name applications")
+}

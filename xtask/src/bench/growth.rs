@@ -1,0 +1,174 @@
+//! How the log grows: after each iteration of a workload that stays the same, its size is asked for.
+//!
+//! In steady state nothing may be added: a context that is known is not written again.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use lucce_bench::{Iterations, Variant};
+use serde_json::{Value, json};
+
+use super::apps;
+use super::footprint::{few, named};
+use super::wish::Wish;
+use crate::jdk::Jdk;
+use crate::{Outcome, place};
+
+const APPS: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
+
+/// After an iteration.
+struct Size {
+    /// Milliseconds that the iteration took.
+    wall: f64,
+    /// Bytes of classes, methods, sites and the graph.
+    graph: u64,
+    /// Bytes of counters.
+    counters: u64,
+}
+
+/// Prints the table and writes `growth.json`.
+///
+/// # Errors
+/// A program fails, or its log cannot be read.
+pub fn run(wish: &Wish, jdk: &Jdk) -> Outcome {
+    let mut all = Vec::new();
+    println!("\nlog size (KB of graph + KB of counters)");
+    println!(
+        "| program | variant | after 1 | after half | after all | last quarter adds | per minute |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let folder = wish.out.join("scratch");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for app in few(wish, &APPS) {
+        for variant in ["tracking", "alloc"].map(Variant::parse) {
+            let variant = variant?;
+            let sizes = sizes(wish, jdk, app, &variant, &folder.join("growth.lucce"))?;
+            println!("| {app} | {} | {} |", variant.name, row(&sizes)?);
+            let sizes: Vec<Value> = sizes.iter().map(Size::json).collect();
+            all.push(json!({ "program": app, "variant": variant.name, "iterations": sizes }));
+        }
+    }
+    let _ = fs::remove_dir_all(&folder);
+    let file = wish.out.join("growth.json");
+    let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+impl Size {
+    fn json(&self) -> Value {
+        json!({ "wall_ms": self.wall, "graph_bytes": self.graph, "counter_bytes": self.counters })
+    }
+}
+
+fn row(sizes: &[Size]) -> Result<String, String> {
+    let last = sizes.len() - 1;
+    let from = last - last / 4;
+    let [first, half, before, end] = [0, last / 2, from, last].map(|at| &sizes[at]);
+    let kilobytes = |size: &Size| {
+        let (graph, counters) = (size.graph as f64 / 1e3, size.counters as f64 / 1e3);
+        format!("{graph:.1} + {counters:.1}")
+    };
+    let added = |of: fn(&Size) -> u64| of(end).checked_sub(of(before));
+    let shrunk = || "the log has shrunk".to_owned();
+    let graph = added(|size| size.graph).ok_or_else(shrunk)?;
+    let counters = added(|size| size.counters).ok_or_else(shrunk)?;
+    let minutes = sizes[from + 1..].iter().map(|size| size.wall).sum::<f64>() / 60e3;
+    let per_minute = |bytes: u64| bytes as f64 / minutes;
+    Ok(format!(
+        "{} | {} | {} | {graph} B + {counters} B | {:.0} B + {:.0} B",
+        kilobytes(first),
+        kilobytes(half),
+        kilobytes(end),
+        per_minute(graph),
+        per_minute(counters)
+    ))
+}
+
+/// Per iteration, of which there are at least eight.
+fn sizes(
+    wish: &Wish,
+    jdk: &Jdk,
+    app: &str,
+    variant: &Variant,
+    log: &Path,
+) -> Result<Vec<Size>, String> {
+    let program = apps::program(wish, named(app), jdk, wish.threads);
+    let flags = variant.flags(&wish.plan(Vec::new()).tools, log)?;
+    let mut java = program.command.with(&flags);
+    // The last of the options counts.
+    let iterations = if wish.quick { "12" } else { "40" };
+    java.args(["--iterations", iterations]);
+    let failed = |e: std::io::Error| format!("{app}, {}: {e}", variant.name);
+    java.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = java.stderr(Stdio::null()).spawn().map_err(failed)?;
+    let out = child.stdout.take().ok_or("no output")?;
+    let mut sizes = Vec::new();
+    for line in BufReader::new(out).lines() {
+        let line = line.map_err(failed)?;
+        if let Some(iteration) = Iterations::parse(&line).list.first() {
+            sizes.push(size(log, iteration.wall)?);
+        }
+    }
+    let status = child.wait().map_err(failed)?;
+    let _ = fs::remove_file(log);
+    match status.success() && sizes.len() >= 8 {
+        true => Ok(sizes),
+        false => Err(format!("{app}, {}: {status}", variant.name)),
+    }
+}
+
+/// The program runs on meanwhile; what it adds is seen the next time.
+fn size(log: &Path, wall: f64) -> Result<Size, String> {
+    let mut lucce = Command::new(place::lucce());
+    let output = lucce.args(["stats", "--json"]).arg(log).output();
+    let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
+    let stats: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|e| format!("{e}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let kinds = stats["log"]
+        .as_array()
+        .ok_or("no sizes in the log's stats")?;
+    let bytes = |wanted: fn(&str) -> bool| {
+        let kinds = kinds.iter();
+        let kinds = kinds.filter(|kind| kind["kind"].as_str().is_some_and(wanted));
+        kinds.filter_map(|kind| kind["bytes"].as_u64()).sum()
+    };
+    Ok(Size {
+        wall,
+        graph: bytes(|kind| !["counters", "file"].contains(&kind)),
+        counters: bytes(|kind| kind == "counters"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(graph: &[u64]) -> Vec<Size> {
+        let size = |graph: &u64| Size {
+            wall: 1000.0,
+            graph: *graph,
+            counters: 500,
+        };
+        graph.iter().map(size).collect()
+    }
+
+    #[test]
+    fn growth_is_that_of_the_last_quarter() {
+        let row = row(&sizes(&[
+            1000, 2000, 2000, 3000, 3000, 3000, 3000, 3050, 3100,
+        ]))
+        .unwrap();
+        // From the seventh to the ninth iteration, in two seconds.
+        assert_eq!(
+            row,
+            "1.0 + 0.5 | 3.0 + 0.5 | 3.1 + 0.5 | 100 B + 0 B | 3000 B + 0 B"
+        );
+    }
+
+    #[test]
+    fn a_log_never_shrinks() {
+        assert!(row(&sizes(&[9, 9, 9, 9, 9, 9, 9, 9, 8])).is_err());
+    }
+}
