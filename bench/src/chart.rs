@@ -30,6 +30,11 @@ const COLOURS: [&str; 9] = [
     "#8c6bb1",
 ];
 
+/// More variants than colours start over.
+fn colours() -> impl Iterator<Item = &'static str> {
+    COLOURS.into_iter().cycle()
+}
+
 const STYLE: &str = "text { font: 12px sans-serif; fill: #222 } \
     .title { font-size: 16px; font-weight: bold } .small { font-size: 11px; fill: #666 } \
     .name, .mean { text-anchor: end } .mean { font-weight: bold } .tick { text-anchor: middle; font-size: 11px; fill: #666 } \
@@ -211,7 +216,7 @@ impl<'a> Drawing<'a> {
             .map(|(key, value)| format!("{}: {value}", key.replace('_', " ")))
             .collect();
         self.text(16.0, 44.0, "small", shortened(&setting.join(" · "), 160));
-        let columns: Vec<_> = self.report.columns.iter().skip(1).zip(COLOURS).collect();
+        let columns: Vec<_> = self.report.columns.iter().skip(1).zip(colours()).collect();
         for (at, (column, colour)) in columns.into_iter().enumerate() {
             let y = 56.0 + at as f64 * LEGEND_LINE;
             self.add(rectangle(16.0, y, 12.0, 12.0, colour));
@@ -233,7 +238,7 @@ impl<'a> Drawing<'a> {
         let middle = self.y + bars * BAR / 2.0 + 4.0;
         self.text(self.left - 10.0, middle, class, shortened(name, NAME));
         let columns = self.report.columns.iter().enumerate().skip(1);
-        for ((at, column), colour) in columns.zip(COLOURS) {
+        for ((at, column), colour) in columns.zip(colours()) {
             match bar(at) {
                 Bar::Ratio(ratio) => self.bar(&format!("{name}, {}", column.name), ratio, colour),
                 Bar::Nothing(text) => self.text(self.x(1.0) + 5.0, self.y + 10.0, "none", text),
@@ -302,6 +307,17 @@ mod tests {
         assert_eq!(drawn.matches("failed").count(), 1);
         assert!(drawn.contains("H2Mix, tracking: 1.26 (1.20–1.33)"));
         assert!(drawn.contains("CPU time: ratio to about none"));
+    }
+
+    #[test]
+    fn no_variant_is_left_out_for_want_of_a_colour() {
+        let mut report = sample();
+        report.columns = vec![report.columns[1].clone(); 30];
+        for row in &mut report.rows {
+            row.outcomes = vec![row.outcomes[1].clone(); 30];
+        }
+        let bars = chart(&report, Metric::Cpu).matches("</title>").count();
+        assert_eq!(bars, 3 * 29);
     }
 
     #[test]
