@@ -55,7 +55,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
         in place of the applications:
       --dacapo JAR      the DaCapo suite as the paper ran it; --apps names its benchmarks
       --micro           JMH benchmarks, construct by construct; --apps is a part of their names
-      --footprint       start-up, memory, compilation, 1 to 8 threads, growth of the log
+      --footprint       start-up, memory and compilation, 1 to 8 threads, growth of the log;
+                        --apps names parts of it: startup, compiler, threads, log
 
 Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 

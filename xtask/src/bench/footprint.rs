@@ -14,18 +14,32 @@ const COMPILED: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
 const THREADED: [&str; 2] = ["H2Mix", "XalanTransform"];
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
+const PARTS: [&str; 4] = ["startup", "compiler", "threads", "log"];
+
 /// # Errors
-/// There is no such JDK, a program fails, or a log cannot be read.
+/// There is no such part or JDK, a program fails, or a log cannot be read.
 pub fn run(wish: &Wish) -> Outcome {
     let jdk = wish.jdk()?;
+    let unknown = wish
+        .names
+        .iter()
+        .find(|name| !PARTS.contains(&name.as_str()));
+    if let Some(name) = unknown {
+        return Err(format!(
+            "unknown part {name}; there are {}",
+            PARTS.join(", ")
+        ));
+    }
+    let wanted = |part: &&str| wish.names.is_empty() || wish.names.iter().any(|name| name == part);
     let part = |name: &str, plan: Plan| show(name, &measured(&plan), &wish.out);
+    let run = |name| match name {
+        "startup" => part(name, startup(wish, &jdk)),
+        "compiler" => part(name, compiler(wish, &jdk)),
+        "threads" => part(name, threads(wish, &jdk)),
+        _ => growth::run(wish, &jdk),
+    };
     // What fails in one part does not hide the others.
-    let done = [
-        part("startup", startup(wish, &jdk)),
-        part("compiler", compiler(wish, &jdk)),
-        part("threads", threads(wish, &jdk)),
-        growth::run(wish, &jdk),
-    ];
+    let done: Vec<Outcome> = PARTS.into_iter().filter(wanted).map(run).collect();
     done.into_iter().collect()
 }
 

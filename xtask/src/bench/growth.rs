@@ -18,6 +18,14 @@ use crate::{Outcome, place};
 
 const APPS: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
 
+/// What became of one run.
+struct Run {
+    /// Per iteration, of which there are at least eight.
+    sizes: Vec<Size>,
+    /// Bytes that the graph took in memory at the end.
+    memory: u64,
+}
+
 /// After an iteration.
 struct Size {
     /// Milliseconds that the iteration took.
@@ -44,22 +52,25 @@ pub fn run(wish: &Wish, jdk: &Jdk) -> Outcome {
     for app in few(wish, &APPS) {
         for variant in ["tracking", "alloc"].map(Variant::parse) {
             let variant = variant?;
-            let sizes = sizes(wish, jdk, app, &variant, &folder.join("growth.lucce"))?;
-            println!("| {app} | {} | {} |", variant.name, row(&sizes)?);
-            let sizes: Vec<Value> = sizes.iter().map(Size::json).collect();
-            all.push(json!({ "program": app, "variant": variant.name, "iterations": sizes }));
+            let run = watched(wish, jdk, app, &variant, &folder.join("growth.lucce"))?;
+            let memory = run.memory as f64 / 1e6;
+            println!(
+                "| {app} | {} | {} | {memory:.1} MB |",
+                variant.name,
+                row(&run.sizes)?
+            );
+            all.push(json!({
+                "program": app,
+                "variant": variant.name,
+                "iterations": run.sizes.iter().map(Size::json).collect::<Vec<Value>>(),
+                "graph_memory_bytes": run.memory,
+            }));
         }
     }
     let _ = fs::remove_dir_all(&folder);
     let file = wish.out.join("growth.json");
     let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
     fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
-}
-
-impl Size {
-    fn json(&self) -> Value {
-        json!({ "wall_ms": self.wall, "graph_bytes": self.graph, "counter_bytes": self.counters })
-    }
 }
 
 fn row(sizes: &[Size]) -> Result<String, String> {
@@ -86,14 +97,13 @@ fn row(sizes: &[Size]) -> Result<String, String> {
     ))
 }
 
-/// Per iteration, of which there are at least eight.
-fn sizes(
+fn watched(
     wish: &Wish,
     jdk: &Jdk,
     app: &str,
     variant: &Variant,
     log: &Path,
-) -> Result<Vec<Size>, String> {
+) -> Result<Run, String> {
     let program = apps::program(wish, named(app), jdk, wish.threads);
     let flags = variant.flags(&wish.plan(Vec::new()).tools, log)?;
     let mut java = program.command.with(&flags);
@@ -108,37 +118,50 @@ fn sizes(
     for line in BufReader::new(out).lines() {
         let line = line.map_err(failed)?;
         if let Some(iteration) = Iterations::parse(&line).list.first() {
-            sizes.push(size(log, iteration.wall)?);
+            sizes.push(Size::of(&stats(log)?, iteration.wall)?);
         }
     }
     let status = child.wait().map_err(failed)?;
-    let _ = fs::remove_file(log);
-    match status.success() && sizes.len() >= 8 {
-        true => Ok(sizes),
-        false => Err(format!("{app}, {}: {status}", variant.name)),
+    if !status.success() || sizes.len() < 8 {
+        return Err(format!("{app}, {}: {status}", variant.name));
     }
+    let memory = stats(log)?["agent"]["graph.memory"].as_u64();
+    let _ = fs::remove_file(log);
+    Ok(Run {
+        sizes,
+        memory: memory.ok_or("the log does not say what the graph takes in memory")?,
+    })
 }
 
-/// The program runs on meanwhile; what it adds is seen the next time.
-fn size(log: &Path, wall: f64) -> Result<Size, String> {
+/// Of a log, complete or not: the program runs on meanwhile, and what it adds is seen the next time.
+fn stats(log: &Path) -> Result<Value, String> {
     let mut lucce = Command::new(place::lucce());
     let output = lucce.args(["stats", "--json"]).arg(log).output();
     let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
-    let stats: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|e| format!("{e}: {}", String::from_utf8_lossy(&output.stderr)))?;
-    let kinds = stats["log"]
-        .as_array()
-        .ok_or("no sizes in the log's stats")?;
-    let bytes = |wanted: fn(&str) -> bool| {
-        let kinds = kinds.iter();
-        let kinds = kinds.filter(|kind| kind["kind"].as_str().is_some_and(wanted));
-        kinds.filter_map(|kind| kind["bytes"].as_u64()).sum()
-    };
-    Ok(Size {
-        wall,
-        graph: bytes(|kind| !["counters", "file"].contains(&kind)),
-        counters: bytes(|kind| kind == "counters"),
-    })
+    serde_json::from_slice(&output.stdout)
+        .map_err(|e| format!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+impl Size {
+    fn of(stats: &Value, wall: f64) -> Result<Size, String> {
+        let kinds = stats["log"]
+            .as_array()
+            .ok_or("no sizes in the log's stats")?;
+        let bytes = |wanted: fn(&str) -> bool| {
+            let kinds = kinds.iter();
+            let kinds = kinds.filter(|kind| kind["kind"].as_str().is_some_and(wanted));
+            kinds.filter_map(|kind| kind["bytes"].as_u64()).sum()
+        };
+        Ok(Size {
+            wall,
+            graph: bytes(|kind| !["counters", "file"].contains(&kind)),
+            counters: bytes(|kind| kind == "counters"),
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({ "wall_ms": self.wall, "graph_bytes": self.graph, "counter_bytes": self.counters })
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +188,19 @@ mod tests {
             row,
             "1.0 + 0.5 | 3.0 + 0.5 | 3.1 + 0.5 | 100 B + 0 B | 3000 B + 0 B"
         );
+    }
+
+    #[test]
+    fn graph_and_counters_are_told_apart() {
+        let stats = json!({ "log": [
+            { "kind": "counters", "bytes": 100 },
+            { "kind": "node", "bytes": 20 },
+            { "kind": "site", "bytes": 3 },
+            { "kind": "file", "bytes": 4096 },
+        ] });
+        let size = Size::of(&stats, 1.0).unwrap();
+        assert_eq!((size.graph, size.counters), (23, 100));
+        assert!(Size::of(&json!({}), 1.0).is_err());
     }
 
     #[test]
