@@ -1,13 +1,16 @@
-//! Compiles the helper class in its three editions, with the JDK's own compiler, and the JNI brackets.
+//! Compiles the helper class in its editions, with the JDK's own compiler, and the JNI brackets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const EDITIONS: [(&str, &str, &str); 3] = [
-    ("boot", "false", "false"),
-    ("live", "true", "false"),
-    ("verify", "true", "true"),
+/// Name, and whether it is live, verifies, records calls.
+const EDITIONS: [(&str, [&str; 3]); 5] = [
+    ("boot", ["false", "false", "false"]),
+    ("live", ["true", "false", "false"]),
+    ("verify", ["true", "true", "false"]),
+    ("record", ["true", "false", "true"]),
+    ("record-verify", ["true", "true", "true"]),
 ];
 
 fn main() {
@@ -19,14 +22,15 @@ fn main() {
         .file("c/bracket.c")
         .warnings(true)
         .compile("bracket");
-    for (name, live, verify) in EDITIONS {
-        edition(&out.join(name), live, verify);
+    for (name, constants) in EDITIONS {
+        edition(&out.join(name), constants);
     }
 }
 
-fn edition(out: &Path, live: &str, verify: &str) {
+fn edition(out: &Path, [live, verify, record]: [&str; 3]) {
     let text = fs::read_to_string("java/java/lang/LucceRt.java").expect("the helper's source");
     let text = text.replace("__LIVE__", live).replace("__VERIFY__", verify);
+    let text = text.replace("__RECORD__", record);
     let source = out.join("java/lang/LucceRt.java");
     fs::create_dir_all(source.parent().expect("a folder")).expect("OUT_DIR is writable");
     fs::write(&source, text).expect("OUT_DIR is writable");

@@ -18,6 +18,7 @@ use crate::jvm::{Env, Jvmti};
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options};
+use crate::record::Recorder;
 use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -29,6 +30,8 @@ pub struct Agent {
     pub method_of_site: MethodOfSite,
     book: Arc<RwLock<Book>>,
     pub log: Arc<Log>,
+    /// Only with `record=calls`.
+    pub recorder: Option<Recorder>,
     pub encoder: Encoder<LogJournal>,
     pub loaders: Loaders,
     pub frames: FrameCache,
@@ -105,6 +108,10 @@ impl Agent {
             book: Arc::clone(&book),
             log: Arc::clone(&log),
         };
+        let recorder = match options.record {
+            true => Some(recorder(&options, &book)?),
+            false => None,
+        };
         let no_memory = || "no address space for the shadow stacks".to_string();
         let agent = Agent {
             jvmti,
@@ -112,6 +119,7 @@ impl Agent {
             method_of_site: MethodOfSite::new().ok_or_else(no_memory)?,
             book,
             log,
+            recorder,
             encoder: Encoder::new(layout, Policy::LUCCE, journal),
             loaders: Loaders::default(),
             frames: FrameCache::default(),
@@ -186,6 +194,11 @@ impl Agent {
             value,
         });
     }
+}
+
+fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, String> {
+    let recorder = Recorder::create(&options.out, options.record_limit, Arc::clone(book));
+    recorder.map_err(|e| format!("cannot write {}.calls: {e}", options.out.display()))
 }
 
 fn create(options: &Options) -> Result<Writer, String> {

@@ -8,8 +8,8 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
 use crate::agent::Agent;
-use crate::journal::external;
 use crate::jvm::Env;
+use crate::names::external;
 use crate::natives::guard;
 
 /// `CallContext.decode0`: the trace of a number.

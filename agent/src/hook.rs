@@ -53,6 +53,11 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
     };
     let mut book = agent.book_mut();
     let ids = book.add(&new)?;
+    if let Some(recorder) = &agent.recorder {
+        for (method, (name, ..)) in (ids.first_method..).zip(&methods) {
+            recorder.loaded(class.name(), name, method);
+        }
+    }
     let mut site = ids.first_site;
     for (method, shape) in (ids.first_method..).zip(shapes) {
         if let Some((index, _)) = shape.intrinsic {

@@ -5,12 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
-use lucce_tracelog::{
-    Class, ClassId, Counters, Full, LoaderId, Method, Record, Site, SiteKind, SiteSize, ThreadId,
-    Writer,
-};
+use lucce_tracelog::{Counters, Full, Record, SiteSize, ThreadId, Writer};
 
-use crate::book::{Book, What};
+use crate::book::Book;
+use crate::names::Told;
 
 /// The file and what of the book is already in it.
 pub struct Log {
@@ -19,18 +17,14 @@ pub struct Log {
 
 struct State {
     writer: Writer,
-    classes: Bits,
-    methods: Bits,
-    sites: Bits,
+    told: Told,
 }
 
 impl Log {
     pub fn new(writer: Writer) -> Log {
         let state = State {
             writer,
-            classes: Bits::default(),
-            methods: Bits::default(),
-            sites: Bits::default(),
+            told: Told::default(),
         };
         Log {
             state: Mutex::new(state),
@@ -97,63 +91,14 @@ impl State {
     }
 
     fn site(&mut self, book: &Book, id: u32) -> Result<(), Full> {
-        let Some(info) = book.site(id).filter(|_| !self.sites.has(id)) else {
-            return Ok(());
-        };
-        self.method(book, MethodId(info.method))?;
-        let what = match info.what {
-            What::Call => SiteKind::Call,
-            What::New(of) => SiteKind::New(book.text(of).into()),
-            What::Array(of) => SiteKind::Array(book.text(of).into()),
-            What::Native => SiteKind::Native,
-            What::Current => SiteKind::Current,
-        };
-        self.writer.append(Site {
-            id: SiteId(id),
-            method: MethodId(info.method),
-            bci: info.bci,
-            line: info.line,
-            what,
-        })?;
-        self.sites.set(id);
-        Ok(())
+        let State { writer, told } = self;
+        told.site(book, id, &mut |record| writer.append(record))
     }
 
     fn method(&mut self, book: &Book, id: MethodId) -> Result<(), Full> {
-        let Some(info) = book.method(id.0).filter(|_| !self.methods.has(id.0)) else {
-            return Ok(());
-        };
-        self.class(book, info.class)?;
-        self.writer.append(Method {
-            id,
-            class: ClassId(info.class),
-            name: book.text(info.name).into(),
-            descriptor: book.text(info.descriptor).into(),
-            access: info.access,
-            lines: book.lines(info).into(),
-        })?;
-        self.methods.set(id.0);
-        Ok(())
+        let State { writer, told } = self;
+        told.method(book, id, &mut |record| writer.append(record))
     }
-
-    fn class(&mut self, book: &Book, id: u32) -> Result<(), Full> {
-        let Some(info) = book.class(id).filter(|_| !self.classes.has(id)) else {
-            return Ok(());
-        };
-        self.writer.append(Class {
-            id: ClassId(id),
-            loader: LoaderId(info.loader.0),
-            name: external(book.text(info.name)).into(),
-            source_file: info.source.map(|name| book.text(name).into()),
-        })?;
-        self.classes.set(id);
-        Ok(())
-    }
-}
-
-/// `a/b/C` as Java prints it.
-pub fn external(internal: &str) -> String {
-    internal.replace('/', ".")
 }
 
 /// What the encoder sees.
@@ -169,26 +114,5 @@ impl Journal for LogJournal {
             .lock()
             .change(&book, change)
             .map_err(|Full| Refused)
-    }
-}
-
-/// A set of small numbers.
-#[derive(Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn has(&self, id: u32) -> bool {
-        let word = self.0.get(id as usize / 64).copied().unwrap_or(0);
-        word >> (id % 64) & 1 == 1
-    }
-
-    fn set(&mut self, id: u32) {
-        let at = id as usize / 64;
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        if let Some(word) = self.0.get_mut(at) {
-            *word |= 1 << (id % 64);
-        }
     }
 }

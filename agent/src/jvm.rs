@@ -277,12 +277,27 @@ impl Jvmti {
 
     /// The current thread's name.
     pub fn thread_name(self, env: Env) -> Option<String> {
+        self.name_of(env, ptr::null_mut())
+    }
+
+    /// A thread's name; it need not have started.
+    pub fn name_of(self, env: Env, thread: jobject) -> Option<String> {
         // SAFETY: a plain C structure, filled in by the call.
         let mut info: ti::jvmtiThreadInfo = unsafe { std::mem::zeroed() };
-        call!(self, GetThreadInfo, ptr::null_mut(), &mut info).ok()?;
+        call!(self, GetThreadInfo, thread, &mut info).ok()?;
         env.forget(info.thread_group);
         env.forget(info.context_class_loader);
         Some(self.text(info.name))
+    }
+
+    /// `this` of the innermost frame of the current thread that has one.
+    pub fn innermost_this(self) -> Option<jobject> {
+        const FRAMES: jint = 8;
+        (0..FRAMES).find_map(|depth| {
+            let mut this = ptr::null_mut();
+            call!(self, GetLocalInstance, ptr::null_mut(), depth, &mut this).ok()?;
+            (!this.is_null()).then_some(this)
+        })
     }
 
     /// A copy of the JNI function table.

@@ -17,10 +17,13 @@ mod book;
 mod planner;
 
 mod clock;
+mod names;
+
 mod journal;
 mod jvm;
 mod loaders;
 mod memory;
+mod record;
 mod thread;
 
 mod agent;

@@ -206,6 +206,15 @@ impl MethodOfSite {
         self.range.bytes / 4
     }
 
+    /// 0: no such site.
+    pub fn get(&self, site: u32) -> u32 {
+        match (site as usize) < self.room() {
+            // Acquire: pairs with the Release in set().
+            true => word32(self.range.start + 4 * site as usize).load(Ordering::Acquire),
+            false => 0,
+        }
+    }
+
     /// The site's code has not run yet: whoever loads the entry got the code after this store.
     pub fn set(&self, site: u32, method: u32) {
         if (site as usize) < self.room() {

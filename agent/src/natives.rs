@@ -10,16 +10,17 @@
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
-use crate::book::What;
+use crate::book;
 use crate::jvm::Env;
 use crate::memory::stack_size;
+use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::{hook, upcall, verify};
 
@@ -43,6 +44,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"repair", c"(JJJ)Z"),
         (c"verify", c"(JJJ)V"),
         (c"lost", c"(I)V"),
+        (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
@@ -94,11 +96,12 @@ pub extern "system" fn Java_java_lang_LucceRt_attach(
         let Some(region) = region else {
             return scratch;
         };
-        let state = Box::new(ThreadState::new(
+        let mut state = Box::new(ThreadState::new(
             region,
             is_virtual(agent, env, thread),
             agent.options.verify,
         ));
+        state.ticket = taken_ticket(env, thread, fields);
         let first = state.first_slot();
         let address = Box::into_raw(state) as usize;
         agent
@@ -158,6 +161,9 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
         .counts
         .events_lost
         .fetch_add(state.lost(), Ordering::Relaxed);
+    if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {
+        recorder.left(recorded);
+    }
     agent.stacks.give(state.region);
     if let Some(id) = state.id {
         agent.note(ThreadEnd { id });
@@ -253,7 +259,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
             count(&agent.counts.events_lost);
             return 0;
         }
-        if let What::New(_) = info.what {
+        if let book::What::New(_) = info.what {
             size_once(agent, agent.env(env), site as u32);
         }
         state.insert(context as u64, site as u32, number) as jlong
@@ -404,6 +410,82 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
             .events_lost
             .fetch_add(events as u64, Ordering::Relaxed);
     });
+}
+
+/// With `record=calls`: what a frame tells, by its slot.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_record(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    what: jint,
+    slot: jlong,
+    site: jint,
+) {
+    guard((), |agent| {
+        let (Some(recorder), Some(state)) = (&agent.recorder, state(ts)) else {
+            return;
+        };
+        let (env, slot, site) = (agent.env(env), slot as usize, site as u32);
+        let recorded = recorded(agent, recorder, env, state);
+        match What::of(what) {
+            Some(what @ (What::Call | What::Event)) => {
+                let place = (state.first_slot(), slot, site);
+                let methods = &agent.method_of_site;
+                recorder.at(&recorded, methods, place, what == What::Event);
+                if recorder.starts(methods.get(site)) {
+                    give_ticket(agent, recorder, env, &recorded);
+                }
+            }
+            Some(What::Returned) => recorder.ended(&recorded, slot, false),
+            Some(What::Thrown) => recorder.ended(&recorded, slot, true),
+            None => {}
+        }
+    });
+}
+
+/// The thread's part of the recording.
+fn recorded(
+    agent: &Agent,
+    recorder: &Recorder,
+    env: Env,
+    state: &mut ThreadState,
+) -> Arc<Mutex<Recorded>> {
+    if let Some(known) = &state.recorded {
+        return Arc::clone(known);
+    }
+    let started = recorder.claim(state.ticket);
+    let recorded = started.unwrap_or_else(|| {
+        let name = agent.jvmti.thread_name(env).unwrap_or_default();
+        recorder.thread(&name)
+    });
+    state.recorded = Some(Arc::clone(&recorded));
+    recorded
+}
+
+/// The innermost `this` is a thread that is about to start. Until it runs, its field for upcalls
+/// holds the ticket, negative.
+fn give_ticket(agent: &Agent, recorder: &Recorder, env: Env, parent: &Mutex<Recorded>) {
+    let (Some(fields), Some(thread)) = (agent.fields.get(), agent.jvmti.innermost_this()) else {
+        return;
+    };
+    let is_new = env.get_long(thread, fields.upcall.id()) == 0
+        && env.get_long(thread, fields.state.id()) == 0;
+    if is_new {
+        let name = agent.jvmti.name_of(env, thread).unwrap_or_default();
+        let ticket = recorder.start(&name, parent);
+        env.set_long(thread, fields.upcall.id(), -(ticket as jlong));
+    }
+    env.forget(thread);
+}
+
+fn taken_ticket(env: Env, thread: jobject, fields: ThreadFields) -> usize {
+    let held = env.get_long(thread, fields.upcall.id());
+    if held >= 0 {
+        return 0;
+    }
+    env.set_long(thread, fields.upcall.id(), 0);
+    usize::try_from(-held).unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]

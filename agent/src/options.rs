@@ -14,6 +14,9 @@ pub struct Options {
     pub verify: u32,
     /// Largest size of the log in bytes.
     pub limit: u64,
+    /// Record calls, beside the log, and the recording's largest size.
+    pub record: bool,
+    pub record_limit: u64,
     pub log: Level,
 }
 
@@ -37,7 +40,16 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 5] = ["events", "limit", "log", "out", "verify"];
+const KEYS: [&str; 7] = [
+    "events",
+    "limit",
+    "log",
+    "out",
+    "record",
+    "record-limit",
+    "verify",
+];
+const RECORDS: [&str; 2] = ["calls", "none"];
 const EVENTS: [&str; 2] = ["alloc", "none"];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
@@ -56,6 +68,8 @@ impl Options {
             alloc: true,
             verify: 0,
             limit: u64::MAX,
+            record: false,
+            record_limit: 64 << 20,
             log: Level::Info,
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -75,6 +89,8 @@ impl Options {
             "events" => self.alloc = events(value)?,
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
+            "record" => self.record = record(value)?,
+            "record-limit" => self.record_limit = size(key, value)?,
             "log" => self.log = level(value)?,
             _ => return Err(unknown("option", key, &KEYS, "")),
         }
@@ -99,6 +115,14 @@ fn events(value: &str) -> Result<bool, BadOption> {
         }
     }
     Ok(alloc)
+}
+
+fn record(value: &str) -> Result<bool, BadOption> {
+    match value {
+        "calls" => Ok(true),
+        "none" => Ok(false),
+        _ => Err(unknown("record", value, &RECORDS, "")),
+    }
 }
 
 fn level(value: &str) -> Result<Level, BadOption> {
@@ -227,6 +251,15 @@ mod tests {
         ] {
             assert!(Options::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn calls_are_recorded_when_asked() {
+        assert!(!Options::parse("record=none").unwrap().record);
+        let options = Options::parse("record=calls,record-limit=2m").unwrap();
+        assert_eq!((options.record, options.record_limit), (true, 2 << 20));
+        let error = Options::parse("record=call").unwrap_err().to_string();
+        assert_eq!(error, "unknown record 'call', did you mean 'calls'?");
     }
 
     #[test]

@@ -19,10 +19,16 @@ use crate::natives::{self, guard};
 use crate::options::{Level, Options};
 use crate::{bracket, hook, watch};
 
-/// The helper class: before the VM is initialised; recording; recording and comparing.
+/// The helper class: before the VM is initialised; recording; recording and comparing; the same with
+/// the stream of calls.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
 const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
 const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
+const RECORD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record/java/lang/LucceRt.class"));
+const RECORD_VERIFY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/record-verify/java/lang/LucceRt.class"
+));
 const MEMORY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
     "/live/java/lang/LucceRt$Memory.class"
@@ -60,7 +66,7 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     jvmti
-        .add_capabilities(&capabilities(jvmti))
+        .add_capabilities(&capabilities(jvmti, options.record))
         .map_err(refused("what the agent needs"))?;
     let agent = Agent::start(options, jvmti)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
@@ -87,7 +93,7 @@ fn refused(what: &'static str) -> impl Fn(Failed) -> String {
     move |Failed(code)| format!("this VM does not support {what} (error {code})")
 }
 
-fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
+fn capabilities(jvmti: Jvmti, record: bool) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_all_class_hook_events(true);
     wanted.set_can_generate_early_class_hook_events(true);
@@ -95,6 +101,8 @@ fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
     wanted.set_can_redefine_classes(true);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
+    // Which thread is started: `this` of Thread.start.
+    wanted.set_can_access_local_variables(record);
     let can = jvmti.potential().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(
@@ -180,10 +188,11 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     measure_arrays(agent, env, class)?;
     natives::bind(env, class)?;
     bracket::install(agent, env, class)?;
-    let bytes = if agent.options.verify > 0 {
-        VERIFY
-    } else {
-        LIVE
+    let bytes = match (agent.options.record, agent.options.verify > 0) {
+        (false, false) => LIVE,
+        (false, true) => VERIFY,
+        (true, false) => RECORD,
+        (true, true) => RECORD_VERIFY,
     };
     agent.live.store(true, Ordering::Release);
     agent.jvmti.redefine(class, bytes).ok()?;
@@ -312,6 +321,20 @@ fn finish(agent: &Agent) {
     agent.note(End {});
     let _ = agent.log.close();
     agent.say(Level::Info, &last_line(agent, events, contexts, lost));
+    if let Some(recorder) = &agent.recorder {
+        let (bytes, whole) = recorder.finish();
+        let path = recorder.path().display();
+        let megabytes = bytes as f64 / 1e6;
+        let cut = if whole {
+            ""
+        } else {
+            ", cut: the limit was reached"
+        };
+        agent.say(
+            Level::Info,
+            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
+        );
+    }
 }
 
 /// Events in all cells, and how many different contexts they have.

@@ -12,13 +12,14 @@
 //! The index is a hash table, `[shift, mask, 0 × 6]` and then entries `[ctx, site, number, cell]` of
 //! a word each; ctx 0: empty.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{Counters, ThreadId};
 
 use crate::memory::Range;
+use crate::record::Recorded;
 
 /// A frame that the VM entered by itself.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,10 @@ pub struct ThreadState {
     /// Counts events for which the log has no room.
     lost: Box<[AtomicU64; 3]>,
     pub is_virtual: bool,
+    /// With `record=calls`: its part of the recording, from the first call on.
+    pub recorded: Option<Arc<Mutex<Recorded>>>,
+    /// The ticket of whoever started it; 0: nobody is known.
+    pub ticket: usize,
 }
 
 const HEADER: usize = 8;
@@ -75,6 +80,8 @@ impl ThreadState {
             next_cell: 0,
             lost: Box::default(),
             is_virtual,
+            recorded: None,
+            ticket: 0,
         }
     }
 

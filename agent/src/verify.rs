@@ -8,8 +8,8 @@ use lucce_tracelog::Mismatch;
 use crate::agent::{Agent, count};
 use crate::book::{Book, NATIVE};
 use crate::frames::{Frame, Kind, Walk};
-use crate::journal::external;
 use crate::jvm::Env;
+use crate::names::external;
 use crate::options::Level;
 
 /// How many mismatches are written down; all are counted.

@@ -1,7 +1,7 @@
 //! Encodes recorded contexts of real programs and prints what that took.
 //!
 //! `contexts [layout=12,20,32] [growth=15] [slack=4] [unroll=max] [node=30] [share=2]
-//! [budget=262144] [verify=17] [tree=1] FILE.zst…`
+//! [budget=262144] [adapt=0] [verify=17] [tree=1] FILE.zst…`
 //!
 //! The file format is described in `tests/support/recorded.rs`.
 
@@ -80,6 +80,7 @@ fn set(options: &mut Options, name: &str, value: &str) {
         "node" => options.policy.max_node_bits = number(),
         "share" => options.policy.epoch_share = number(),
         "budget" => options.policy.anchor_budget = number() as usize,
+        "adapt" => options.policy.adapt_after = u64::from(number()),
         "tree" => options.tree = number() != 0,
         "verify" => options.verify = number().max(1) as usize,
         _ => panic!("unknown option {name}"),

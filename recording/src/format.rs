@@ -16,7 +16,7 @@
 //! | 5 | cut | empty: the limit was reached, every thread ends here too early |
 //! | 6 | end | empty: the program ended and everything is in the file |
 //!
-//! `n` is LEB128. Edges precede the blocks that use them, a thread's start precedes its calls, and
+//! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
 /// 2026-11: first version.

@@ -1,6 +1,7 @@
 //! Opens recordings: everything up to the first damage, then where and what it is.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 use std::{error, fmt, fs, io};
@@ -86,6 +87,9 @@ pub struct Recording {
     cut: bool,
     damage: Option<Damage>,
 }
+
+/// The method that each site lies in.
+type Callers = HashMap<SiteId, MethodId>;
 
 /// Something that threads did.
 #[derive(Clone, Copy, Debug)]
@@ -213,20 +217,27 @@ impl Recording {
     /// Reads everything but calls.
     fn survey(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         let mut rest = bytes.get(FILE_HEADER..).unwrap_or_default();
+        let mut callers = Callers::new();
         while !rest.is_empty() {
             let offset = bytes.len() - rest.len();
             let (head, packed, behind) = Head::split(rest).map_err(|e| damage(offset, e))?;
             if self.ended || self.cut {
                 return Err(damage(offset, "a block after the end"));
             }
-            self.block(offset, &head, packed)?;
+            self.block(offset, &head, packed, &mut callers)?;
             self.nanos = self.nanos.max(head.nanos);
             rest = behind;
         }
         Ok(())
     }
 
-    fn block(&mut self, offset: usize, head: &Head, packed: &[u8]) -> Result<(), Damage> {
+    fn block(
+        &mut self,
+        offset: usize,
+        head: &Head,
+        packed: &[u8],
+        callers: &mut Callers,
+    ) -> Result<(), Damage> {
         let failed = |reason| damage(offset, reason);
         let fits = head.packed as usize <= MAX_PACKED && head.unpacked as usize <= MAX_UNPACKED;
         if !fits {
@@ -235,7 +246,7 @@ impl Recording {
         let bytes = || unpack(head, packed).map_err(failed);
         match head.kind {
             Kind::Names => self.take_names(offset, &bytes()?),
-            Kind::Edges => self.take_edges(offset, &bytes()?),
+            Kind::Edges => self.take_edges(offset, &bytes()?, callers),
             Kind::Start => self.take_start(head, offset, &bytes()?),
             Kind::Calls => self.take_calls(head, offset),
             Kind::Cut => {
@@ -259,13 +270,21 @@ impl Recording {
         Ok(())
     }
 
-    fn take_edges(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Damage> {
+    fn take_edges(
+        &mut self,
+        offset: usize,
+        bytes: &[u8],
+        callers: &mut Callers,
+    ) -> Result<(), Damage> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let within = bytes.len() - rest.len();
             let edge = edge(&mut rest).map_err(|e| inner(offset, within, e))?;
             if self.edges.len() as u32 == MAX_EDGES {
                 return Err(inner(offset, within, "more edges than the format allows"));
+            }
+            if *callers.entry(edge.site).or_insert(edge.caller) != edge.caller {
+                return Err(inner(offset, within, "a site that lies in two methods"));
             }
             self.edges.push(edge);
         }

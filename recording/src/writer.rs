@@ -258,6 +258,12 @@ impl ThreadWriter {
         self.id
     }
 
+    /// Whether this thread has used the edge before.
+    #[must_use]
+    pub fn knows(&self, edge: Edge) -> bool {
+        self.known.contains_key(&edge)
+    }
+
     /// The innermost frame, `edge.caller`, calls `edge.callee`.
     pub fn enter<W: Write>(&mut self, writer: &Writer<W>, edge: Edge) {
         let known = self.known.get(&edge).copied();

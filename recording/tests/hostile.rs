@@ -110,6 +110,20 @@ fn ids_out_of_range() {
     }
 }
 
+/// Encodings rely on it: a call site says which method calls.
+#[test]
+fn a_site_in_two_methods() {
+    let bytes = recorded(|writer, thread| {
+        thread.enter(writer, Edge::entry(MethodId(1)));
+        thread.enter(writer, edge(1, 2));
+        let site = SiteId(1);
+        thread.enter(writer, Edge { site, ..edge(2, 3) });
+    });
+    let (steps, damage) = damage(&bytes);
+    assert_eq!((steps, damage.offset), (1, block(&bytes, 2)));
+    assert!(damage.reason.contains("two methods"));
+}
+
 #[test]
 fn an_edge_that_the_file_does_not_tell() {
     let bytes = recorded(|writer, thread| {

@@ -9,6 +9,7 @@ mod damage;
 mod image;
 mod loss;
 mod programs;
+mod recorded;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loss::tests(setup),
         damage::tests(setup),
         image::tests(setup),
+        recorded::tests(setup),
     ]
     .into_iter()
     .flatten()

@@ -15,7 +15,12 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
     (
         "lucce-agent",
-        &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
+        &[
+            "lucce-bytecode",
+            "lucce-callgraph",
+            "lucce-tracelog",
+            "lucce-recording",
+        ],
     ),
     ("lucce-bench", &[]),
     (

@@ -13,6 +13,7 @@ mod checks;
 mod demo;
 mod guard;
 mod jvm;
+mod record;
 mod suite;
 
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
+  record                recordings of the applications' calls, for `lucce replay`
+      [--app NAME]      one application only
+      [--limit SIZE]    the largest size of each (default 32m)
   guard                 instructions of rewriting, encoding, decoding and log writing against
                         counts/counts.txt, and one quick ratio of the agent's cost
         [--bless]       writes the counts down
@@ -93,6 +97,10 @@ fn run(args: &[&str]) -> Outcome {
         ["bench", rest @ ..] => bench::Wish::parse(rest).and_then(|wish| bench::run(&wish)),
         ["guard"] => build::all().and_then(|()| guard::check()),
         ["guard", "--bless"] => build::all().and_then(|()| guard::bless()),
+        ["record", rest @ ..] => {
+            let wish = record::Wish::parse(rest)?;
+            build::all().and_then(|()| record::run(&wish))
+        }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -17,15 +17,19 @@ import jdk.internal.vm.annotation.Hidden;
  * +8  long ctx   the context of the frame that was called from here
  * </pre>
  *
- * <p>Three editions of this class are compiled from this text. The first is defined before any Java
+ * <p>Several editions of this class are compiled from this text. The first is defined before any Java
  * code runs and only moves pointers, because Unsafe must not be touched yet. When the VM is ready
- * the agent redefines it to the live edition, or the verifying one. Hence no field initialisers.
+ * the agent redefines it to the live edition, or one that also verifies or records calls. Hence no field initialisers.
  *
  * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
  */
 public final class LucceRt {
     private static final boolean LIVE = __LIVE__;
     private static final boolean VERIFY = __VERIFY__;
+    private static final boolean RECORD = __RECORD__;
+
+    /** What {@link #record} is told. */
+    private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3;
 
     private static final int ENTRY = (1 << 28) - 1;
     private static final int EVENT = (1 << 24) - 1;
@@ -67,6 +71,7 @@ public final class LucceRt {
     @Hidden @ForceInline
     public static void pub(long p, int site) {
         if (LIVE) Memory.U.putLong(p, site);
+        if (RECORD) tell(CALL, p, site);
     }
 
     @Hidden @ForceInline
@@ -74,6 +79,7 @@ public final class LucceRt {
         if (!LIVE && p == scratch) return;
         Thread t = Thread.currentThread();
         if (t != null) t.$fp = p;
+        if (RECORD) tell(RETURNED, p, 0);
     }
 
     @Hidden @ForceInline
@@ -81,6 +87,7 @@ public final class LucceRt {
         if (!LIVE && p == scratch) return;
         Thread t = Thread.currentThread();
         if (t != null) t.$fp = p + 16;
+        if (RECORD) tell(THROWN, p + 16, 0);
     }
 
     /** For code that has no slot but catches exceptions: remembers the pointer. */
@@ -95,6 +102,7 @@ public final class LucceRt {
 
     @Hidden @ForceInline
     public static void restore(long p) {
+        if (RECORD) tell(THROWN, p, 0);
         exit(p);
     }
 
@@ -106,6 +114,7 @@ public final class LucceRt {
             Memory.U.putLong(p + 16, nativeSite);
             Thread.currentThread().$fp = p + 32;
         }
+        if (RECORD) tell(CALL, p, site);
     }
 
     // ---- frames that the VM enters by itself ----------------------------------------------------
@@ -117,6 +126,7 @@ public final class LucceRt {
         if (!LIVE) return p;
         Thread t = Thread.currentThread();
         if (t == null || !known(t)) return p;
+        if (RECORD) tell(RETURNED, p, 0);
         long q = upcall(t.$ts, p);
         if (q != p) {
             t.$fp = (q & ~1L) + 16;
@@ -136,6 +146,7 @@ public final class LucceRt {
         } else {
             t.$fp = q;
         }
+        if (RECORD) tell(RETURNED, q, 0);
     }
 
     /** The agent brackets Java code that native code calls. */
@@ -270,6 +281,7 @@ public final class LucceRt {
 
     @Hidden
     private static void count(long p, int site, long bytes) {
+        if (RECORD) tell(EVENT_HAPPENED, p, site);
         Thread t = Thread.currentThread();
         long entry = entry(t, p, site);
         if (entry == 0) return;
@@ -414,6 +426,13 @@ public final class LucceRt {
         return ClassLoader.defineClass0(loader, lookup, name, b, off, len, pd, initialize, flags, classData);
     }
 
+    /** For the recording of calls. */
+    @Hidden @DontInline
+    private static void tell(int what, long p, int site) {
+        Thread t = Thread.currentThread();
+        if (t != null && known(t)) record(t.$ts, what, p, site);
+    }
+
     /** Whether the agent has a record of the thread. Threads from before the start get theirs here. */
     private static boolean known(Thread t) {
         if (t.$ts == 0) attach(t, t.$fp);
@@ -457,6 +476,8 @@ public final class LucceRt {
     private static native void verify(long ts, long number, long above);
 
     private static native void lost(int events);
+
+    private static native void record(long ts, int what, long p, int site);
 
     private static native byte[] hidden(byte[] b, int off, int len);
 }

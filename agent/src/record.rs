@@ -1,0 +1,276 @@
+//! `record=calls`: the stream of enters and exits, beside the log.
+//!
+//! The recording edition of the helper class tells when a frame is about to call, when an event
+//! happens, and when frames end. What lies between the frames that were told already and the one that
+//! speaks is read from the shadow stack: natives, and frames that the VM put there. So a frame is
+//! entered in the recording when it first calls something or has an event; one that does neither
+//! leaves no trace, as it has no part in any context.
+//!
+//! Each thread writes to its own part, under its own lock, which only the end of the program takes as
+//! well. Speed is not the aim here.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::{io, mem};
+
+use lucce_callgraph::{Edge, MethodId, SiteId};
+use lucce_recording::{ThreadWriter, Writer};
+
+use crate::book::Book;
+use crate::memory::{MethodOfSite, slot_site};
+use crate::names::Told;
+
+/// In these classes methods named `start` start threads.
+const STARTING: [&str; 2] = ["java/lang/Thread", "java/lang/VirtualThread"];
+/// How many such methods a class has.
+const STARTS: usize = 2;
+
+/// The recording of all threads.
+pub struct Recorder {
+    writer: Writer,
+    path: PathBuf,
+    book: Arc<RwLock<Book>>,
+    told: Mutex<Told>,
+    threads: Mutex<Vec<Arc<Mutex<Recorded>>>>,
+    /// Methods that start threads: `this` is the thread. 0: not loaded yet.
+    starting: [AtomicU32; STARTING.len() * STARTS],
+    /// Threads that were started and have not run yet.
+    started: Mutex<Vec<Option<Arc<Mutex<Recorded>>>>>,
+}
+
+/// One thread's part.
+pub struct Recorded {
+    to: ThreadWriter,
+    /// Outermost first, by address.
+    frames: Vec<Live>,
+}
+
+#[derive(Clone, Copy)]
+struct Live {
+    slot: usize,
+    method: u32,
+}
+
+/// What the helper class tells; the numbers are its constants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// The frame is about to call.
+    Call = 0,
+    Event = 1,
+    /// The frames from this slot on have returned.
+    Returned = 2,
+    /// An exception has ended them.
+    Thrown = 3,
+}
+
+impl What {
+    pub fn of(number: i32) -> Option<What> {
+        let all = [What::Call, What::Event, What::Returned, What::Thrown];
+        all.into_iter().find(|what| *what as i32 == number)
+    }
+}
+
+impl Recorder {
+    /// Beside the log: its name and `.calls`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(log: &Path, limit: u64, book: Arc<RwLock<Book>>) -> io::Result<Recorder> {
+        let mut path = log.as_os_str().to_owned();
+        path.push(".calls");
+        let path = PathBuf::from(path);
+        Ok(Recorder {
+            writer: Writer::create(&path, limit)?,
+            path,
+            book,
+            told: Mutex::default(),
+            threads: Mutex::default(),
+            starting: Default::default(),
+            started: Mutex::default(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A method is loaded.
+    pub fn loaded(&self, class: &str, name: &str, method: u32) {
+        if STARTING.contains(&class) && name == "start" {
+            let free = |known: &&AtomicU32| known.load(Ordering::Relaxed) == 0;
+            if let Some(place) = self.starting.iter().find(free) {
+                // Relaxed: a method that is not known yet starts no thread yet.
+                place.store(method, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether the method starts a thread.
+    pub fn starts(&self, method: u32) -> bool {
+        let known = self
+            .starting
+            .iter()
+            .map(|known| known.load(Ordering::Relaxed));
+        method != 0 && known.into_iter().any(|known| known == method)
+    }
+
+    /// A thread's part, whoever started it.
+    pub fn thread(&self, name: &str) -> Arc<Mutex<Recorded>> {
+        self.add(self.writer.start(name, None))
+    }
+
+    /// `parent` starts a thread: a ticket by which that thread finds its part.
+    pub fn start(&self, name: &str, parent: &Mutex<Recorded>) -> usize {
+        let child = self.writer.start(name, Some(&mut lock(parent).to));
+        let child = self.add(child);
+        let mut started = lock(&self.started);
+        started.push(Some(child));
+        started.len()
+    }
+
+    /// The part that [`start`](Self::start) gave the ticket for.
+    pub fn claim(&self, ticket: usize) -> Option<Arc<Mutex<Recorded>>> {
+        lock(&self.started).get_mut(ticket.wrapping_sub(1))?.take()
+    }
+
+    fn add(&self, to: ThreadWriter) -> Arc<Mutex<Recorded>> {
+        let frames = Vec::new();
+        let thread = Arc::new(Mutex::new(Recorded { to, frames }));
+        lock(&self.threads).push(Arc::clone(&thread));
+        thread
+    }
+
+    /// `site` is in the frame with slot `slot`; the thread's first slot is `first`.
+    pub fn at(
+        &self,
+        thread: &Mutex<Recorded>,
+        methods: &MethodOfSite,
+        (first, slot, site): (usize, usize, u32),
+        is_event: bool,
+    ) {
+        let mut thread = lock(thread);
+        let method = methods.get(site);
+        if method == 0 || slot < first {
+            return;
+        }
+        thread.end(self, slot + 16, false);
+        if thread
+            .top()
+            .is_some_and(|top| top.slot == slot && top.method != method)
+        {
+            thread.end(self, slot, false);
+        }
+        thread.check(self, methods, slot);
+        let mut between = thread.top().map_or(first, |top| top.slot + 16);
+        while between < slot {
+            let method = methods.get(slot_site(between));
+            if method != 0 {
+                thread.enter(self, between, method);
+            }
+            between += 16;
+        }
+        if thread.top().is_none_or(|top| top.slot != slot) {
+            thread.enter(self, slot, method);
+        }
+        if is_event {
+            let edge = Edge {
+                site: SiteId(site),
+                caller: MethodId(method),
+                callee: MethodId::EVENT,
+            };
+            self.tell(&thread.to, edge);
+            thread.to.event(&self.writer, edge);
+        }
+    }
+
+    /// The frames with slots from `slot` on have ended.
+    pub fn ended(&self, thread: &Mutex<Recorded>, slot: usize, thrown: bool) {
+        lock(thread).end(self, slot, thrown);
+    }
+
+    /// The thread has ended.
+    pub fn left(&self, thread: &Arc<Mutex<Recorded>>) {
+        let mut ended = lock(thread);
+        ended.end(self, 0, false);
+        ended.to.flush(&self.writer);
+        drop(ended);
+        lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
+    }
+
+    /// The program has ended: its size, and whether all of it is there.
+    pub fn finish(&self) -> (u64, bool) {
+        for thread in mem::take(&mut *lock(&self.threads)) {
+            lock(&thread).to.flush(&self.writer);
+        }
+        let whole = self.writer.finish();
+        (self.writer.bytes(), whole)
+    }
+
+    /// Names what an edge is made of.
+    fn tell(&self, thread: &ThreadWriter, edge: Edge) {
+        if thread.knows(edge) {
+            return;
+        }
+        let mut told = lock(&self.told);
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        let to = &mut |record: lucce_tracelog::Record<'_>| {
+            self.writer.name(&record);
+            Ok(())
+        };
+        // The sink never refuses.
+        let _ = told.site(&book, edge.site.0, to);
+        let _ = told.method(&book, edge.callee, to);
+    }
+}
+
+impl Recorded {
+    fn top(&self) -> Option<Live> {
+        self.frames.last().copied()
+    }
+
+    /// Frames below `slot` whose slots hold another method's site have ended without telling: the
+    /// innermost ones, if any.
+    fn check(&mut self, recorder: &Recorder, methods: &MethodOfSite, slot: usize) {
+        while let Some(live) = self.top()
+            && live.slot < slot
+            && methods.get(slot_site(live.slot)) != live.method
+        {
+            self.end(recorder, live.slot, true);
+        }
+    }
+
+    fn enter(&mut self, recorder: &Recorder, slot: usize, method: u32) {
+        let callee = MethodId(method);
+        let edge = match self.top() {
+            None => Edge::entry(callee),
+            Some(caller) => {
+                // check() saw to it that the site is one of the caller's.
+                let site = slot_site(caller.slot);
+                Edge {
+                    site: SiteId(site),
+                    caller: MethodId(caller.method),
+                    callee,
+                }
+            }
+        };
+        recorder.tell(&self.to, edge);
+        self.to.enter(&recorder.writer, edge);
+        self.frames.push(Live { slot, method });
+    }
+
+    fn end(&mut self, recorder: &Recorder, slot: usize, thrown: bool) {
+        let left = self.frames.partition_point(|live| live.slot < slot);
+        let ended = self.frames.len() - left;
+        self.frames.truncate(left);
+        if thrown {
+            self.to.unwind(&recorder.writer, ended as u32);
+        } else {
+            (0..ended).for_each(|_| self.to.exit(&recorder.writer));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
