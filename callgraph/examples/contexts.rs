@@ -1,6 +1,6 @@
 //! Encodes recorded contexts of real programs and prints what that took.
 //!
-//! `contexts [layout=12,20,32] [growth=15] [slack=4] [unroll=max] [node=30] [share=2]
+//! `contexts [layout=12,18,34] [growth=20] [slack=1] [unroll=max] [node=32] [epoch=94]
 //! [budget=262144] [adapt=0] [verify=17] [tree=1] FILE.zst…`
 //!
 //! The file format is described in `tests/support/recorded.rs`.
@@ -78,7 +78,7 @@ fn set(options: &mut Options, name: &str, value: &str) {
         "slack" => options.policy.slack = u64::from(number()),
         "unroll" => options.policy.unroll = number(),
         "node" => options.policy.max_node_bits = number(),
-        "share" => options.policy.epoch_share = number(),
+        "epoch" => options.policy.epoch_percent = number(),
         "budget" => options.policy.anchor_budget = number() as usize,
         "adapt" => options.policy.adapt_after = u64::from(number()),
         "tree" => options.tree = number() != 0,

@@ -1,10 +1,10 @@
 //! How a context number's bits are used.
 //!
 //! ```text
-//!  63          52 51                    32 31                         0
-//! +--------------+------------------------+----------------------------+
-//! |   version    |         anchor         |           callId           |   DEFAULT
-//! +--------------+------------------------+----------------------------+
+//!  63          52 51                  34 33                           0
+//! +--------------+----------------------+------------------------------+
+//! |   version    |        anchor        |            callId            |   DEFAULT
+//! +--------------+----------------------+------------------------------+
 //! ```
 //!
 //! A layout may use fewer than 64 bits (the tests' layouts do); the bits above are then 0.
@@ -21,7 +21,7 @@ pub struct Layout {
 
 impl Layout {
     /// Chosen by measurement, see [`Policy`](crate::Policy).
-    pub const DEFAULT: Layout = Layout::new(12, 20, 32);
+    pub const DEFAULT: Layout = Layout::new(12, 18, 34);
 
     /// The transition key has room for this many version bits.
     pub const MAX_VERSION_BITS: u32 = 12;

@@ -225,7 +225,8 @@ impl<J: Journal> Learner<J> {
     fn newest_end(&self) -> Version {
         let base = self.graph.newest_base().map_or(0, |(base, _)| base.0);
         let remaining = self.graph.layout().max_version().0 - base;
-        Version(base + remaining / self.policy.epoch_share.max(1))
+        let share = u64::from(remaining) * u64::from(self.policy.epoch_percent.min(100)) / 100;
+        Version(base + share as u32)
     }
 
     fn capacity(&self, method: MethodId, need: u64) -> u64 {

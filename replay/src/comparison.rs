@@ -35,8 +35,9 @@ impl Program {
         settings: Settings,
         tick: Tick<'_>,
     ) -> Program {
-        let clock = clock(recording, &survey);
-        let outcome = |encoding: &&str| timed(encoding, recording, &survey, settings, &clock, tick);
+        let clock = clock(recording, &survey, settings);
+        let outcome =
+            |encoding: &&str| timed(encoding, recording, &survey, settings, clock.as_ref(), tick);
         Program {
             name,
             outcomes: NAMES.iter().filter_map(outcome).collect(),

@@ -13,6 +13,8 @@ use crate::{Depths, Survey, Tick, make};
 pub struct Settings {
     /// Every so many numbers one is decoded; 0: none.
     pub check_every: u64,
+    /// Whether calls are timed; it takes several times as long as everything else.
+    pub timed: bool,
 }
 
 /// What an encoding made of a recording.
@@ -25,7 +27,7 @@ pub struct Outcome {
     /// Bits that they use.
     pub bits_mean: f64,
     pub bits_max: u32,
-    /// Beyond keeping the plain stacks.
+    /// Beyond keeping the plain stacks; 0 if it was not timed.
     pub nanos_per_call: f64,
     /// Of the encoding stack, at every call.
     pub depths: Depths,
@@ -58,14 +60,16 @@ pub fn run(
     settings: Settings,
     tick: Tick<'_>,
 ) -> Option<Outcome> {
-    let clock = clock(recording, survey);
-    timed(name, recording, survey, settings, &clock, tick)
+    let clock = clock(recording, survey, settings);
+    timed(name, recording, survey, settings, clock.as_ref(), tick)
 }
 
 /// For several encodings of one recording.
-pub(crate) fn clock(recording: &Recording, survey: &Survey) -> Clock {
+pub(crate) fn clock(recording: &Recording, survey: &Survey, settings: Settings) -> Option<Clock> {
     let steps = recording.steps().map_while(Result::ok);
-    Clock::new(steps, survey.asks_at_events())
+    settings
+        .timed
+        .then(|| Clock::new(steps, survey.asks_at_events()))
 }
 
 pub(crate) fn timed(
@@ -73,10 +77,13 @@ pub(crate) fn timed(
     recording: &Recording,
     survey: &Survey,
     settings: Settings,
-    clock: &Clock,
+    clock: Option<&Clock>,
     tick: Tick<'_>,
 ) -> Option<Outcome> {
-    let nanos_per_call = clock.of(name, survey)?;
+    let nanos_per_call = match clock {
+        Some(clock) => clock.of(name, survey)?,
+        None => 0.0,
+    };
     let mut encoding = make(name, survey)?;
     let mut checks = Checks {
         every: settings.check_every,

@@ -46,7 +46,10 @@ fn call(caller: u32, site: u32, callee: u32) -> Edge {
     }
 }
 
-const ALL: Settings = Settings { check_every: 1 };
+const ALL: Settings = Settings {
+    check_every: 1,
+    timed: true,
+};
 
 fn program(recording: &Recording) -> Program {
     let survey = Survey::of(recording, &|_| ());

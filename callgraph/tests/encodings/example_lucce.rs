@@ -104,3 +104,25 @@ fn what_exceeds_the_limit_is_lost() {
     feed.unwind(0, 1200);
     feed.check(0);
 }
+
+/// `docs/encodings.md`: B and C call D, D calls E; every node keeps number 0 for sub-paths that begin.
+#[test]
+fn a_graph_numbered_in_advance() {
+    let edges = graph(&["A", "AB", "AC", "BD", "CD", "DE"]);
+    let rules = Rules {
+        begins: Begins::Anywhere,
+        ..Rules::exact(32)
+    };
+    let plan = Numbering::of(&edges, &rules);
+    let counts = ['A', 'B', 'C', 'D', 'E'].map(|letter| plan.count(method(letter)));
+    assert_eq!(counts, [1, 2, 2, 5, 6]);
+    assert_eq!(plan.addition(known("CD", 1).edge), Some(3));
+    let layout = lucce_callgraph::Layout::DEFAULT;
+    let policy = lucce_callgraph::Policy::STATIC;
+    let mut feed = Feed::new(Versioned::planned("static", layout, policy, plan));
+    feed.walk("ACDE");
+    // The thread's entry, and an event, which was not planned.
+    assert_eq!(feed.encoding.statistics().anchors, 2);
+    feed.walk("ABE");
+    assert_eq!(feed.encoding.statistics().anchors, 4);
+}

@@ -35,13 +35,13 @@ fn layouts() -> impl Strategy<Value = Layout> {
 
 /// As much as fits these short programs: renumbering happens all the time.
 fn adaptive() -> impl Strategy<Value = Policy> {
-    (1..20u64, 0..4u32, 0..100u32, 2..30u32, 1..40u32).prop_map(
-        |(adapt_after, unroll, growth_percent, max_node_bits, epoch_share)| Policy {
+    (1..20u64, 0..4u32, 0..100u32, 2..30u32, 1..=100u32).prop_map(
+        |(adapt_after, unroll, growth_percent, max_node_bits, epoch_percent)| Policy {
             adapt_after,
             unroll,
             growth_percent,
             max_node_bits,
-            epoch_share,
+            epoch_percent,
             ..Policy::ADAPTIVE
         },
     )

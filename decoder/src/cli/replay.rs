@@ -115,6 +115,7 @@ fn one(args: &Args, encoding: &str, file: &Path) -> Result<End, Failure> {
     let Opened { recording, survey } = open(file)?;
     let settings = Settings {
         check_every: args.check_every.unwrap_or(100),
+        timed: true,
     };
     let bar = Bar::new(
         NAMES.iter().find(|name| **name == encoding).unwrap_or(&""),
@@ -239,6 +240,7 @@ fn write_outcome(
 fn compare(args: &Args) -> Result<End, Failure> {
     let settings = Settings {
         check_every: args.check_every.unwrap_or(1000),
+        timed: true,
     };
     let mut end = End::Fine;
     let mut programs = Vec::new();
