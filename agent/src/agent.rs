@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
-use lucce_callgraph::{Encoder, Layout, Policy};
+use lucce_callgraph::{Encoder, Layout};
 use lucce_tracelog::{Counters, Header, Meta, Record, Skipped, Stat, Writer};
 
 use crate::book::Book;
@@ -120,7 +120,7 @@ impl Agent {
             book,
             log,
             recorder,
-            encoder: Encoder::new(layout, Policy::LUCCE, journal),
+            encoder: Encoder::new(layout, options.encoding, journal),
             loaders: Loaders::default(),
             frames: FrameCache::default(),
             watch: Watch::default(),

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::{env, fmt, process};
 
+use lucce_callgraph::Policy;
+
 /// What the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -14,6 +16,8 @@ pub struct Options {
     pub verify: u32,
     /// Largest size of the log in bytes.
     pub limit: u64,
+    /// How contexts get their numbers.
+    pub encoding: Policy,
     /// Record calls, beside the log, and the recording's largest size.
     pub record: bool,
     pub record_limit: u64,
@@ -40,7 +44,8 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 8] = [
+    "encoding",
     "events",
     "limit",
     "log",
@@ -48,6 +53,11 @@ const KEYS: [&str; 7] = [
     "record",
     "record-limit",
     "verify",
+];
+const ENCODINGS: [(&str, Policy); 3] = [
+    ("lucce", Policy::LUCCE),
+    ("adaptive", Policy::ADAPTIVE),
+    ("cct", Policy::CCT),
 ];
 const RECORDS: [&str; 2] = ["calls", "none"];
 const EVENTS: [&str; 2] = ["alloc", "none"];
@@ -68,6 +78,7 @@ impl Options {
             alloc: true,
             verify: 0,
             limit: u64::MAX,
+            encoding: Policy::LUCCE,
             record: false,
             record_limit: 64 << 20,
             log: Level::Info,
@@ -89,6 +100,7 @@ impl Options {
             "events" => self.alloc = events(value)?,
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
+            "encoding" => self.encoding = encoding(value)?,
             "record" => self.record = record(value)?,
             "record-limit" => self.record_limit = size(key, value)?,
             "log" => self.log = level(value)?,
@@ -115,6 +127,14 @@ fn events(value: &str) -> Result<bool, BadOption> {
         }
     }
     Ok(alloc)
+}
+
+fn encoding(value: &str) -> Result<Policy, BadOption> {
+    let known = ENCODINGS.iter().find(|(name, _)| *name == value);
+    known.map(|(_, policy)| *policy).ok_or_else(|| {
+        let names = ENCODINGS.map(|(name, _)| name);
+        unknown("encoding", value, &names, "")
+    })
 }
 
 fn record(value: &str) -> Result<bool, BadOption> {
@@ -251,6 +271,16 @@ mod tests {
         ] {
             assert!(Options::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn encodings_by_name() {
+        let of = |text| Options::parse(text).unwrap().encoding;
+        assert_eq!(of(""), Policy::LUCCE);
+        assert_eq!(of("encoding=adaptive"), Policy::ADAPTIVE);
+        assert_eq!(of("encoding=cct"), Policy::CCT);
+        let error = Options::parse("encoding=cc").unwrap_err().to_string();
+        assert_eq!(error, "unknown encoding 'cc', did you mean 'cct'?");
     }
 
     #[test]

@@ -51,6 +51,13 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             false,
             move || overflow(setup, jdk),
         ));
+        for encoding in ["adaptive", "cct"] {
+            tests.push(test(
+                format!("recorded::{}::{encoding}", jdk.version),
+                false,
+                move || other_encoding(setup, jdk, encoding),
+            ));
+        }
         tests.push(test(
             format!("recorded::{}::limit", jdk.version),
             false,
@@ -193,6 +200,17 @@ fn overflow(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(recording.ended() && steps > 10_000, || {
         format!("{steps} steps")
     })?;
+    java.clean();
+    Ok(())
+}
+
+/// The other ways to number contexts: every number decodes to the JVM's own trace.
+fn other_encoding(setup: &Setup, jdk: &Jdk, encoding: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("recorded-{encoding}-{}", jdk.version));
+    let java = java.agent(&format!("encoding={encoding},verify=3"));
+    let java = java.main(["io.lucce.programs.LibraryCallbacks"]);
+    java.run()?.expect(0)?;
+    java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
 }
