@@ -54,7 +54,8 @@ pub struct ThreadFields {
     pub pointer: Field,
     pub events: Field,
     pub state: Field,
-    pub upcall: Field,
+    /// For the recording of calls.
+    pub ticket: Field,
 }
 
 /// A field id: valid in every thread as long as its class.
@@ -81,6 +82,8 @@ pub struct Counts {
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
     pub upcalls: AtomicU64,
+    /// Of those, where nobody knows who called.
+    pub upcalls_lost: AtomicU64,
     pub repairs: AtomicU64,
     pub panics: AtomicU64,
     pub next_thread: AtomicU32,

@@ -17,6 +17,7 @@ use crate::frames::Kind;
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::natives::{guard, state};
+use crate::thread::ThreadState;
 use crate::upcall;
 
 unsafe extern "C" {
@@ -28,6 +29,7 @@ struct Helper {
     class: usize,
     open: usize,
     pointer: usize,
+    bottom: usize,
     close: usize,
 }
 
@@ -39,6 +41,7 @@ pub fn install(agent: &Agent, env: Env, class: jclass) -> Option<()> {
         class: class as usize,
         open: env.static_method(class, c"open", c"(I)J")? as usize,
         pointer: env.static_method(class, c"pointer", c"()J")? as usize,
+        bottom: env.static_method(class, c"bottom", c"()J")? as usize,
         close: env.static_method(class, c"close", c"(J)V")? as usize,
     };
     HELPER.set(helper).ok()?;
@@ -50,7 +53,8 @@ pub fn install(agent: &Agent, env: Env, class: jclass) -> Option<()> {
     agent.jvmti.set_jni_table(table).ok()
 }
 
-/// Before the call. 0: nothing to do afterwards.
+/// Before the call: the pointer to put back, or with bit 0 set the slot of an upcall to leave. 0:
+/// nothing to do afterwards.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_bracket_open(env: *mut JNIEnv) -> i64 {
     guard(0, |agent| {
@@ -72,8 +76,8 @@ pub extern "C" fn lucce_bracket_close(env: *mut JNIEnv, pointer: i64) {
         let env = agent.env(env);
         let thrown = env.take_exception();
         if let Some(helper) = HELPER.get() {
-            let args = [jvalue { j: pointer }];
-            env.call_void(helper.class as jclass, helper.close as jmethodID, &args);
+            let pointer = leave(agent, env, pointer);
+            helper.close(env, pointer);
         }
         if !thrown.is_null() {
             env.throw(thrown);
@@ -86,7 +90,8 @@ impl Helper {
     fn enter(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
         let pointer = match top(agent, env) {
-            Top::Nothing => env.call_long(class, self.pointer as jmethodID, &[]),
+            Top::Nothing => env.call_long(class, self.bottom as jmethodID, &[]),
+            Top::Hidden => env.call_long(class, self.pointer as jmethodID, &[]),
             Top::Native(site) => {
                 env.call_long(class, self.open as jmethodID, &[jvalue { i: site as i32 }])
             }
@@ -104,24 +109,42 @@ impl Helper {
     fn in_the_middle(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
         let pointer = env.call_long(class, self.pointer as jmethodID, &[]);
-        let (Some(thread), Some(fields)) = (agent.jvmti.current_thread(), agent.fields.get())
-        else {
+        let Some(state) = current_state(agent, env) else {
             return pointer;
         };
-        if let Some(state) = state(env.get_long(thread, fields.state.id())) {
-            let slot = upcall::enter(agent, env, state, pointer as usize, 0) & !1;
-            if slot != pointer as usize {
-                env.call_void(class, self.close as jmethodID, &[jvalue { j: slot as i64 }]);
-            }
-        }
-        env.forget(thread);
-        pointer
+        let slot = upcall::enter(agent, env, state, pointer as usize, 0) as i64;
+        self.close(env, slot);
+        slot | 1
     }
+
+    fn close(&self, env: Env, pointer: i64) {
+        let args = [jvalue { j: pointer }];
+        env.call_void(self.class as jclass, self.close as jmethodID, &args);
+    }
+}
+
+/// What to put back: see [`lucce_bracket_open`].
+fn leave(agent: &Agent, env: Env, opened: i64) -> i64 {
+    let slot = opened & !1;
+    match current_state(agent, env) {
+        Some(state) if opened != slot => upcall::leave(state, slot as usize) as i64,
+        _ => slot,
+    }
+}
+
+fn current_state<'a>(agent: &Agent, env: Env) -> Option<&'a mut ThreadState> {
+    let fields = agent.fields.get()?;
+    let thread = agent.jvmti.current_thread()?;
+    let address = env.get_long(thread, fields.state.id());
+    env.forget(thread);
+    state(address)
 }
 
 /// The innermost Java frame.
 enum Top {
     Nothing,
+    /// Not shown in traces: the helper itself, or code that restores the pointer.
+    Hidden,
     /// A native method: its frame's site.
     Native(u32),
     Java,
@@ -135,6 +158,6 @@ fn top(agent: &Agent, env: Env) -> Top {
     match resolved.kind {
         Kind::Known(id) if resolved.native => Top::Native(extra_site(agent, id, NATIVE)),
         Kind::Known(_) => Top::Java,
-        _ => Top::Nothing,
+        _ => Top::Hidden,
     }
 }

@@ -29,10 +29,10 @@ pub enum Kind {
 pub struct Resolved {
     pub kind: Kind,
     pub native: bool,
-    /// Whether its frames take a slot.
+    /// Whether its frames have a slot.
     pub slot: bool,
-    /// The entry hook's code ends before this: a frame below it has not taken its slot yet.
-    pub entry_end: i64,
+    /// Whether they get it by asking the VM, and so only when the entry hook has run.
+    vm: bool,
     /// (start, line) of the code that the VM runs.
     lines: Vec<(i64, i32)>,
     pub class_name: String,
@@ -83,7 +83,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         kind: Kind::Unknown,
         native: agent.jvmti.is_native(method),
         slot: false,
-        entry_end: 0,
+        vm: false,
         lines: Vec::new(),
         class_name: String::new(),
         method_name: String::new(),
@@ -112,7 +112,7 @@ fn fill(
         return None;
     }
     // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
-    if name.contains('.') || planner::is_untouched(name) {
+    if name.contains('.') {
         resolved.kind = Kind::Hidden;
         return None;
     }
@@ -130,18 +130,8 @@ fn fill(
         Kind::Known(id)
     };
     resolved.slot = info.has_slot();
-    resolved.entry_end = entry_end(info.frame);
+    resolved.vm = info.frame == planner::FrameKind::Vm;
     Some(())
-}
-
-/// `invokestatic` is the first instruction, or follows the push of an argument, which takes three
-/// bytes at most.
-fn entry_end(frame: planner::FrameKind) -> i64 {
-    match frame {
-        planner::FrameKind::Push => 1,
-        planner::FrameKind::Vm => 4,
-        _ => 0,
-    }
 }
 
 /// A frame with what it is.
@@ -150,7 +140,15 @@ pub struct Frame {
     pub location: i64,
 }
 
+/// The entry hook's call follows the push of a number, which takes three bytes at most.
+const VM_ENTRY_END: i64 = 4;
+
 impl Frame {
+    /// Whether there is a slot that belongs to this frame.
+    pub fn has_slot(&self) -> bool {
+        self.method.slot && !(self.method.vm && self.location < VM_ENTRY_END)
+    }
+
     pub fn line(&self) -> i32 {
         self.method.line(self.location)
     }

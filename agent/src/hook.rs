@@ -31,9 +31,6 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
         agent.skipped(class.name(), None, "no more ids for methods and sites");
         return None;
     };
-    if planner::is_untouched(class.name()) {
-        return None;
-    }
     insert(agent, loader, &class, &shapes, ids)
 }
 
@@ -86,6 +83,7 @@ fn insert(
         ids.first_method,
         ids.first_site,
         &native_site,
+        agent.recorder.is_some(),
     );
     if plan.methods.is_empty() && plan.fields.is_empty() {
         return None;
@@ -128,25 +126,26 @@ fn accept(
     done.bytes
 }
 
-/// A method without hooks that catches exceptions leaves the pointer too high: it is watched.
+/// What a method without hooks calls does not know where its slot is: the method is watched.
 fn watch(agent: &Agent, loader: Loader, class: &ClassFile<'_>, index: usize) {
     let Some(method) = class.methods().get(index) else {
         return;
     };
-    let handlers = method
-        .code
-        .as_ref()
-        .and_then(|code| code.handler_starts().ok());
-    if let Some(handlers) = handlers.filter(|handlers| !handlers.is_empty()) {
+    let code = method.code.as_ref();
+    let scan = code.and_then(|code| class.scan(code).ok());
+    let calls: Vec<u16> = scan.map_or_else(Vec::new, |scan| {
+        scan.calls.iter().map(|call| call.bci).collect()
+    });
+    if !calls.is_empty() {
         let watched = Watched {
             name: method.name.to_string(),
             descriptor: method.descriptor.to_string(),
-            handlers,
+            calls,
         };
         let known = agent.watch.add(agent.jvmti, loader, class.name(), watched);
         if known.is_err() {
             let text = format!(
-                "{}.{} catches exceptions without being watched: traces of what it calls afterwards may show frames that have ended",
+                "{}.{} calls without being watched: traces of what it calls may show frames that have ended",
                 class.name(),
                 method.name
             );
@@ -179,11 +178,10 @@ pub fn extra_site(agent: &Agent, method: u32, line: i32) -> u32 {
     site
 }
 
-/// New bytes for a hidden class: its frames are not shown, but where it catches exceptions it must
-/// put the pointer back.
-pub fn repair(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
+/// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot.
+pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let plan = planner::repair_plan(&class);
+    let plan = planner::hidden_plan(&class).ok()?;
     if plan.methods.is_empty() {
         return None;
     }

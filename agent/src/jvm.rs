@@ -90,16 +90,6 @@ impl Jvmti {
         )
     }
 
-    pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        call!(
-            self,
-            SetEventNotificationMode,
-            ti::JVMTI_DISABLE,
-            event,
-            ptr::null_mut()
-        )
-    }
-
     pub fn system_property(self, key: &CStr) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
@@ -162,13 +152,6 @@ impl Jvmti {
         )
         .ok()?;
         Some((method, location))
-    }
-
-    /// How many frames the current thread has.
-    pub fn depth(self) -> Option<usize> {
-        let mut count = 0;
-        call!(self, GetFrameCount, ptr::null_mut(), &mut count).ok()?;
-        usize::try_from(count).ok()
     }
 
     pub fn current_thread(self) -> Option<jobject> {

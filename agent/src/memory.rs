@@ -7,9 +7,9 @@
     reason = "maps memory that code of the JVM writes by address"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lucce_callgraph::SiteId;
@@ -19,6 +19,33 @@ use lucce_callgraph::SiteId;
 pub struct Range {
     pub start: usize,
     pub bytes: usize,
+}
+
+/// What addresses of slots are relative to: see the helper class.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+
+/// Scratch memory for frames of threads that are not known, at an address that fits into an
+/// instruction if the system has one.
+fn scratch() -> Option<usize> {
+    // One page below: the sentinel slot.
+    const BYTES: usize = SCRATCH + 4096;
+    for flags in [libc::MAP_32BIT, 0] {
+        // SAFETY: a fresh anonymous mapping at an address of the system's choice.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
+                -1,
+                0,
+            )
+        };
+        if at != libc::MAP_FAILED {
+            return Some(at as usize + 4096);
+        }
+    }
+    None
 }
 
 /// Reserves up to `most` bytes of zeros, half as much as long as the system refuses.
@@ -53,8 +80,6 @@ fn reserve(most: usize, least: usize) -> Option<Range> {
 pub struct Stacks {
     range: Range,
     used: Mutex<Used>,
-    /// A slot for code that runs before there is a thread.
-    pub scratch: usize,
     /// Regions for threads that are there before native methods can be called.
     pub boot: Range,
 }
@@ -67,12 +92,24 @@ pub const BOOT_STACK: usize = 128 * MIB;
 struct Used {
     next: usize,
     /// Regions given back, by size.
-    free: BTreeMap<usize, Vec<usize>>,
+    free: BTreeMap<usize, VecDeque<usize>>,
+}
+
+/// A virtual thread makes its last calls after the VM has told its end: a region rests for as many
+/// others before another thread gets it.
+const REST: usize = 16;
+
+impl Used {
+    fn again(&mut self, bytes: usize) -> Option<usize> {
+        let free = self.free.get_mut(&bytes)?;
+        (free.len() > REST).then(|| free.pop_front())?
+    }
 }
 
 const MIB: usize = 1 << 20;
-/// For all code that has no thread, or a thread for which there is no room, together.
-const SCRATCH: usize = 64 * MIB;
+/// For all code that has no thread, or a thread for which there is no room, together. The helper
+/// class has it, too.
+const SCRATCH: usize = 1 << 26;
 /// A compiled frame takes 32 bytes of stack or more and may hold several inlined ones. Eight times
 /// the stack is more than was ever seen: 240 bytes of slots on 48 bytes of stack.
 const SLOTS_PER_STACK: usize = 8;
@@ -80,8 +117,11 @@ const SLOTS_PER_STACK: usize = 8;
 impl Stacks {
     pub fn new() -> Option<Stacks> {
         let range = reserve(32 << 40, 16 << 30)?;
+        let base = scratch()?;
+        BASE.store(base, Ordering::Relaxed);
+        word64(base - 16).store(LOST.into(), Ordering::Relaxed);
         let boot = Range {
-            start: range.start + SCRATCH,
+            start: range.start,
             bytes: BOOT_STACKS * BOOT_STACK,
         };
         let used = Used {
@@ -89,12 +129,11 @@ impl Stacks {
             free: BTreeMap::new(),
         };
         for index in 0..BOOT_STACKS {
-            slot_write(boot.start + index * BOOT_STACK, SiteId::ENTRY.0);
+            write(boot.start + index * BOOT_STACK, SiteId::ENTRY.0);
         }
         Some(Stacks {
             range,
             used: Mutex::new(used),
-            scratch: range.start + 64,
             boot,
         })
     }
@@ -103,19 +142,31 @@ impl Stacks {
     pub fn take(&self, stack: usize) -> Option<Range> {
         let bytes = (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two();
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = match used.free.get_mut(&bytes).and_then(Vec::pop) {
+        let start = match used.again(bytes) {
             Some(start) => start,
             None => self.fresh(&mut used, bytes)?,
         };
         drop(used);
         let region = Range { start, bytes };
-        slot_write(start, SiteId::ENTRY.0);
+        write(start, SiteId::ENTRY.0);
         Some(region)
+    }
+
+    /// What Java code adds to the address of a slot.
+    pub fn base(&self) -> usize {
+        BASE.load(Ordering::Relaxed)
+    }
+
+    /// An address as slots are given.
+    pub fn relative(&self, address: usize) -> usize {
+        address.wrapping_sub(self.base())
     }
 
     /// The boot region that `pointer` points into.
     pub fn of_boot(&self, pointer: usize) -> Option<Range> {
-        let offset = pointer.checked_sub(self.boot.start)?;
+        let offset = pointer
+            .wrapping_add(self.base())
+            .checked_sub(self.boot.start)?;
         (offset < self.boot.bytes).then_some(Range {
             start: self.boot.start + offset / BOOT_STACK * BOOT_STACK,
             bytes: BOOT_STACK,
@@ -147,7 +198,7 @@ impl Stacks {
         used.free
             .entry(region.bytes)
             .or_default()
-            .push(region.start);
+            .push_back(region.start);
     }
 }
 
@@ -166,14 +217,26 @@ pub fn stack_size() -> usize {
     }
 }
 
+/// The site in a slot above which nobody knows who called. The helper class has it, too.
+pub const LOST: u32 = SiteId::MAX;
+
 /// A slot's site. The slot must lie in a region of [`Stacks`].
 pub fn slot_site(slot: usize) -> u32 {
-    word32(slot).load(Ordering::Relaxed)
+    slot_word(slot) as u32
+}
+
+/// A slot's site and what else is in its first word.
+pub fn slot_word(slot: usize) -> u64 {
+    word64(slot.wrapping_add(BASE.load(Ordering::Relaxed))).load(Ordering::Relaxed)
 }
 
 /// Gives a slot a site and clears its memo.
 pub fn slot_write(slot: usize, site: u32) {
-    word64(slot).store(site.into(), Ordering::Relaxed);
+    write(slot.wrapping_add(BASE.load(Ordering::Relaxed)), site);
+}
+
+fn write(address: usize, site: u32) {
+    word64(address).store(site.into(), Ordering::Relaxed);
 }
 
 pub fn word64<'a>(at: usize) -> &'a AtomicU64 {

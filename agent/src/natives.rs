@@ -29,7 +29,6 @@ use crate::{hook, upcall, verify};
 pub fn bind(env: Env, class: jclass) -> Option<()> {
     let zeros = [jvalue { j: 0 }; 4];
     for (name, descriptor) in [
-        (c"attach", c"(Ljava/lang/Thread;J)J"),
         (c"upcall", c"(JJ)J"),
         (c"upcallEnd", c"(JJ)J"),
         (c"root", c"(I)J"),
@@ -41,8 +40,9 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         env.call_long(class, method, &zeros);
     }
     for (name, descriptor) in [
+        (c"attach", c"(Ljava/lang/Thread;J)V"),
         (c"repair", c"(JJJ)Z"),
-        (c"verify", c"(JJJ)V"),
+        (c"verify", c"(JJI)V"),
         (c"lost", c"(I)V"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
@@ -71,47 +71,54 @@ pub fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
     (address != 0).then(|| unsafe { &mut *(address as usize as *mut ThreadState) })
 }
 
-/// The first frame of a thread: gives it a record, and a shadow stack unless it has one from before
-/// the start.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_attach(
     env: *mut JNIEnv,
     _: jclass,
     thread: jobject,
     pointer: jlong,
-) -> jlong {
-    let scratch = Agent::get().map_or(0, |agent| agent.stacks.scratch as jlong);
-    guard(scratch, |agent| {
-        if thread.is_null() {
-            return 0;
+) {
+    guard((), |agent| {
+        if !thread.is_null() {
+            attach(agent, agent.env(env), thread, pointer as usize);
         }
-        let env = agent.env(env);
-        let Some(fields) = fields(agent, env, thread) else {
-            return scratch;
-        };
-        let region = match pointer {
-            0 => agent.stacks.take(stack_size()),
-            _ => agent.stacks.of_boot(pointer as usize),
-        };
-        let Some(region) = region else {
-            return scratch;
-        };
-        let mut state = Box::new(ThreadState::new(
-            region,
-            is_virtual(agent, env, thread),
-            agent.options.verify,
-        ));
-        state.ticket = taken_ticket(env, thread, fields);
-        let first = state.first_slot();
-        let address = Box::into_raw(state) as usize;
-        agent
-            .threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(address);
-        env.set_long(thread, fields.state.id(), address as jlong);
-        first as jlong
-    })
+    });
+}
+
+/// A thread that has no frames yet gets its shadow stack.
+pub fn begin(agent: &Agent, env: Env, thread: jobject) {
+    let Some(fields) = fields(agent, env, thread) else {
+        return;
+    };
+    if env.get_long(thread, fields.state.id()) == 0
+        && let Some(first) = attach(agent, env, thread, 0)
+    {
+        env.set_long(thread, fields.pointer.id(), first as jlong);
+    }
+}
+
+/// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
+/// slot.
+fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<usize> {
+    let fields = fields(agent, env, thread)?;
+    let boot = agent.stacks.of_boot(pointer);
+    let region = boot.or_else(|| agent.stacks.take(stack_size()))?;
+    let mut state = Box::new(ThreadState::new(
+        agent.stacks.relative(region.start),
+        region,
+        is_virtual(agent, env, thread),
+        agent.options.verify,
+    ));
+    state.ticket = taken_ticket(env, thread, fields);
+    let first = state.first_slot();
+    let address = Box::into_raw(state) as usize;
+    agent
+        .threads
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(address);
+    env.set_long(thread, fields.state.id(), address as jlong);
+    Some(first)
 }
 
 fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
@@ -124,7 +131,7 @@ fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
         pointer: field(c"$fp")?,
         events: field(c"$ev")?,
         state: field(c"$ts")?,
-        upcall: field(c"$vm")?,
+        ticket: field(c"$rc")?,
     };
     env.forget(class);
     Some(*agent.fields.get_or_init(|| found))
@@ -149,7 +156,7 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     if address == 0 {
         return;
     }
-    for field in [fields.pointer, fields.events, fields.state, fields.upcall] {
+    for field in [fields.pointer, fields.events, fields.state, fields.ticket] {
         env.set_long(thread, field.id(), 0);
     }
     let mut threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -366,7 +373,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
     _: jclass,
     ts: jlong,
     slot: jlong,
-    pointer: jlong,
+    top: jlong,
 ) -> u8 {
     guard(0, |agent| {
         let Some(state) = state(ts) else {
@@ -378,7 +385,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
             env,
             state,
             slot as usize,
-            pointer as usize,
+            top as usize,
         ))
     })
 }
@@ -389,15 +396,15 @@ pub extern "system" fn Java_java_lang_LucceRt_verify(
     _: jclass,
     ts: jlong,
     number: jlong,
-    above: jlong,
+    returned: jint,
 ) {
     guard((), |agent| {
         if let Some(state) = state(ts) {
             state.verify_again_after(agent.options.verify);
         }
         if number != 0 {
-            let returned = usize::from(above > 0);
-            verify::compare(agent, agent.env(env), ContextId(number as u64), returned);
+            let number = ContextId(number as u64);
+            verify::compare(agent, agent.env(env), number, returned as usize);
         }
     });
 }
@@ -463,28 +470,28 @@ fn recorded(
     recorded
 }
 
-/// The innermost `this` is a thread that is about to start. Until it runs, its field for upcalls
+/// The innermost `this` is a thread that is about to start. Until it runs, its field for the recording
 /// holds the ticket, negative.
 fn give_ticket(agent: &Agent, recorder: &Recorder, env: Env, parent: &Mutex<Recorded>) {
     let (Some(fields), Some(thread)) = (agent.fields.get(), agent.jvmti.innermost_this()) else {
         return;
     };
-    let is_new = env.get_long(thread, fields.upcall.id()) == 0
+    let is_new = env.get_long(thread, fields.ticket.id()) == 0
         && env.get_long(thread, fields.state.id()) == 0;
     if is_new {
         let name = agent.jvmti.name_of(env, thread).unwrap_or_default();
         let ticket = recorder.start(&name, parent);
-        env.set_long(thread, fields.upcall.id(), -(ticket as jlong));
+        env.set_long(thread, fields.ticket.id(), -(ticket as jlong));
     }
     env.forget(thread);
 }
 
 fn taken_ticket(env: Env, thread: jobject, fields: ThreadFields) -> usize {
-    let held = env.get_long(thread, fields.upcall.id());
+    let held = env.get_long(thread, fields.ticket.id());
     if held >= 0 {
         return 0;
     }
-    env.set_long(thread, fields.upcall.id(), 0);
+    env.set_long(thread, fields.ticket.id(), 0);
     usize::try_from(-held).unwrap_or(0)
 }
 
@@ -503,7 +510,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
         let env = agent.env(env);
         let repaired = env
             .bytes(bytes, offset, length)
-            .and_then(|bytes| hook::repair(agent, &bytes))
+            .and_then(|bytes| hook::hidden(agent, &bytes))
             .and_then(|bytes| env.byte_array(&bytes));
         repaired.unwrap_or(std::ptr::null_mut())
     })

@@ -19,8 +19,10 @@ pub enum FrameKind {
     Push,
     /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
     Vm,
-    /// Takes no slot but repairs the pointer in its exception handlers.
+    /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
     Peek,
+    /// The same for a class initialiser, which the VM enters.
+    PeekVm,
 }
 
 /// What a site is, and for allocations the descriptor of what is allocated.
@@ -57,7 +59,10 @@ pub struct Shape {
     pub transparent: bool,
     pub places: Vec<Place>,
     pub lines: Vec<(u16, u16)>,
-    pub has_handlers: bool,
+    /// Calls of a [`FrameKind::Peek`] before which the pointer is put back.
+    pub restores: Vec<u16>,
+    /// Runs on a carrier while the current thread may be a virtual one.
+    pub switches: bool,
     /// The method is one of [`INTRINSICS`]: which, and the bci of its allocation.
     pub intrinsic: Option<(usize, u16)>,
 }
@@ -69,15 +74,39 @@ impl Shape {
             transparent: false,
             places: Vec::new(),
             lines: Vec::new(),
-            has_handlers: false,
+            restores: Vec::new(),
+            switches: false,
             intrinsic: None,
         }
     }
 }
 
 const RT: &str = "java/lang/LucceRt";
+const CLASS_INITIALIZER: &str = "<clinit>";
+const CONTINUATION: &str = "jdk/internal/vm/Continuation";
+/// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
+/// may unmount a thread between a call's hook and the callee's entry.
+const NO_MOUNTING: [&str; 5] = [
+    CLASS_INITIALIZER,
+    "getStackTrace",
+    "stackWalker",
+    "lambda$getStackTrace$0",
+    "lambda$getStackTrace$1",
+];
+/// What those others call: methods of the class that implements `JavaLangAccess`, see [`QUIET_CLASS`].
+const QUIET: [&str; 6] = [
+    "currentCarrierThread",
+    "getContinuation",
+    "setContinuation",
+    "virtualThreadContinuationScope",
+    "scopedValueCache",
+    "setScopedValueCache",
+];
+const QUIET_CLASS: &str = "java/lang/System$";
 const CONTEXT: &str = "io/lucce/CallContext";
 const UNSAFE: &str = "jdk/internal/misc/Unsafe";
+/// The one method of Unsafe that runs a program's code.
+const INVOKE_CLEANER: &str = "invokeCleaner";
 
 const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
     Helper {
@@ -89,12 +118,12 @@ const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static>
 
 const ENTER: Helper = helper("enter", "()J");
 const ENTER_VM: Helper = helper("enterVm", "(I)J");
-const PEEK: Helper = helper("peek", "()J");
-const EXIT: Helper = helper("exit", "(J)V");
 const EXIT_VM: Helper = helper("exitVm", "(J)V");
-const CAUGHT: Helper = helper("caught", "(J)V");
 const RESTORE: Helper = helper("restore", "(J)V");
+/// Only where calls are recorded.
+const EXIT: Helper = helper("exit", "(J)V");
 const PUB: Helper = helper("pub", "(JI)V");
+const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
 const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
 const ALLOC: Helper = helper("alloc", "(JI)V");
 const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
@@ -103,7 +132,7 @@ const CURRENT: Helper = helper("current", "(JI)J");
 const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
-const THREAD_FIELDS: [&str; 4] = ["$fp", "$ev", "$ts", "$vm"];
+const THREAD_FIELDS: [&str; 4] = ["$fp", "$ev", "$ts", "$rc"];
 
 /// Methods that run no Java code that could ask for a context, whatever their arguments:
 /// natives that do not call back, and intrinsics. `None`: every method of the class.
@@ -197,7 +226,7 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 17] = [
+const UPCALLS: [(&str, &str); 19] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     (
         "java/lang/invoke/MethodHandleNatives",
@@ -218,9 +247,12 @@ const UPCALLS: [(&str, &str); 17] = [
     ("jdk/internal/module/Modules", "transformedByAgent"),
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),
+    // Of a native thread that attaches itself: by itself.
+    ("java/lang/Thread", "<init>"),
     ("java/lang/Throwable", "getStackTrace"),
     ("java/lang/Throwable", "initCause"),
     ("java/lang/Shutdown", "shutdown"),
+    ("java/lang/VirtualThread", "run"),
 ];
 
 /// Annotations of methods that the VM leaves out of stack traces.
@@ -231,10 +263,10 @@ const HIDDEN: [&str; 2] = [
 /// Entry and exit of these happen on different threads (JDK 21 and later).
 const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
 
-/// The classes that keep their bytes: the helper itself, and the frames in which a virtual thread
-/// is mounted and unmounted.
-pub fn is_untouched(class: &str) -> bool {
-    class.starts_with(RT) || class == "jdk/internal/vm/Continuation"
+/// The helper itself, and the frames in which a virtual thread is mounted and unmounted: neither
+/// hooked nor shown.
+fn is_untouched(class: &str, method: &str) -> bool {
+    class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
 }
 
 /// # Errors
@@ -295,14 +327,18 @@ impl<'v, 'a> View<'v, 'a> {
         let Some(scan) = scan else {
             return shape;
         };
-        shape.has_handlers = scan.has_handlers;
-        if !shape.transparent && !is_excluded(name, method) {
+        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name);
+        if !shape.transparent && !is_excluded(name, method) && !quiet {
             shape.places = self.places(method, scan);
             if self.alloc {
                 let _ = self.leave_to_callers(method, &mut shape);
             }
         }
-        shape.frame = frame(name, method, &shape, scan);
+        shape.switches = switches(method);
+        if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
+            shape.restores = restores(&method.name, scan);
+        }
+        shape.frame = frame(name, method, &shape);
         shape.lines.clone_from(&scan.lines);
         shape
     }
@@ -399,25 +435,37 @@ impl<'v, 'a> View<'v, 'a> {
     }
 }
 
-fn frame(class: &str, method: &Method<'_>, shape: &Shape, scan: &Scan<'_>) -> FrameKind {
-    let repairs = if scan.has_handlers {
-        FrameKind::Peek
-    } else {
+fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
+    if !shape.restores.is_empty() {
+        peek(&method.name)
+    } else if shape.places.is_empty() {
         FrameKind::Leaf
-    };
-    if is_excluded(class, method) && (switches(method) || class == UNSAFE) {
-        return FrameKind::Leaf;
+    } else {
+        kind_by_name(class, method)
     }
-    if shape.transparent || shape.places.is_empty() {
-        return repairs;
+}
+
+fn peek(method: &str) -> FrameKind {
+    match method {
+        CLASS_INITIALIZER => FrameKind::PeekVm,
+        _ => FrameKind::Peek,
     }
-    kind_by_name(class, method)
+}
+
+/// The calls of a method that is not shown, unless it only passes one call on.
+fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
+    let calls = scan.calls.iter().filter(|call| !is_leaf_call(call));
+    let calls: Vec<_> = calls.map(|call| call.bci).collect();
+    match calls.len() {
+        1 if !scan.has_loops && method != CLASS_INITIALIZER => Vec::new(),
+        _ => calls,
+    }
 }
 
 fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
     let loads =
         method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
-    if method.name == "<clinit>" || loads || is_upcall(class, &method.name) {
+    if method.name == CLASS_INITIALIZER || loads || is_upcall(class, &method.name) {
         FrameKind::Vm
     } else {
         FrameKind::Push
@@ -434,21 +482,26 @@ fn is_upcall(class: &str, method: &str) -> bool {
 }
 
 fn switches(method: &Method<'_>) -> bool {
-    method.name != "runContinuation" && method.has_annotation(SWITCHES)
+    method.has_annotation(SWITCHES)
 }
 
+/// A carrier's trace shows `runContinuation`, and no other method that switches threads.
 fn is_transparent(class: &str, method: &Method<'_>) -> bool {
-    is_untouched(class) || switches(method) || HIDDEN.iter().any(|a| method.has_annotation(a))
+    is_untouched(class, &method.name)
+        || switches(method) && method.name != "runContinuation"
+        || HIDDEN.iter().any(|a| method.has_annotation(a))
 }
 
 /// Unsafe is what the helper class itself stands on.
 fn is_excluded(class: &str, method: &Method<'_>) -> bool {
-    class == UNSAFE || is_transparent(class, method)
+    class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
 }
 
 fn is_leaf_call(call: &Call<'_>) -> bool {
     LEAVES.iter().any(|(owner, names)| {
-        *owner == call.owner && names.is_none_or(|names| names.contains(&&*call.name))
+        *owner == call.owner
+            && names.is_none_or(|names| names.contains(&&*call.name))
+            && !(call.owner == UNSAFE && call.name == INVOKE_CLEANER)
     })
 }
 
@@ -468,19 +521,26 @@ pub fn plan(
     first_method: u32,
     first_site: u32,
     native_site: &dyn Fn(usize) -> u32,
+    records: bool,
 ) -> Plan<'static> {
     let mut plan = Plan::default();
     let mut site = first_site;
     for (index, shape) in shapes.iter().enumerate() {
         let id = first_method + index as u32;
         let inserts = shape.places.iter().flat_map(|place| {
-            let inserts = inserts(place, site as i32, native_site);
+            let inserts = inserts(place, shape, site as i32, native_site);
             site += 1;
             inserts
         });
         let inserts = inserts.collect();
         if shape.frame != FrameKind::Leaf {
-            plan.methods.insert(index, method_plan(shape, id, inserts));
+            let method = class.methods().get(index);
+            let is_constructor = method.is_some_and(|method| method.name == "<init>");
+            let mut method = method_plan(shape, id, inserts, is_constructor);
+            if records && shape.frame == FrameKind::Push {
+                method.exit = Some(EXIT);
+            }
+            plan.methods.insert(index, method);
         }
     }
     if class.name() == "java/lang/Thread" {
@@ -492,21 +552,29 @@ pub fn plan(
 fn method_plan(
     shape: &Shape,
     id: u32,
-    inserts: Vec<(u16, Insert<'static>)>,
+    mut inserts: Vec<(u16, Insert<'static>)>,
+    is_constructor: bool,
 ) -> MethodPlan<'static> {
-    let (entry, exit, caught, unwind) = match shape.frame {
-        FrameKind::Peek | FrameKind::Leaf => (PEEK, None, RESTORE, None),
-        FrameKind::Push => (ENTER, Some(EXIT), CAUGHT, None),
-        FrameKind::Vm => (ENTER_VM, Some(EXIT_VM), CAUGHT, Some(EXIT_VM)),
+    // Native code that calls the same method again finds the pointer where it was.
+    let (entry, exit, unwind) = match shape.frame {
+        FrameKind::Peek => (ENTER, Some(RESTORE), None),
+        FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
+        FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
-    let argument = (shape.frame == FrameKind::Vm).then_some(id as i32);
+    let argument = matches!(shape.frame, FrameKind::Vm | FrameKind::PeekVm).then_some(id as i32);
+    let restores = shape
+        .restores
+        .iter()
+        .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
+    inserts.extend(restores);
+    // A constructor has no handler for what it throws: the next upcall clears up.
+    let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
         entry: Some(Entry {
             helper: entry,
             argument,
         }),
         exit,
-        caught: shape.has_handlers.then_some(caught),
         unwind,
         inserts,
     }
@@ -514,16 +582,20 @@ fn method_plan(
 
 fn inserts(
     place: &Place,
+    shape: &Shape,
     site: i32,
     native_site: &dyn Fn(usize) -> u32,
 ) -> Vec<(u16, Insert<'static>)> {
+    let mark = Insert::Mark {
+        helper: if shape.switches { PUB_SWITCHING } else { PUB },
+        site,
+    };
     let insert = match &place.mark {
-        Mark::Call => Insert::Mark { helper: PUB, site },
-        Mark::Bracket(native) => Insert::Bracket {
-            before: PUB_NATIVE,
+        Mark::Call => mark,
+        Mark::Bracket(native) => Insert::MarkTwo {
+            helper: PUB_NATIVE,
             site,
             inner: native_site(*native) as i32,
-            after: CAUGHT,
         },
         Mark::New(_) => Insert::After {
             helper: ALLOC,
@@ -538,21 +610,22 @@ fn inserts(
             site,
         },
         Mark::Intrinsic(index) => {
-            let mark = Insert::Mark { helper: PUB, site };
             let helper = INTRINSICS[*index].counted;
             let site = *index as i32 + 1;
             let counted = Insert::AfterDup { helper, site };
             return vec![(place.bci, mark), (place.bci, counted)];
         }
-        Mark::Uncounted => Insert::Redirect {
-            helper: NEW_BYTES_FOR,
-        },
+        Mark::Uncounted => {
+            let redirect = Insert::Redirect {
+                helper: NEW_BYTES_FOR,
+            };
+            return vec![(place.bci, mark), (place.bci, redirect)];
+        }
         Mark::Current => Insert::ReplaceWithContext {
             helper: CURRENT,
             site,
         },
         Mark::DefineHidden => {
-            let mark = Insert::Mark { helper: PUB, site };
             let redirect = Insert::Redirect {
                 helper: helper("defineClass0", DEFINE_CLASS_0),
             };
@@ -588,19 +661,24 @@ fn thread_fields() -> Vec<NewField<'static>> {
     THREAD_FIELDS.map(field).to_vec()
 }
 
-/// For classes that never reach the hook: methods that catch exceptions repair the pointer.
-pub fn repair_plan(class: &ClassFile<'_>) -> Plan<'static> {
+/// For classes that never reach the hook: their methods have no slots, and what they call is where it
+/// would be without them.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn hidden_plan(class: &ClassFile<'_>) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
     for (index, method) in class.methods().iter().enumerate() {
-        if method.code.as_ref().is_some_and(|code| code.handlers > 0) {
-            let mut shape = Shape::none();
-            shape.frame = FrameKind::Peek;
-            shape.has_handlers = true;
+        let Some(code) = &method.code else { continue };
+        let mut shape = Shape::none();
+        shape.restores = restores(&method.name, &class.scan(code)?);
+        if !shape.restores.is_empty() {
+            shape.frame = peek(&method.name);
             plan.methods
-                .insert(index, method_plan(&shape, 0, Vec::new()));
+                .insert(index, method_plan(&shape, 0, Vec::new(), false));
         }
     }
-    plan
+    Ok(plan)
 }
 
 #[cfg(test)]

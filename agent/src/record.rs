@@ -154,12 +154,13 @@ impl Recorder {
         if method == 0 || slot < first {
             return;
         }
-        thread.end(self, slot + 16, false);
+        // What has returned said so.
+        thread.end(self, slot + 16, true);
         if thread
             .top()
             .is_some_and(|top| top.slot == slot && top.method != method)
         {
-            thread.end(self, slot, false);
+            thread.end(self, slot, true);
         }
         thread.check(self, methods, slot);
         let mut between = thread.top().map_or(first, |top| top.slot + 16);

@@ -148,16 +148,12 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 fn helper(agent: &Agent, env: Env) -> Option<()> {
     let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
-    env.set_static_long(class, c"scratch", agent.stacks.scratch as i64)?;
     env.set_static_long(class, c"tables", agent.encoder.tables().block as i64)?;
     env.set_static_long(class, c"methods", agent.method_of_site.address() as i64)?;
     let boot = agent.stacks.boot;
-    env.set_static_long(class, c"bootStacks", boot.start as i64 + 16)?;
-    env.set_static_long(
-        class,
-        c"bootStacksEnd",
-        (boot.start + boot.bytes) as i64 + 16,
-    )?;
+    let first = (agent.stacks.relative(boot.start) + 16) as i64;
+    env.set_static_long(class, c"bootStacks", first)?;
+    env.set_static_long(class, c"bootStacksEnd", first + boot.bytes as i64)?;
     env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)
 }
 
@@ -195,8 +191,26 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
         (true, true) => RECORD_VERIFY,
     };
     agent.live.store(true, Ordering::Release);
-    agent.jvmti.redefine(class, bytes).ok()?;
+    let bytes = with_base(bytes, agent.stacks.base())?;
+    agent.jvmti.redefine(class, &bytes).ok()?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+/// The helper class with the address that its slots are relative to, a constant of its pool.
+fn with_base(class: &[u8], base: usize) -> Option<Vec<u8>> {
+    let hole = 0x1c5c_ba5e_1c5c_ba5e_u64.to_be_bytes();
+    let mut class = class.to_vec();
+    let mut found = class
+        .windows(8)
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == hole);
+    let (at, None) = (found.next()?.0, found.next()) else {
+        return None;
+    };
+    class
+        .get_mut(at..at + 8)?
+        .copy_from_slice(&(base as u64).to_be_bytes());
+    Some(class)
 }
 
 /// Java code asks for it to know that the agent is there. The tool interface itself can only change
@@ -241,15 +255,16 @@ fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
     )
 }
 
-/// The first thread beside the main one: `Thread` is initialised, frames can be kept.
-unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+/// After the first thread beside the main one, `Thread` is initialised and frames can be kept.
+unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard((), |agent| {
         let env = agent.env(env);
-        if let Some(class) = env.find_class(c"java/lang/LucceRt") {
+        if agent.is_live() {
+            natives::begin(agent, env, thread);
+        } else if let Some(class) = env.find_class(c"java/lang/LucceRt") {
             env.set_static_boolean(class, c"threads");
             env.forget(class);
         }
-        let _ = agent.jvmti.disable(ti::JVMTI_EVENT_THREAD_START);
     });
 }
 
@@ -275,11 +290,9 @@ unsafe extern "system" fn breakpoint(
     env: *mut JNIEnv,
     thread: jobject,
     _: jmethodID,
-    location: i64,
+    _: i64,
 ) {
-    guard((), |agent| {
-        watch::reached(agent, agent.env(env), thread, location)
-    });
+    guard((), |agent| watch::reached(agent, agent.env(env), thread));
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
@@ -310,6 +323,10 @@ fn finish(agent: &Agent) {
             counts.methods_skipped.load(Ordering::Relaxed),
         ),
         ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
+        (
+            "agent.upcalls_lost",
+            counts.upcalls_lost.load(Ordering::Relaxed),
+        ),
         ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
         ("agent.panics", counts.panics.load(Ordering::Relaxed)),
         ("graph.slow_lookups", graph.slow_lookups),

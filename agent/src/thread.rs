@@ -4,9 +4,9 @@
 //! first words are read by Java code:
 //!
 //! ```text
-//! +0  u64 index    address of the index, 0: none yet
-//! +8  i32 left     events until the next one is verified
-//! +16 u64 upcall   slot of the innermost frame that the VM entered by itself, 0: none
+//! +0  u64 index      address of the index, 0: none yet
+//! +8  i32 left       events until the next one is verified
+//! +16 u64 start, end of the shadow stack
 //! ```
 //!
 //! The index is a hash table, `[shift, mask, 0 × 6]` and then entries `[ctx, site, number, cell]` of
@@ -26,7 +26,7 @@ use crate::record::Recorded;
 pub struct Upcall {
     /// Its slot.
     pub slot: usize,
-    /// The pointer before it was entered.
+    /// The pointer before it was entered, stale or not.
     pub pointer: usize,
     /// The slot whose site was changed, and what it held.
     pub changed: Option<(usize, u64)>,
@@ -36,11 +36,10 @@ pub struct Upcall {
 pub struct ThreadState {
     index: AtomicU64,
     left: AtomicI32,
-    upcall: AtomicU64,
+    start: u64,
+    end: u64,
     pub region: Range,
     upcalls: Vec<Upcall>,
-    /// Frames of watched methods: how deep they lie in the stack, and the pointer at their entry.
-    pub watched: Vec<(usize, usize)>,
     /// Known to the log from its first event on.
     pub id: Option<ThreadId>,
     table: Box<[AtomicU64]>,
@@ -65,14 +64,15 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 const SITE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 impl ThreadState {
-    pub fn new(region: Range, is_virtual: bool, verify: u32) -> ThreadState {
+    /// `start`: the region's, as slots are given: see `memory`.
+    pub fn new(start: usize, region: Range, is_virtual: bool, verify: u32) -> ThreadState {
         ThreadState {
             index: AtomicU64::new(0),
             left: AtomicI32::new(verify as i32),
-            upcall: AtomicU64::new(0),
+            start: start as u64,
+            end: (start + region.bytes) as u64,
             region,
             upcalls: Vec::new(),
-            watched: Vec::new(),
             id: None,
             table: Box::default(),
             used: 0,
@@ -87,7 +87,7 @@ impl ThreadState {
 
     /// The first slot of a frame; the sentinel lies below.
     pub fn first_slot(&self) -> usize {
-        self.region.start + 16
+        self.start as usize + 16
     }
 
     pub fn verify_again_after(&self, events: u32) {
@@ -96,7 +96,6 @@ impl ThreadState {
 
     pub fn push(&mut self, upcall: Upcall) {
         self.upcalls.push(upcall);
-        self.upcall.store(upcall.slot as u64, Ordering::Relaxed);
     }
 
     /// Ends the upcall with slot `slot` and all that it called and that did not end.
@@ -107,8 +106,6 @@ impl ThreadState {
             .rposition(|upcall| upcall.slot == slot)?;
         let upcall = self.upcalls[found];
         self.upcalls.truncate(found);
-        let top = self.upcalls.last().map_or(0, |upcall| upcall.slot);
-        self.upcall.store(top as u64, Ordering::Relaxed);
         Some(upcall)
     }
 
@@ -212,7 +209,7 @@ mod tests {
             start: 0x1000,
             bytes: 0x1000,
         };
-        ThreadState::new(region, false, 0)
+        ThreadState::new(0x1000, region, false, 0)
     }
 
     /// As the helper class looks an entry up.
@@ -262,7 +259,6 @@ mod tests {
         }
         // The innermost never said that it ended.
         assert_eq!(state.pop(0x1020).map(|upcall| upcall.pointer), Some(0x1010));
-        assert_eq!(state.upcall.load(Ordering::Relaxed), 0x1010);
         assert!(state.pop(0x1040).is_none());
         state.forget_above(0x1010);
         assert!(state.pop(0x1010).is_none());

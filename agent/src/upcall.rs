@@ -1,35 +1,31 @@
-//! Frames that the VM enters by itself: what lies between them and the last slot.
+//! Frames that the VM enters by itself: where their slots are, and what lies between.
 //!
-//! A class initialiser, say, runs in the middle of a method: its caller's slot may still hold the
-//! site of an earlier call, and callers without a slot (methods without hooks, natives) are not on
-//! the shadow stack at all. The VM knows them. Frames are matched from the innermost one outward
-//! until one is found that has a slot; those in between get slots of their own.
-
-use std::sync::atomic::Ordering;
+//! A class initialiser, say, runs in the middle of a method. The thread's pointer may be stale then:
+//! it is right only between a call's hook and the callee's entry. But the VM knows the stack, and
+//! every frame with hooks has exactly one slot, so the frames are counted from the thread's first one
+//! on. Those without a slot (methods without hooks, natives) between the last slot and the new frame
+//! get slots of their own.
 
 use crate::agent::{Agent, count};
-use crate::book::What;
+use crate::book::Book;
 use crate::frames::{Frame, Kind, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::memory::{slot_site, slot_write, word64};
+use crate::memory::{LOST, slot_site, slot_word, slot_write};
 use crate::thread::{ThreadState, Upcall};
 
-/// What the VM says about a frame's callers.
-#[derive(Default)]
+/// What the VM says about the current frames.
 struct Callers {
-    /// Sites of frames without a slot, innermost first.
-    missing: Vec<u32>,
-    /// What the site of the topmost slot must be; 0: it is right as it is.
-    site: u32,
-    /// There is no frame with a slot: whatever lies on the shadow stack is left from frames that
-    /// an exception ended.
-    bottom: bool,
+    /// The slot above that of the innermost frame that has one.
+    slot: usize,
+    /// That frame's method and line, if there is one.
+    innermost: Option<(u32, i32)>,
+    /// Method and line of the frames without a slot above it, outermost first.
+    missing: Vec<(u32, i32)>,
 }
 
-/// The slot for a frame that the VM entered when the pointer was `pointer`, and whether that is
-/// anything but the pointer itself: then bit 0 is set. `own` frames on top of the stack are the
-/// frame itself.
+/// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
+/// the stack are the frame itself.
 pub fn enter(
     agent: &Agent,
     env: Env,
@@ -38,80 +34,117 @@ pub fn enter(
     own: usize,
 ) -> usize {
     count(&agent.counts.upcalls);
-    state.forget_above(pointer);
-    let walk = Walk::new(agent, env, 8);
-    let callers = callers(agent, walk.skip(own), state, pointer - 16);
-    let base = if callers.bottom {
-        state.first_slot()
-    } else {
-        pointer
+    let Some(callers) = callers(agent, env, state, own) else {
+        return lost(agent, state, pointer);
     };
-    let below = base - 16;
-    let changed = (callers.site != 0).then(|| (below, word64(below).load(Ordering::Relaxed)));
-    if callers.missing.is_empty() && changed.is_none() && base == pointer {
-        return pointer;
+    state.forget_above(callers.slot);
+    let mut changed = None;
+    if let Some((method, line)) = callers.innermost {
+        let below = callers.slot - 16;
+        if let Some(site) = wanted_site(agent, method, line, slot_site(below)) {
+            changed = Some((below, slot_word(below)));
+            slot_write(below, site);
+        }
     }
-    if callers.site != 0 {
-        slot_write(below, callers.site);
-    }
-    let mut slot = base;
-    for &site in callers.missing.iter().rev() {
-        slot_write(slot, site);
-        slot += 16;
-    }
+    let slot = callers.fill(agent);
     state.push(Upcall {
         slot,
-        pointer: base,
+        pointer,
         changed,
     });
-    slot | 1
+    slot
 }
 
-fn callers(
-    agent: &Agent,
-    frames: impl Iterator<Item = Frame>,
-    state: &ThreadState,
-    top: usize,
-) -> Callers {
-    let mut callers = Callers::default();
-    for frame in frames {
-        let Kind::Known(id) = frame.method.kind else {
-            continue;
-        };
-        let line = frame.line();
-        let entered = frame.location >= frame.method.entry_end;
-        if frame.method.slot && entered && top >= state.first_slot() {
-            callers.site = wanted_site(agent, id, line, slot_site(top));
-            return callers;
+/// The slots do not say what the VM says: better no trace than a wrong one.
+fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
+    count(&agent.counts.upcalls_lost);
+    slot_write(pointer, LOST);
+    let slot = pointer + 16;
+    state.push(Upcall {
+        slot,
+        pointer,
+        changed: None,
+    });
+    slot
+}
+
+/// The slot of the frame that code without hooks is about to call.
+pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<usize> {
+    callers(agent, env, state, 0).map(|callers| callers.fill(agent))
+}
+
+impl Callers {
+    /// Gives slots to the frames that have none; the next one.
+    fn fill(&self, agent: &Agent) -> usize {
+        let mut slot = self.slot;
+        for &(method, line) in &self.missing {
+            slot_write(slot, extra_site(agent, method, line));
+            slot += 16;
         }
-        if frame.method.native && is_bracket(agent, id, slot_site(top)) {
-            return callers;
-        }
-        callers.missing.push(extra_site(agent, id, line));
+        slot
     }
-    callers.bottom = true;
-    callers
 }
 
-/// 0 if `site` already says `method` at `line`.
-fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> u32 {
+/// `None`: a slot is not that of the frame that must have it.
+fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<Callers> {
+    let frames: Vec<Frame> = Walk::new(agent, env, 64).skip(own).collect();
+    let mut known: Vec<_> = frames
+        .iter()
+        .filter_map(|frame| match frame.method.kind {
+            Kind::Known(id) => Some((id, frame)),
+            _ => None,
+        })
+        .collect();
+    known.reverse();
+    let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
+        return Some(Callers {
+            slot: state.first_slot(),
+            innermost: None,
+            missing: lines(&known),
+        });
+    };
+    let (below, above) = known.split_at(innermost);
+    let slot = top_slot(&agent.book(), below, state.first_slot())?;
+    let (own, above) = above.split_first()?;
+    Some(Callers {
+        slot: slot + 16,
+        innermost: Some((own.0, own.1.line())),
+        missing: lines(above),
+    })
+}
+
+fn lines(frames: &[(u32, &Frame)]) -> Vec<(u32, i32)> {
+    frames
+        .iter()
+        .map(|(id, frame)| (*id, frame.line()))
+        .collect()
+}
+
+/// The slot above `frames`, outermost first. Natives and methods without hooks have one if the VM
+/// entered the next frame from them.
+fn top_slot(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<usize> {
+    let mut slot = first;
+    for (id, frame) in frames {
+        let site = slot_site(slot);
+        // 0: entered before the hooks were live.
+        let same = book.site(site).is_some_and(|info| info.method == *id);
+        if same || site == 0 && frame.has_slot() {
+            slot += 16;
+        } else if frame.has_slot() {
+            return None;
+        }
+    }
+    Some(slot)
+}
+
+/// `None` if `site` already says `method` at `line`.
+fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u32> {
     let book = agent.book();
     let right = book
         .site(site)
         .is_some_and(|info| info.method == method && book.line(info) == line);
     drop(book);
-    if right {
-        0
-    } else {
-        extra_site(agent, method, line)
-    }
-}
-
-/// Whether `site` is that of the native method itself: it was called with a bracket.
-fn is_bracket(agent: &Agent, method: u32, site: u32) -> bool {
-    let book = agent.book();
-    book.site(site)
-        .is_some_and(|info| info.method == method && info.what == What::Native)
+    (!right).then(|| extra_site(agent, method, line))
 }
 
 /// The frame with slot `slot` is left: the pointer from before it was entered.
@@ -127,13 +160,13 @@ pub fn leave(state: &mut ThreadState, slot: usize) -> usize {
 }
 
 /// Gives sites to slots that have none: their frames were entered before the hooks were live.
-/// `pointer` is the thread's. Returns whether `slot` has a site now.
-pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, pointer: usize) -> bool {
+/// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
+pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: usize) -> bool {
     count(&agent.counts.repairs);
     let with_slot = Walk::new(agent, env, 64)
-        .filter(|frame| frame.method.slot && matches!(frame.method.kind, Kind::Known(_)));
+        .filter(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
     let frames: Vec<Frame> = with_slot.collect();
-    let slots = pointer.saturating_sub(state.first_slot()) / 16;
+    let slots = (top + 16).saturating_sub(state.first_slot()) / 16;
     if frames.len() != slots {
         return false;
     }

@@ -1,9 +1,8 @@
-//! Methods that cannot have hooks but catch exceptions.
+//! Methods that cannot have hooks but call.
 //!
-//! A method of almost 64 KB, or of a class whose constant pool is full, keeps its code. When it
-//! catches an exception, the frames that the exception ended have not put the pointer back. So the
-//! VM stops at its first instruction, where the pointer is right and is noted, and at each handler,
-//! where it is put back. Such methods are rare, and so large that no compiler touches them.
+//! A method of almost 64 KB, or of a class whose constant pool is full, keeps its code. Nothing says
+//! before its calls where the callee's slot is. So the VM stops at each of them, and the frames are
+//! counted. Such methods are rare, and so large that no compiler touches them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,12 +15,13 @@ use crate::agent::Agent;
 use crate::book::Loader;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::state;
+use crate::upcall;
 
-/// A method to watch, with the bcis of its handlers.
+/// A method to watch, with the bcis of its calls.
 pub struct Watched {
     pub name: String,
     pub descriptor: String,
-    pub handlers: Vec<u16>,
+    pub calls: Vec<u16>,
 }
 
 /// Methods of classes that are about to be loaded.
@@ -75,35 +75,22 @@ impl Watch {
                 continue;
             };
             let same = |w: &&Watched| w.name == name && w.descriptor == descriptor;
-            for bci in watched
-                .iter()
-                .find(same)
-                .iter()
-                .flat_map(|w| w.handlers.iter().chain(&[0]))
-            {
+            for bci in watched.iter().find(same).iter().flat_map(|w| &w.calls) {
                 let _ = jvmti.set_breakpoint(method, (*bci).into());
             }
         }
     }
 }
 
-/// The thread is about to execute the first instruction of a watched method, or of a handler in it.
-pub fn reached(agent: &Agent, env: Env, thread: jobject, location: i64) {
+/// The thread is about to call from a watched method.
+pub fn reached(agent: &Agent, env: Env, thread: jobject) {
     let Some(fields) = agent.fields.get() else {
         return;
     };
     let Some(state) = state(env.get_long(thread, fields.state.id())) else {
         return;
     };
-    let Some(depth) = agent.jvmti.depth() else {
-        return;
-    };
-    if location == 0 {
-        // Deeper frames, and one of the same depth, have ended without being seen.
-        state.watched.retain(|(known, _)| *known < depth);
-        let pointer = env.get_long(thread, fields.pointer.id());
-        state.watched.push((depth, pointer as usize));
-    } else if let Some(&(_, pointer)) = state.watched.iter().find(|(known, _)| *known == depth) {
-        env.set_long(thread, fields.pointer.id(), pointer as i64);
+    if let Some(slot) = upcall::next_slot(agent, env, state) {
+        env.set_long(thread, fields.pointer.id(), slot as i64);
     }
 }

@@ -63,20 +63,6 @@ impl<'a> Code<'a> {
         })
     }
 
-    /// Where the exception handlers begin: bcis, each once, sorted.
-    ///
-    /// # Errors
-    /// The exception table is malformed.
-    pub fn handler_starts(&self) -> Result<Vec<u16>, Error> {
-        let mut starts = Vec::with_capacity(self.handlers.into());
-        for handler in self.exceptions() {
-            starts.push(handler?.handler);
-        }
-        starts.sort_unstable();
-        starts.dedup();
-        Ok(starts)
-    }
-
     /// Where the instructions start in the class file.
     pub(crate) fn offset(&self) -> usize {
         self.code_offset

@@ -103,8 +103,6 @@ pub(crate) struct Planner<'x, 'c, 'a, 'p> {
     edits: &'x mut Edits,
     plan: &'x MethodPlan<'p>,
     inserts: Peekable<Iter<'x, (u16, Insert<'p>)>>,
-    /// Starts of the handlers that get code, in descending order.
-    handlers: Vec<u16>,
     /// The new local variable.
     local: u16,
 }
@@ -117,7 +115,6 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         edits: &'x mut Edits,
     ) -> Result<Self, Error> {
         let mut planner = Self {
-            handlers: hooked_handlers(code, plan)?,
             inserts: plan.inserts.iter().peekable(),
             local: code.max_locals,
             pool,
@@ -161,17 +158,12 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         op: u8,
         operands: &[u8],
     ) -> Result<Option<u32>, Error> {
-        let is_handler = self.handlers.last().is_some_and(|&h| u32::from(h) == bci);
         let exits = self.plan.exit.filter(|_| opcode::is_return(op));
         let has_inserts = self.next_insert_is_at(bci)?;
-        if !is_handler && exits.is_none() && !has_inserts {
+        if exits.is_none() && !has_inserts {
             return Ok(None);
         }
-        let caught = self.plan.caught.filter(|_| is_handler);
-        if is_handler {
-            self.handlers.pop();
-        }
-        let edit = self.edit(bci, op, operands, caught, exits)?;
+        let edit = self.edit(bci, op, operands, exits)?;
         let index = self.edits.edits.len();
         self.edits.edits.push(edit);
         Ok(u32::try_from(index).ok())
@@ -193,13 +185,11 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         bci: u32,
         op: u8,
         operands: &[u8],
-        caught: Option<Helper<'p>>,
         exits: Option<Helper<'p>>,
     ) -> Result<Edit, Error> {
         let here = self.inserts.clone();
         let here = || here.clone().take_while(|(at, _)| u32::from(*at) == bci);
         let before = self.edits.arena.len();
-        self.with_local(caught)?;
         for (at, insert) in here() {
             check(self.pool.pool(), *at, insert, op, operands)?;
             self.insert_before(insert)?;
@@ -254,17 +244,17 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
     fn insert_before(&mut self, insert: &Insert<'p>) -> Result<(), Error> {
         match insert {
             Insert::Mark { helper, site } => self.with_site(helper, *site),
-            Insert::Bracket {
-                before,
+            Insert::MarkTwo {
+                helper,
                 site,
                 inner,
-                ..
             } => {
                 self.load_local(4)?;
                 self.asm().push(*site)?;
                 self.asm().push(*inner)?;
-                self.asm().call(before)
+                self.asm().call(helper)
             }
+            Insert::Before { helper } => self.with_local(Some(*helper)),
             _ => Ok(()),
         }
     }
@@ -283,7 +273,6 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
     fn inserts_after(&mut self, inserts: Vec<&Insert<'p>>) -> Result<(), Error> {
         for insert in inserts.into_iter().rev() {
             match insert {
-                Insert::Bracket { after, .. } => self.with_local(Some(*after))?,
                 Insert::After { helper, site } => self.with_site(helper, *site)?,
                 Insert::AfterDup { helper, site } => {
                     self.asm().op(opcode::DUP);
@@ -304,10 +293,6 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
                 *at,
             ));
         }
-        if let Some(&handler) = self.handlers.last() {
-            let kind = ErrorKind::NotAnInstruction(u32::from(handler));
-            return Err(Error::new(kind, usize::from(handler), "exception table"));
-        }
         self.edits.unwind = self.edits.arena.len();
         if self.plan.unwind.is_some() {
             self.needs_stack(3);
@@ -316,19 +301,6 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         }
         Ok(())
     }
-}
-
-fn hooked_handlers(code: &Code<'_>, plan: &MethodPlan<'_>) -> Result<Vec<u16>, Error> {
-    if plan.caught.is_none() {
-        return Ok(Vec::new());
-    }
-    let mut handlers = code
-        .exceptions()
-        .map(|entry| Ok(entry?.handler))
-        .collect::<Result<Vec<_>, Error>>()?;
-    handlers.sort_unstable_by(|a, b| b.cmp(a));
-    handlers.dedup();
-    Ok(handlers)
 }
 
 /// Whether an insertion fits its instruction.
@@ -344,8 +316,8 @@ fn check(
         opcode::NEWARRAY | opcode::ANEWARRAY | opcode::MULTIANEWARRAY
     );
     let fits = match insert {
-        Insert::Mark { .. } => true,
-        Insert::Bracket { .. } | Insert::After { .. } => opcode::falls_through(op),
+        Insert::Mark { .. } | Insert::MarkTwo { .. } | Insert::Before { .. } => true,
+        Insert::After { .. } => opcode::falls_through(op),
         Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),
         Insert::ReplaceWithContext { .. } | Insert::Redirect { .. } => {
             opcode::is_invoke(op) && !is_constructor_call(pool, op, operands)

@@ -43,9 +43,6 @@ pub struct MethodPlan<'p> {
     pub entry: Option<Entry<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<Helper<'p>>,
-    /// The same, first thing in each exception handler of the original code. A handler that is
-    /// reached by a jump, too, runs it then as well.
-    pub caught: Option<Helper<'p>>,
     /// The same, in a new handler that catches everything from behind the entry to the end of the
     /// original code, and throws it again. Not for constructors: their handlers would see an
     /// uninitialised `this` (JVMS 4.10.1.6).
@@ -73,17 +70,19 @@ pub enum Insert<'p> {
         /// The call site.
         site: i32,
     },
-    /// Around an instruction that falls through: `lload N; push site; push inner; invokestatic
-    /// before(JII)V`, then `lload N; invokestatic after(J)V`.
-    Bracket {
+    /// Before the instruction: `lload N; push site; push inner; invokestatic H(JII)V`.
+    MarkTwo {
         /// `(JII)V`
-        before: Helper<'p>,
+        helper: Helper<'p>,
         /// The call site.
         site: i32,
         /// The second number.
         inner: i32,
+    },
+    /// Before the instruction: `lload N; invokestatic H(J)V`.
+    Before {
         /// `(J)V`
-        after: Helper<'p>,
+        helper: Helper<'p>,
     },
     /// After an instruction that falls through: `lload N; push site; invokestatic H(JI)V`.
     After {

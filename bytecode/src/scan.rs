@@ -16,8 +16,8 @@ pub struct Scan<'a> {
     pub calls: Vec<Call<'a>>,
     /// Every instruction that allocates.
     pub allocations: Vec<Alloc<'a>>,
-    /// The code has exception handlers.
-    pub has_handlers: bool,
+    /// The code may jump backwards.
+    pub has_loops: bool,
     /// The code has a return instruction.
     pub has_returns: bool,
     /// The code has a `monitorenter`.
@@ -69,10 +69,7 @@ pub enum AllocKind {
 
 impl<'a> Scan<'a> {
     pub(crate) fn of(pool: &Pool<'a>, code: &Code<'a>) -> Result<Self, Error> {
-        let mut scan = Self {
-            has_handlers: code.handlers > 0,
-            ..Self::default()
-        };
+        let mut scan = Self::default();
         let mut instructions = code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
             scan.instruction(pool, instruction, operands)?;
@@ -97,10 +94,17 @@ impl<'a> Scan<'a> {
             opcode::IRETURN..=opcode::RETURN => self.has_returns = true,
             opcode::ATHROW => self.has_throws = true,
             opcode::MONITORENTER => self.has_monitors = true,
-            _ => {}
+            op => self.has_loops |= jumps_back(op, operands.rest()),
         }
         Ok(())
     }
+}
+
+/// Whether a branch goes backwards; of switches, whether one may.
+fn jumps_back(op: u8, operands: &[u8]) -> bool {
+    let is_branch = matches!(op, opcode::IFEQ..=opcode::JSR | opcode::IFNULL..=opcode::JSR_W);
+    let is_switch = matches!(op, opcode::TABLESWITCH | opcode::LOOKUPSWITCH);
+    is_switch || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
 }
 
 /// Code is shorter than 64 KiB (JVMS 4.7.3).

@@ -43,7 +43,6 @@ fn hostile_plan(class: &ClassFile<'_>) -> Plan<'static> {
                 argument: None,
             }),
             exit: Some(hook("exit", "(J)V")),
-            caught: Some(hook("caught", "(J)V")),
             unwind: (method.name != "<init>").then_some(hook("unwind", "(J)V")),
             inserts: bcis
                 .map(|bci| (bci, Insert::Mark { helper, site }))

@@ -183,7 +183,7 @@ fn subroutines(name: &str, major: u16) -> Vec<u8> {
 
 /// Branches in both directions over more than 32 KiB once there are hooks between.
 fn far(name: &str, major: u16) -> Vec<u8> {
-    const CALLS: usize = 2900;
+    const CALLS: usize = 4200;
     let mut asm = Assembler::new(name, major);
     let this = asm.this;
     let [hi, lo] = asm.method_ref(this, "next", "(I)I").to_be_bytes();

@@ -61,8 +61,11 @@ fn far_branches_do_become_wide() {
     for (name, bytes) in far {
         let rewritten = rewrite_everything(&bytes);
         assert!(rewritten.skipped.is_empty(), "{name}");
-        assert!(code_lengths(&bytes)[1] < 0x7fff, "{name}");
-        assert!(code_lengths(&rewritten.bytes)[1] > 0x8fff, "{name}");
+        let (before, after) = (code_lengths(&bytes)[1], code_lengths(&rewritten.bytes)[1]);
+        assert!(
+            before < 0x7fff && after > 0x8fff,
+            "{name}: {before}, {after}"
+        );
     }
 }
 

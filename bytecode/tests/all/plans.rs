@@ -16,8 +16,8 @@ pub const fn hook(name: &'static str, descriptor: &'static str) -> Helper<'stati
 }
 
 pub const MARK: Helper<'_> = hook("mark", "(JI)V");
-pub const BEFORE: Helper<'_> = hook("before", "(JII)V");
-pub const AFTER: Helper<'_> = hook("after", "(J)V");
+pub const MARK_TWO: Helper<'_> = hook("markTwo", "(JII)V");
+pub const BEFORE: Helper<'_> = hook("before", "(J)V");
 pub const ALLOC: Helper<'_> = hook("alloc", "(JI)V");
 pub const ARRAY: Helper<'_> = hook("array", "(Ljava/lang/Object;JI)V");
 pub const CURRENT: Helper<'_> = hook("current", "(JI)J");
@@ -47,7 +47,6 @@ fn method_plan(index: usize, method: &Method<'_>, scan: &Scan<'_>) -> MethodPlan
     MethodPlan {
         entry: Some(entry(index)),
         exit: Some(hook("exit", "(J)V")),
-        caught: Some(hook("caught", "(J)V")),
         unwind: (!is_constructor).then_some(hook("unwind", "(J)V")),
         inserts: inserts(scan),
     }
@@ -116,14 +115,14 @@ fn call_insert(call: &lucce_bytecode::Call<'_>, n: usize, site: i32) -> Insert<'
     if call.owner == "java/lang/String" && call.name == "concat" {
         return Insert::Redirect { helper: CONCAT };
     }
-    if n.is_multiple_of(2) {
-        return Insert::Mark { helper: MARK, site };
-    }
-    Insert::Bracket {
-        before: BEFORE,
-        site,
-        inner: 7,
-        after: AFTER,
+    match n % 3 {
+        0 => Insert::Mark { helper: MARK, site },
+        1 => Insert::MarkTwo {
+            helper: MARK_TWO,
+            site,
+            inner: 7,
+        },
+        _ => Insert::Before { helper: BEFORE },
     }
 }
 

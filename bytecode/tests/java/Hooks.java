@@ -37,18 +37,16 @@ public final class Hooks {
 
     private static State check(long p) {
         State state = STATES.get();
-        if (state.depth != p + 1) {
+        // Frames that an exception ended may still be counted: constructors cannot catch it.
+        if (state.depth < p + 1) {
             ERRORS.increment();
         }
+        state.depth = p + 1;
         return state;
     }
 
     public static void exit(long p) {
         check(p).depth = p;
-    }
-
-    public static void caught(long p) {
-        STATES.get().depth = p + 1;
     }
 
     public static void unwind(long p) {
@@ -59,11 +57,11 @@ public final class Hooks {
         check(p);
     }
 
-    public static void before(long p, int site, int inner) {
+    public static void markTwo(long p, int site, int inner) {
         check(p);
     }
 
-    public static void after(long p) {
+    public static void before(long p) {
         check(p);
     }
 

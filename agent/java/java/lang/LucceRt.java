@@ -9,7 +9,8 @@ import jdk.internal.vm.annotation.Hidden;
 /**
  * What the hooks call: the lazy shadow stack and the fast path of events.
  *
- * <p>A slot is 16 bytes, in memory outside the heap:
+ * <p>A slot is 16 bytes, in memory outside the heap. Its address is kept relative to {@link #BASE}:
+ * 0, what a thread's field holds at first, is a place that may be written, too.
  *
  * <pre>
  * +0  int  site  where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
@@ -32,11 +33,15 @@ public final class LucceRt {
     private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3;
 
     private static final int ENTRY = (1 << 28) - 1;
+    /** Below a frame of which nobody knows where it was called from. */
+    private static final int LOST = (1 << 28) - 2;
     private static final int EVENT = (1 << 24) - 1;
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
+    /** The agent puts the address here, so that compiled code has it as a constant. */
+    private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
+    /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
+    private static final int SCRATCH = 26;
 
-    /** A slot for code that runs before there is a current thread. */
-    static long scratch;
     /** First slots of stacks for the threads that are there before the VM is initialised. */
     static long bootStacks, bootStacksEnd, bootStackSize;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
@@ -56,65 +61,82 @@ public final class LucceRt {
     }
 
     // ---- frames ---------------------------------------------------------------------------------
+    //
+    // The caller says where its callee's slot lies, before every call. So nothing has to be put back
+    // when a method returns or throws: what the pointer holds then is stale until the next call.
 
+    /** The slot of a method that was just entered. */
     @Hidden @ForceInline
     public static long enter() {
-        if (!LIVE && !threads) return scratch;
+        if (LIVE) return Thread.currentThread().$fp;
+        if (!threads) return 0;
         Thread t = Thread.currentThread();
-        if (t == null) return scratch;
-        long p = t.$fp;
-        if (p == 0) p = first(t);
-        t.$fp = p + 16;
-        return p;
+        if (t == null) return 0;
+        if (t.$fp == 0) t.$fp = firstOfBoot();
+        return t.$fp;
     }
 
+    /** Before a call: from where, and where the callee's slot is. */
     @Hidden @ForceInline
     public static void pub(long p, int site) {
-        if (LIVE) Memory.U.putLong(p, site);
+        if (LIVE) {
+            Memory.U.putLong(p + BASE, site);
+            Thread.currentThread().$fp = p + 16;
+        } else {
+            set(p + 16);
+        }
         if (RECORD) tell(CALL, p, site);
     }
 
+    /** Where calls are recorded: a method returns. */
     @Hidden @ForceInline
     public static void exit(long p) {
-        if (!LIVE && p == scratch) return;
-        Thread t = Thread.currentThread();
-        if (t != null) t.$fp = p;
         if (RECORD) tell(RETURNED, p, 0);
     }
 
-    @Hidden @ForceInline
-    public static void caught(long p) {
-        if (!LIVE && p == scratch) return;
-        Thread t = Thread.currentThread();
-        if (t != null) t.$fp = p + 16;
-        if (RECORD) tell(THROWN, p + 16, 0);
-    }
-
-    /** For code that has no slot but catches exceptions: remembers the pointer. */
-    @Hidden @ForceInline
-    public static long peek() {
-        if (!LIVE && !threads) return scratch;
-        Thread t = Thread.currentThread();
-        if (t == null) return scratch;
-        long p = t.$fp;
-        return p == 0 ? first(t) : p;
-    }
-
+    /** Before code without hooks calls: its callee's slot is where it was when that code began. */
     @Hidden @ForceInline
     public static void restore(long p) {
-        if (RECORD) tell(THROWN, p, 0);
-        exit(p);
+        if (LIVE) {
+            Thread.currentThread().$fp = p;
+        } else {
+            set(p);
+        }
+    }
+
+    /** For the boot edition: frames from before there was a thread to ask for have no slot. */
+    private static void set(long p) {
+        if (!threads || p >>> SCRATCH == 0) return;
+        Thread t = Thread.currentThread();
+        if (t != null) t.$fp = p;
     }
 
     /** Before a call of a native method that calls back: the native frame gets the next slot. */
     @Hidden @ForceInline
     public static void pubNative(long p, int site, int nativeSite) {
         if (LIVE) {
-            Memory.U.putLong(p, site);
-            Memory.U.putLong(p + 16, nativeSite);
+            Memory.U.putLong(p + BASE, site);
+            Memory.U.putLong(p + 16 + BASE, nativeSite);
             Thread.currentThread().$fp = p + 32;
+        } else {
+            set(p + 32);
         }
         if (RECORD) tell(CALL, p, site);
+    }
+
+    /** As pub, in a method that runs on a carrier while the current thread may be a virtual one. */
+    @Hidden @DontInline
+    public static void pubSwitching(long p, int site) {
+        if (!LIVE) {
+            set(p + 16);
+            return;
+        }
+        Memory.U.putLong(p + BASE, site);
+        Thread t = Thread.currentThread();
+        long ts = t.$ts;
+        boolean own = ts != 0 && p - Memory.U.getLong(ts + 16) >= 0 && p - Memory.U.getLong(ts + 24) < 0;
+        if (own) t.$fp = p + 16;
+        if (RECORD && own) tell(CALL, p, site);
     }
 
     // ---- frames that the VM enters by itself ----------------------------------------------------
@@ -122,49 +144,51 @@ public final class LucceRt {
     /** Entry of a method that the VM may call in the middle of another one. */
     @Hidden @DontInline
     public static long enterVm(int method) {
-        long p = enter();
-        if (!LIVE) return p;
+        if (!LIVE) return enter();
         Thread t = Thread.currentThread();
-        if (t == null || !known(t)) return p;
-        if (RECORD) tell(RETURNED, p, 0);
-        long q = upcall(t.$ts, p);
-        if (q != p) {
-            t.$fp = (q & ~1L) + 16;
-            t.$vm = q & ~1L;
-        }
-        return q & ~1L;
+        if (!known(t)) return t.$fp;
+        long p = upcall(t.$ts, t.$fp);
+        if (RECORD) tell(THROWN, p, 0);
+        return p;
     }
 
     @Hidden @DontInline
-    public static void exitVm(long q) {
-        if (!LIVE && q == scratch) return;
+    public static void exitVm(long p) {
+        if (!LIVE) return;
         Thread t = Thread.currentThread();
-        if (t == null) return;
-        if (LIVE && t.$vm == q && q != 0) {
-            t.$fp = upcallEnd(t.$ts, q);
-            t.$vm = Memory.U.getLong(t.$ts + 16);
-        } else {
-            t.$fp = q;
-        }
-        if (RECORD) tell(RETURNED, q, 0);
+        long ts = t.$ts;
+        if (ts != 0) t.$fp = upcallEnd(ts, p);
+        if (RECORD) tell(RETURNED, p, 0);
     }
 
     /** The agent brackets Java code that native code calls. */
     @Hidden
     static long open(int site) {
         long p = enter();
-        if (LIVE) Memory.U.putLong(p, site);
+        if (LIVE) {
+            Memory.U.putLong(p + BASE, site);
+            Thread.currentThread().$fp = p + 16;
+        }
         return p;
     }
 
     @Hidden
     static long pointer() {
-        return peek();
+        return enter();
+    }
+
+    /** As pointer, where native code calls that no Java code has called: the first frame comes now. */
+    @Hidden
+    static long bottom() {
+        long p = enter();
+        Thread t = Thread.currentThread();
+        if (LIVE && known(t)) t.$fp = Memory.U.getLong(t.$ts + 16) + 16;
+        return p;
     }
 
     @Hidden
     static void close(long p) {
-        exit(p);
+        restore(p);
     }
 
     // ---- events ---------------------------------------------------------------------------------
@@ -225,12 +249,12 @@ public final class LucceRt {
      */
     @Hidden @ForceInline
     public static void counted(Object[] a, long p, int site) {
-        if (LIVE) count(p + 16, site, size(header, a.length, referenceShift));
+        if (LIVE) count(p + 16, site, size(header, a.length, referenceShift), 1);
     }
 
     @Hidden @ForceInline
     public static void counted(byte[] a, long p, int site) {
-        if (LIVE) count(p + 16, site, size(header, a.length, 0));
+        if (LIVE) count(p + 16, site, size(header, a.length, 0), 1);
     }
 
     /** StringUTF16.newBytesFor, for a method whose callers count. */
@@ -279,9 +303,16 @@ public final class LucceRt {
         return entry == 0 ? 0 : Memory.U.getLong(entry + 16);
     }
 
-    @Hidden
+    @ForceInline
     private static void count(long p, int site, long bytes) {
+        count(p, site, bytes, 0);
+    }
+
+    /** `returned`: frames that are not there any more, counted on whose behalf. */
+    @Hidden
+    private static void count(long p, int site, long bytes, int returned) {
         if (RECORD) tell(EVENT_HAPPENED, p, site);
+        if (RECORD && returned > 0) tell(RETURNED, p, 0);
         Thread t = Thread.currentThread();
         long entry = entry(t, p, site);
         if (entry == 0) return;
@@ -293,8 +324,7 @@ public final class LucceRt {
         if (VERIFY) {
             int left = u.getInt(t.$ts + 8) - 1;
             u.putInt(t.$ts + 8, left);
-            // A frame that is not there any more lies above the pointer.
-            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), p + 16 - t.$fp);
+            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), returned);
         }
     }
 
@@ -303,8 +333,8 @@ public final class LucceRt {
     private static long entry(Thread t, long p, int site) {
         Unsafe u = Memory.U;
         int m = u.getInt(methods + ((long) site << 2));
-        long w = u.getLong(p - 16);
-        long c = (int) (w >>> 32) == m ? u.getLong(p - 8) : walk(p, m);
+        long w = u.getLong(p - 16 + BASE);
+        long c = (int) (w >>> 32) == m ? u.getLong(p - 8 + BASE) : walk(p, m);
         long index = t.$ev;
         if (index != 0) {
             long slot = c * MULTIPLIER + site * 0xC2B2AE3D27D4EB4FL >>> (int) u.getLong(index);
@@ -339,9 +369,9 @@ public final class LucceRt {
         int n = m;
         long c;
         for (; ; ) {
-            long w = u.getLong(a - 16);
+            long w = u.getLong(a - 16 + BASE);
             if ((int) (w >>> 32) == n) {
-                c = u.getLong(a - 8);
+                c = u.getLong(a - 8 + BASE);
                 break;
             }
             int s = (int) w;
@@ -350,19 +380,20 @@ public final class LucceRt {
                 remember(u, a, n, c);
                 break;
             }
+            if (s == LOST) return 0;
             if (s == 0) {
                 // A frame that was entered before the hooks were live: the VM knows where it is.
                 Thread t = Thread.currentThread();
-                if (!known(t) || !repair(t.$ts, a - 16, t.$fp)) return 0;
+                if (!known(t) || !repair(t.$ts, a - 16, p)) return 0;
                 continue;
             }
             a -= 16;
             n = u.getInt(methods + ((long) s << 2));
         }
         while (a != p && c != 0) {
-            int s = u.getInt(a);
+            int s = u.getInt(a + BASE);
             a += 16;
-            n = a == p ? m : u.getInt(methods + ((long) u.getInt(a) << 2));
+            n = a == p ? m : u.getInt(methods + ((long) u.getInt(a + BASE) << 2));
             c = step(u, c, s, n);
             remember(u, a, n, c);
         }
@@ -371,8 +402,8 @@ public final class LucceRt {
 
     @ForceInline
     private static void remember(Unsafe u, long a, int n, long c) {
-        u.putLong(a - 8, c);
-        u.putInt(a - 12, c == 0 ? 0 : n);
+        u.putLong(a - 8 + BASE, c);
+        u.putInt(a - 12 + BASE, c == 0 ? 0 : n);
     }
 
     /** The encoder's fast path, see callgraph's RawTables. */
@@ -410,7 +441,7 @@ public final class LucceRt {
 
     // ---- classes that never reach the class file hook -------------------------------------------
 
-    /** In place of ClassLoader.defineClass0: hidden classes must repair the pointer when they catch. */
+    /** In place of ClassLoader.defineClass0: hidden classes that call must restore the pointer. */
     @Hidden
     public static Class<?> defineClass0(
             ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
@@ -441,23 +472,16 @@ public final class LucceRt {
 
     // ---- slow paths, in the agent ---------------------------------------------------------------
 
-    @Hidden @DontInline
-    private static long first(Thread t) {
-        long p = LIVE ? attach(t, 0) : firstOfBoot();
-        t.$fp = p;
-        return p;
-    }
-
     /** No native method may be called before the VM is initialised: takes one of the stacks laid by. */
     private static synchronized long firstOfBoot() {
         long p = bootStacks;
-        if (p == bootStacksEnd) return scratch;
+        if (p == bootStacksEnd) return 0;
         bootStacks = p + bootStackSize;
         return p;
     }
 
-    /** Gives `t` a record, and a stack unless it has one; its first slot. */
-    private static native long attach(Thread t, long pointer);
+    /** Gives `t` a record, and a stack unless it has one. */
+    private static native void attach(Thread t, long pointer);
 
     private static native long upcall(long ts, long p);
 
@@ -473,7 +497,7 @@ public final class LucceRt {
 
     private static native boolean repair(long ts, long slot, long pointer);
 
-    private static native void verify(long ts, long number, long above);
+    private static native void verify(long ts, long number, int returned);
 
     private static native void lost(int events);
 

@@ -14,15 +14,13 @@ public final class Hooks {
 
     public static void exit(long p) {}
 
-    public static void caught(long p) {}
-
     public static void unwind(long p) {}
 
     public static void mark(long p, int site) {}
 
-    public static void before(long p, int site, int inner) {}
+    public static void markTwo(long p, int site, int inner) {}
 
-    public static void after(long p) {}
+    public static void before(long p) {}
 
     public static void alloc(long p, int site) {}
 

@@ -5,14 +5,14 @@ package java.lang;
  * by the agent. Never part of the product.
  */
 public class Thread implements Runnable {
-    /** Address of the next free slot of the shadow stack; 0: none yet. */
+    /** Where the slot of the method is that is about to be called, relative to LucceRt.BASE. */
     public long $fp;
     /** Address of the index of this thread's events; 0: none yet. */
     public long $ev;
     /** Address of the agent's record of this thread; 0: none yet. */
     public long $ts;
-    /** Slot of the innermost frame that the VM entered by itself. */
-    public long $vm;
+    /** For the recording of calls: who starts this thread. */
+    public long $rc;
 
     public static native Thread currentThread();
 
