@@ -1,5 +1,6 @@
 //! The agent's one instance, and what its rooms share.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
@@ -44,7 +45,7 @@ pub struct Agent {
     /// All cells, for the sum at the end.
     pub cells: Mutex<Vec<Arc<Counters>>>,
     /// Addresses of the states of threads that live.
-    pub threads: Mutex<Vec<usize>>,
+    pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
 }
 

@@ -62,7 +62,10 @@ pub const NO_LINE: i32 = -1;
 impl MethodInfo {
     /// Whether its frames have a slot.
     pub fn has_slot(&self) -> bool {
-        matches!(self.frame, FrameKind::Push | FrameKind::Vm)
+        !matches!(
+            self.frame,
+            FrameKind::Leaf | FrameKind::Peek | FrameKind::PeekVm
+        )
     }
 }
 

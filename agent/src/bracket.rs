@@ -151,7 +151,7 @@ enum Top {
 }
 
 fn top(agent: &Agent, env: Env) -> Top {
-    let Some((method, _)) = agent.jvmti.top_frame() else {
+    let Some((method, _)) = agent.jvmti.frame(0) else {
         return Top::Nothing;
     };
     let resolved = agent.frames.resolve(agent, env, method);

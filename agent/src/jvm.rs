@@ -139,14 +139,14 @@ impl Jvmti {
         Ok(count as usize)
     }
 
-    /// Method and location of the current thread's innermost frame.
-    pub fn top_frame(self) -> Option<(jmethodID, i64)> {
+    /// Method and location of the current thread's frame at `depth`; 0 is the innermost.
+    pub fn frame(self, depth: i32) -> Option<(jmethodID, i64)> {
         let (mut method, mut location) = (ptr::null_mut(), 0);
         call!(
             self,
             GetFrameLocation,
             ptr::null_mut(),
-            0,
+            depth,
             &mut method,
             &mut location
         )

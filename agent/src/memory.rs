@@ -186,13 +186,17 @@ impl Stacks {
     /// Takes a region back. Its pages beyond the first go back to the system.
     pub fn give(&self, region: Range) {
         const KEPT: usize = 16 << 10;
-        // SAFETY: the region is the stacks' own and its thread has ended.
-        unsafe {
-            libc::madvise(
-                (region.start + KEPT) as *mut libc::c_void,
-                region.bytes - KEPT,
-                libc::MADV_DONTNEED,
-            );
+        // Every frame below another has written its slot.
+        let went_further = word64(region.start + KEPT).load(Ordering::Relaxed) != 0;
+        if went_further {
+            // SAFETY: the region is the stacks' own and its thread has ended.
+            unsafe {
+                libc::madvise(
+                    (region.start + KEPT) as *mut libc::c_void,
+                    region.bytes - KEPT,
+                    libc::MADV_DONTNEED,
+                );
+            }
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.free
@@ -202,8 +206,16 @@ impl Stacks {
     }
 }
 
-/// Bytes of the calling thread's stack.
+thread_local! {
+    static STACK_SIZE: usize = ask_stack_size();
+}
+
+/// Bytes of the calling thread's stack. Virtual threads run on those of their carriers.
 pub fn stack_size() -> usize {
+    STACK_SIZE.with(|size| *size)
+}
+
+fn ask_stack_size() -> usize {
     // SAFETY: plain C structures, filled in by the call before they are read.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();

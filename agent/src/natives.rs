@@ -44,6 +44,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"repair", c"(JJJ)Z"),
         (c"verify", c"(JJI)V"),
         (c"lost", c"(I)V"),
+        (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
     ] {
@@ -116,7 +117,7 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<us
         .threads
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .push(address);
+        .insert(address);
     env.set_long(thread, fields.state.id(), address as jlong);
     Some(first)
 }
@@ -160,7 +161,7 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
         env.set_long(thread, field.id(), 0);
     }
     let mut threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.retain(|known| *known != address as usize);
+    threads.remove(&(address as usize));
     drop(threads);
     // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
     let state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
@@ -185,6 +186,14 @@ pub fn lost_by_living(agent: &Agent) -> u64 {
         .filter_map(|address| state(*address as jlong))
         .map(|state| state.lost())
         .sum()
+}
+
+/// This function, what asks it, and the method that it asks for lie above.
+const CALLER: i32 = 3;
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_hasCaller(_: *mut JNIEnv, _: jclass) -> u8 {
+    guard(1, |agent| u8::from(agent.jvmti.frame(CALLER).is_some()))
 }
 
 #[unsafe(no_mangle)]

@@ -19,6 +19,10 @@ pub enum FrameKind {
     Push,
     /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
     Vm,
+    /// Takes a slot: the first of its thread's.
+    First,
+    /// Takes a slot: the VM may call it on a native thread that attaches itself, from no frame.
+    Thread,
     /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
     Peek,
     /// The same for a class initialiser, which the VM enters.
@@ -117,6 +121,8 @@ const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static>
 }
 
 const ENTER: Helper = helper("enter", "()J");
+const ENTER_FIRST: Helper = helper("enterFirst", "()J");
+const ENTER_THREAD: Helper = helper("enterThread", "()J");
 const ENTER_VM: Helper = helper("enterVm", "(I)J");
 const EXIT_VM: Helper = helper("exitVm", "(J)V");
 const RESTORE: Helper = helper("restore", "(J)V");
@@ -226,7 +232,7 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 19] = [
+const UPCALLS: [(&str, &str); 17] = [
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     (
         "java/lang/invoke/MethodHandleNatives",
@@ -247,12 +253,9 @@ const UPCALLS: [(&str, &str); 19] = [
     ("jdk/internal/module/Modules", "transformedByAgent"),
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),
-    // Of a native thread that attaches itself: by itself.
-    ("java/lang/Thread", "<init>"),
     ("java/lang/Throwable", "getStackTrace"),
     ("java/lang/Throwable", "initCause"),
     ("java/lang/Shutdown", "shutdown"),
-    ("java/lang/VirtualThread", "run"),
 ];
 
 /// Annotations of methods that the VM leaves out of stack traces.
@@ -465,6 +468,13 @@ fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
 fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
     let loads =
         method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
+    match (class, &*method.name, &*method.descriptor) {
+        ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V") => return FrameKind::First,
+        ("java/lang/Thread", "<init>", _) | ("java/lang/ThreadGroup", "add", _) => {
+            return FrameKind::Thread;
+        }
+        _ => {}
+    }
     if method.name == CLASS_INITIALIZER || loads || is_upcall(class, &method.name) {
         FrameKind::Vm
     } else {
@@ -534,10 +544,13 @@ pub fn plan(
         });
         let inserts = inserts.collect();
         if shape.frame != FrameKind::Leaf {
-            let method = class.methods().get(index);
-            let is_constructor = method.is_some_and(|method| method.name == "<init>");
-            let mut method = method_plan(shape, id, inserts, is_constructor);
-            if records && shape.frame == FrameKind::Push {
+            let mut method = method_plan(shape, id, inserts);
+            if records
+                && matches!(
+                    shape.frame,
+                    FrameKind::Push | FrameKind::First | FrameKind::Thread
+                )
+            {
                 method.exit = Some(EXIT);
             }
             plan.methods.insert(index, method);
@@ -553,12 +566,13 @@ fn method_plan(
     shape: &Shape,
     id: u32,
     mut inserts: Vec<(u16, Insert<'static>)>,
-    is_constructor: bool,
 ) -> MethodPlan<'static> {
     // Native code that calls the same method again finds the pointer where it was.
     let (entry, exit, unwind) = match shape.frame {
         FrameKind::Peek => (ENTER, Some(RESTORE), None),
         FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
+        FrameKind::First => (ENTER_FIRST, None, None),
+        FrameKind::Thread => (ENTER_THREAD, None, None),
         FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
     let argument = matches!(shape.frame, FrameKind::Vm | FrameKind::PeekVm).then_some(id as i32);
@@ -567,8 +581,6 @@ fn method_plan(
         .iter()
         .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
     inserts.extend(restores);
-    // A constructor has no handler for what it throws: the next upcall clears up.
-    let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
         entry: Some(Entry {
             helper: entry,
@@ -675,7 +687,7 @@ pub fn hidden_plan(class: &ClassFile<'_>) -> Result<Plan<'static>, Error> {
         if !shape.restores.is_empty() {
             shape.frame = peek(&method.name);
             plan.methods
-                .insert(index, method_plan(&shape, 0, Vec::new(), false));
+                .insert(index, method_plan(&shape, 0, Vec::new()));
         }
     }
     Ok(plan)

@@ -152,6 +152,28 @@ public final class LucceRt {
         return p;
     }
 
+    /** Entry of a thread's first method. */
+    @Hidden @DontInline
+    public static long enterFirst() {
+        if (!LIVE) return enter();
+        Thread t = Thread.currentThread();
+        return known(t) ? first(t) : t.$fp;
+    }
+
+    private static long first(Thread t) {
+        return Memory.U.getLong(t.$ts + 16) + 16;
+    }
+
+    /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
+    @Hidden @DontInline
+    public static long enterThread() {
+        if (!LIVE) return enter();
+        Thread t = Thread.currentThread();
+        boolean attached = t.$ts != 0;
+        if (!known(t) || attached && hasCaller()) return t.$fp;
+        return first(t);
+    }
+
     @Hidden @DontInline
     public static void exitVm(long p) {
         if (!LIVE) return;
@@ -182,7 +204,7 @@ public final class LucceRt {
     static long bottom() {
         long p = enter();
         Thread t = Thread.currentThread();
-        if (LIVE && known(t)) t.$fp = Memory.U.getLong(t.$ts + 16) + 16;
+        if (LIVE && known(t)) t.$fp = first(t);
         return p;
     }
 
@@ -482,6 +504,9 @@ public final class LucceRt {
 
     /** Gives `t` a record, and a stack unless it has one. */
     private static native void attach(Thread t, long pointer);
+
+    /** Whether a Java method has called the one that asks. */
+    private static native boolean hasCaller();
 
     private static native long upcall(long ts, long p);
 
