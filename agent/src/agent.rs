@@ -16,6 +16,7 @@ use crate::clock;
 use crate::frames::FrameCache;
 use crate::journal::{Log, LogJournal};
 use crate::jvm::{Env, Jvmti};
+use crate::lane::Lanes;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options};
@@ -35,6 +36,7 @@ pub struct Agent {
     pub recorder: Option<Recorder>,
     pub encoder: Encoder<LogJournal>,
     pub loaders: Loaders,
+    pub lanes: Lanes,
     pub frames: FrameCache,
     pub watch: Watch,
     /// The helper class is live: hooks record.
@@ -126,6 +128,7 @@ impl Agent {
             recorder,
             encoder: Encoder::new(layout, options.encoding, journal),
             loaders: Loaders::default(),
+            lanes: Lanes::default(),
             frames: FrameCache::default(),
             watch: Watch::default(),
             live: AtomicBool::new(false),

@@ -24,6 +24,8 @@ mod jvm;
 mod loaders;
 mod memory;
 mod record;
+
+mod lane;
 mod thread;
 
 mod agent;

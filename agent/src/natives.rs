@@ -19,6 +19,7 @@ use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
 use crate::jvm::Env;
+use crate::lane::Lane;
 use crate::memory::stack_size;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
@@ -164,28 +165,26 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     threads.remove(&(address as usize));
     drop(threads);
     // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
-    let state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
-    agent
-        .counts
-        .events_lost
-        .fetch_add(state.lost(), Ordering::Relaxed);
+    let mut state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
+    if let Some(lane) = state.take_lane() {
+        if let (Some(id), false) = (lane.id, lane.shared) {
+            agent.note(ThreadEnd { id });
+        }
+        agent.lanes.give(lane);
+    }
     if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {
         recorder.left(recorded);
     }
     agent.stacks.give(state.region);
-    if let Some(id) = state.id {
-        agent.note(ThreadEnd { id });
-    }
 }
 
-/// Events that living threads could not write down.
-pub fn lost_by_living(agent: &Agent) -> u64 {
+/// Events that threads could not write down.
+pub fn lost_by_threads(agent: &Agent) -> u64 {
     let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    threads
+    let living = threads
         .iter()
-        .filter_map(|address| state(*address as jlong))
-        .map(|state| state.lost())
-        .sum()
+        .filter_map(|address| state(*address as jlong));
+    living.map(|state| state.lost()).sum::<u64>() + agent.lanes.lost()
 }
 
 /// This function, what asks it, and the method that it asks for lie above.
@@ -267,18 +266,40 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
         let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32).copied()) else {
             return 0;
         };
-        let at = SiteId(site as u32);
-        let number = agent
-            .encoder
-            .event(ContextId(context as u64), at, MethodId(info.method));
-        if number == ContextId::UNKNOWN {
+        let env = agent.env(env);
+        take_lane(agent, env, state);
+        let entry = state.entry(context as u64, site as u32, || {
+            if let book::What::New(_) = info.what {
+                size_once(agent, env, site as u32);
+            }
+            let at = SiteId(site as u32);
+            agent
+                .encoder
+                .event(ContextId(context as u64), at, MethodId(info.method))
+        });
+        if entry == 0 {
             count(&agent.counts.events_lost);
-            return 0;
         }
-        if let book::What::New(_) = info.what {
-            size_once(agent, agent.env(env), site as u32);
+        entry as jlong
+    })
+}
+
+/// A thread's lane, from its first event on.
+fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
+    let is_virtual = state.is_virtual;
+    state.lane(|| {
+        let name = agent.jvmti.thread_name(env).unwrap_or_default();
+        let mut lane = agent.lanes.take(&name);
+        if let (Some(id), false) = (lane.id, lane.shared) {
+            // From now on what it counts is not one thread's.
+            lane.shared = true;
+            agent.note(Thread {
+                id,
+                name: lane.kind.as_str().into(),
+                is_virtual,
+            });
         }
-        state.insert(context as u64, site as u32, number) as jlong
+        lane
     })
 }
 
@@ -295,8 +316,10 @@ pub extern "system" fn Java_java_lang_LucceRt_cell(
         };
         let word = |at: usize| crate::memory::word64(entry as usize + 8 * at);
         let number = ContextId(word(2).load(Ordering::Relaxed));
-        let id = thread_id(agent, agent.env(env), state);
-        let cell = state.cell(number, |cells| more_cells(agent, id, cells));
+        let (env, is_virtual) = (agent.env(env), state.is_virtual);
+        let lane = take_lane(agent, env, state);
+        let id = lane_id(agent, env, lane, is_virtual);
+        let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
         word(3).store(cell as u64, Ordering::Relaxed);
         cell as jlong
     })
@@ -308,15 +331,15 @@ fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counter
     Some(counters)
 }
 
-/// The thread's number in the log, with its name.
-fn thread_id(agent: &Agent, env: Env, state: &mut ThreadState) -> ThreadId {
-    *state.id.get_or_insert_with(|| {
+/// The lane's number in the log, with the name of its first thread.
+fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> ThreadId {
+    *lane.id.get_or_insert_with(|| {
         let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
         let name = agent.jvmti.thread_name(env).unwrap_or_default();
         agent.note(Thread {
             id,
             name: name.into(),
-            is_virtual: state.is_virtual,
+            is_virtual,
         });
         id
     })

@@ -303,7 +303,7 @@ fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     let counts = &agent.counts;
     let (events, contexts) = sum(agent);
-    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_living(agent);
+    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
     let graph = agent.encoder.stats();
     for (key, value) in [
         ("events.recorded", events),

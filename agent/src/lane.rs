@@ -1,0 +1,255 @@
+//! A thread's events: an index of its contexts and their cells in the log.
+//!
+//! A lane outlives its thread: the next thread of the same kind goes on with it, so that programs
+//! that start thread after thread neither look every context up again nor fill the log. Threads are
+//! of one kind if their names differ in digits only. While two of them live, each has its own lane.
+//!
+//! The index is a hash table that Java code reads, `[shift, mask, 0 × 6]` and then entries
+//! `[ctx, site, number, cell]` of a word each; ctx 0: empty.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{Counters, ThreadId};
+
+const HEADER: usize = 8;
+const WORDS: usize = 4;
+const FIRST_ENTRIES: usize = 64;
+const FIRST_CELLS: u32 = 16;
+const MOST_CELLS: u32 = 4096;
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+const SITE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
+
+pub struct Lane {
+    /// What its threads are called, with `*` for digits.
+    pub kind: String,
+    /// Known to the log from its first event on.
+    pub id: Option<ThreadId>,
+    /// The log knows that several threads have used it.
+    pub shared: bool,
+    table: Box<[AtomicU64]>,
+    used: usize,
+    cells: Option<Arc<Counters>>,
+    next_cell: usize,
+    /// Counts events for which the log has no room.
+    lost: Box<[AtomicU64; 3]>,
+}
+
+impl Lane {
+    pub fn new(kind: String) -> Lane {
+        Lane {
+            kind,
+            id: None,
+            shared: false,
+            table: Box::default(),
+            used: 0,
+            cells: None,
+            next_cell: 0,
+            lost: Box::default(),
+        }
+    }
+
+    /// Where the index is; 0: there is none yet.
+    pub fn index(&self) -> u64 {
+        match self.table.is_empty() {
+            true => 0,
+            false => self.table.as_ptr() as usize as u64,
+        }
+    }
+
+    /// The address of an entry.
+    pub fn find(&self, context: u64, site: u32) -> Option<usize> {
+        let mut slot = self.first_slot(context, site.into())?;
+        loop {
+            let entry = self.entry(slot)?;
+            let [known, at] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
+            if known == context && at == u64::from(site) {
+                return Some(entry.as_ptr() as usize);
+            }
+            if known == 0 {
+                return None;
+            }
+            slot += 1;
+        }
+    }
+
+    /// A new entry; its address.
+    pub fn insert(&mut self, context: u64, site: u32, number: ContextId) -> usize {
+        if (self.used + 1) * 2 > self.entries() {
+            self.grow();
+        }
+        self.used += 1;
+        self.put([context, site.into(), number.0, 0]).unwrap_or(0)
+    }
+
+    fn entries(&self) -> usize {
+        self.table.len().saturating_sub(HEADER) / WORDS
+    }
+
+    fn entry(&self, slot: usize) -> Option<&[AtomicU64]> {
+        let at = HEADER + (slot & (self.entries() - 1)) * WORDS;
+        self.table.get(at..at + WORDS)
+    }
+
+    fn first_slot(&self, context: u64, site: u64) -> Option<usize> {
+        let hash = context
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(site.wrapping_mul(SITE_MULTIPLIER));
+        let shift = self.table.first()?.load(Ordering::Relaxed);
+        Some((hash >> shift) as usize)
+    }
+
+    fn grow(&mut self) {
+        let entries = (self.entries() * 2).max(FIRST_ENTRIES);
+        let fresh = (0..HEADER + entries * WORDS)
+            .map(|_| AtomicU64::new(0))
+            .collect();
+        let old = std::mem::replace(&mut self.table, fresh);
+        let shift = 64 - entries.trailing_zeros();
+        self.table[0].store(shift.into(), Ordering::Relaxed);
+        self.table[1].store(entries as u64 - 1, Ordering::Relaxed);
+        for entry in old.get(HEADER..).unwrap_or(&[]).chunks_exact(WORDS) {
+            let words = [0, 1, 2, 3].map(|at| entry[at].load(Ordering::Relaxed));
+            if words[0] != 0 {
+                self.put(words);
+            }
+        }
+    }
+
+    fn put(&mut self, words: [u64; WORDS]) -> Option<usize> {
+        let mut slot = self.first_slot(words[0], words[1])?;
+        loop {
+            let entry = self.entry(slot)?;
+            if entry[0].load(Ordering::Relaxed) == 0 {
+                for (word, value) in entry.iter().zip(words) {
+                    word.store(value, Ordering::Relaxed);
+                }
+                return Some(entry.as_ptr() as usize);
+            }
+            slot += 1;
+        }
+    }
+
+    /// A cell for the next context. `more` gets new ones; without, events are counted as lost.
+    pub fn cell(
+        &mut self,
+        number: ContextId,
+        more: impl FnOnce(u32) -> Option<Arc<Counters>>,
+    ) -> usize {
+        let have = self.cells.as_ref().map_or(0, |cells| cells.len());
+        if self.next_cell >= have {
+            let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
+            self.cells = more(want);
+            self.next_cell = 0;
+        }
+        let Some(cell) = self
+            .cells
+            .as_ref()
+            .and_then(|cells| cells.get(self.next_cell))
+        else {
+            return self.lost.as_ptr() as usize;
+        };
+        cell.claim(number);
+        self.next_cell += 1;
+        std::ptr::from_ref(cell) as usize
+    }
+
+    /// Events that were counted while there was no room.
+    pub fn lost(&self) -> u64 {
+        self.lost[1].load(Ordering::Relaxed)
+    }
+}
+
+/// Lanes whose threads have ended.
+#[derive(Default)]
+pub struct Lanes(Mutex<HashMap<String, Vec<Lane>>>);
+
+impl Lanes {
+    /// A lane for a thread of this name.
+    pub fn take(&self, name: &str) -> Lane {
+        let kind = kind(name);
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = lanes.get_mut(&kind).and_then(Vec::pop);
+        drop(lanes);
+        found.unwrap_or_else(|| Lane::new(kind))
+    }
+
+    pub fn give(&self, lane: Lane) {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match lanes.get_mut(&lane.kind) {
+            Some(known) => known.push(lane),
+            None => {
+                lanes.insert(lane.kind.clone(), vec![lane]);
+            }
+        }
+    }
+
+    /// Events for which there was no room.
+    pub fn lost(&self) -> u64 {
+        let lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.values().flatten().map(Lane::lost).sum()
+    }
+}
+
+/// A name with one `*` for each row of digits.
+fn kind(name: &str) -> String {
+    let mut kind = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '0'..='9' if kind.ends_with('*') => {}
+            '0'..='9' => kind.push('*'),
+            other => kind.push(other),
+        }
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the helper class reads an entry.
+    fn number(lane: &Lane, context: u64, site: u32) -> Option<u64> {
+        let at = lane.find(context, site)?;
+        Some(crate::memory::word64(at + 16).load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn every_entry_is_found_while_the_index_grows() {
+        let mut lane = Lane::new(String::new());
+        assert_eq!((lane.index(), number(&lane, 1, 1)), (0, None));
+        for n in 1..2000_u64 {
+            lane.insert(n * 0x1_0000_0001, (n % 7) as u32, ContextId(n));
+            for known in (1..=n).step_by(97) {
+                let site = (known % 7) as u32;
+                assert_eq!(number(&lane, known * 0x1_0000_0001, site), Some(known));
+            }
+        }
+        assert_eq!(number(&lane, 5, 5), None);
+    }
+
+    #[test]
+    fn without_room_in_the_log_events_are_counted_as_lost() {
+        let mut lane = Lane::new(String::new());
+        let cell = lane.cell(ContextId(1), |_| None);
+        crate::memory::word64(cell + 8).store(3, Ordering::Relaxed);
+        assert_eq!(lane.lost(), 3);
+    }
+
+    #[test]
+    fn a_thread_goes_on_with_the_lane_of_one_of_its_kind_that_ended() {
+        let lanes = Lanes::default();
+        let mut first = lanes.take("pool-1-thread-1");
+        assert_eq!(first.kind, "pool-*-thread-*");
+        first.insert(7, 1, ContextId(9));
+        // While it lives, another one has its own.
+        let second = lanes.take("pool-1-thread-2");
+        assert_eq!(number(&second, 7, 1), None);
+        lanes.give(first);
+        assert_eq!(number(&lanes.take("main"), 7, 1), None);
+        assert_eq!(number(&lanes.take("pool-12-thread-3"), 7, 1), Some(9));
+        assert_eq!(number(&lanes.take("pool-12-thread-4"), 7, 1), None);
+    }
+}
