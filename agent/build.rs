@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Name, and whether it is live, verifies, records calls.
-const EDITIONS: [(&str, [&str; 3]); 5] = [
-    ("boot", ["false", "false", "false"]),
-    ("live", ["true", "false", "false"]),
-    ("verify", ["true", "true", "false"]),
-    ("record", ["true", "false", "true"]),
-    ("record-verify", ["true", "true", "true"]),
+/// The constants that make the editions.
+const CONSTANTS: [&str; 4] = ["LIVE", "VERIFY", "RECORD", "TREE"];
+/// Name, and which constants are true.
+const EDITIONS: [(&str, &[&str]); 7] = [
+    ("boot", &[]),
+    ("live", &["LIVE"]),
+    ("verify", &["LIVE", "VERIFY"]),
+    ("record", &["LIVE", "RECORD"]),
+    ("record-verify", &["LIVE", "VERIFY", "RECORD"]),
+    ("tree", &["LIVE", "TREE"]),
+    ("tree-verify", &["LIVE", "VERIFY", "TREE"]),
 ];
 
 fn main() {
@@ -27,10 +31,12 @@ fn main() {
     }
 }
 
-fn edition(out: &Path, [live, verify, record]: [&str; 3]) {
-    let text = fs::read_to_string("java/java/lang/LucceRt.java").expect("the helper's source");
-    let text = text.replace("__LIVE__", live).replace("__VERIFY__", verify);
-    let text = text.replace("__RECORD__", record);
+fn edition(out: &Path, set: &[&str]) {
+    let mut text = fs::read_to_string("java/java/lang/LucceRt.java").expect("the helper's source");
+    for constant in CONSTANTS {
+        let value = set.contains(&constant).to_string();
+        text = text.replace(&format!("__{constant}__"), &value);
+    }
     let source = out.join("java/lang/LucceRt.java");
     fs::create_dir_all(source.parent().expect("a folder")).expect("OUT_DIR is writable");
     fs::write(&source, text).expect("OUT_DIR is writable");

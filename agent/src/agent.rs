@@ -21,6 +21,7 @@ use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options};
 use crate::record::Recorder;
+use crate::tree::Trees;
 use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -49,6 +50,8 @@ pub struct Agent {
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
+    /// With `tracking=cct`: the memory of all threads' trees.
+    pub trees: Trees,
 }
 
 /// The fields that `java.lang.Thread` was given.
@@ -137,6 +140,7 @@ impl Agent {
             cells: Mutex::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
+            trees: Trees::default(),
             options,
         };
         AGENT

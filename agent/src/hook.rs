@@ -4,8 +4,8 @@ use lucce_bytecode::{ClassFile, Rewritten, rewrite};
 
 use crate::agent::{Agent, count};
 use crate::book::{Ids, Loader, NATIVE, NewClass};
-use crate::options::Level;
-use crate::planner::{self, Mark, Shape};
+use crate::options::{Level, Tracking};
+use crate::planner::{self, Hooks, Mark, Shape};
 use crate::watch::Watched;
 
 /// New bytes for a class; `None`: it stays as it is.
@@ -77,13 +77,17 @@ fn insert(
 ) -> Option<Vec<u8>> {
     let natives = native_sites(agent, shapes, ids);
     let native_site = |index: usize| natives.iter().find(|n| n.0 == index).map_or(0, |n| n.1);
+    let hooks = Hooks {
+        exits: agent.recorder.is_some(),
+        at_entry: agent.options.tracking != Tracking::Lazy,
+    };
     let plan = planner::plan(
         class,
         shapes,
         ids.first_method,
         ids.first_site,
         &native_site,
-        agent.recorder.is_some(),
+        hooks,
     );
     if plan.methods.is_empty() && plan.fields.is_empty() {
         return None;

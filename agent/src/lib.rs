@@ -27,6 +27,7 @@ mod record;
 
 mod lane;
 mod thread;
+mod tree;
 
 mod agent;
 mod hook;

@@ -21,8 +21,10 @@ use crate::book;
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
+use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
+use crate::tree::Node;
 use crate::{hook, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
@@ -34,6 +36,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"upcallEnd", c"(JJ)J"),
         (c"root", c"(I)J"),
         (c"step0", c"(JII)J"),
+        (c"child0", c"(JJII)J"),
         (c"insert0", c"(JJI)J"),
         (c"cell", c"(JJ)J"),
     ] {
@@ -170,11 +173,19 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
         if let (Some(id), false) = (lane.id, lane.shared) {
             agent.note(ThreadEnd { id });
         }
-        agent.lanes.give(lane);
+        match agent.options.tracking {
+            Tracking::Lazy => agent.lanes.give(lane),
+            // Its index holds nodes of the thread's tree, which ends here.
+            Tracking::Cct => {
+                let lost = &agent.counts.events_lost;
+                lost.fetch_add(lane.lost(), Ordering::Relaxed);
+            }
+        }
     }
     if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {
         recorder.left(recorded);
     }
+    agent.trees.dropped(state.tree.bytes());
     agent.stacks.give(state.region);
 }
 
@@ -255,6 +266,38 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
 }
 
 #[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_child0(
+    _: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    node: jlong,
+    site: jint,
+    callee: jint,
+) -> jlong {
+    guard(0, |agent| {
+        let (Some(state), Ok(node)) = (state(ts), u32::try_from(node)) else {
+            return 0;
+        };
+        let before = state.tree.bytes();
+        let child = state.child(Node(node), SiteId(site as u32), MethodId(callee as u32));
+        agent.trees.grown(state.tree.bytes() - before);
+        child.map_or(0, |child| child.0.into())
+    })
+}
+
+/// The context's number: with `tracking=cct`, `context` is a node of the thread's tree.
+fn context_id(agent: &Agent, state: &mut ThreadState, context: u64) -> ContextId {
+    match (agent.options.tracking, u32::try_from(context)) {
+        (Tracking::Lazy, _) => ContextId(context),
+        (Tracking::Cct, Ok(node)) => {
+            let method = |site: SiteId| MethodId(agent.method_of_site.get(site.0));
+            state.tree.context(Node(node), &agent.encoder, method)
+        }
+        (Tracking::Cct, Err(_)) => ContextId::UNKNOWN,
+    }
+}
+
+#[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_insert0(
     env: *mut JNIEnv,
     _: jclass,
@@ -268,14 +311,16 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
         };
         let env = agent.env(env);
         take_lane(agent, env, state);
+        let frame = context_id(agent, state, context as u64);
         let entry = state.entry(context as u64, site as u32, || {
+            if frame == ContextId::UNKNOWN {
+                return frame;
+            }
             if let book::What::New(_) = info.what {
                 size_once(agent, env, site as u32);
             }
             let at = SiteId(site as u32);
-            agent
-                .encoder
-                .event(ContextId(context as u64), at, MethodId(info.method))
+            agent.encoder.event(frame, at, MethodId(info.method))
         });
         if entry == 0 {
             count(&agent.counts.events_lost);

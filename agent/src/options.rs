@@ -21,7 +21,18 @@ pub struct Options {
     /// Record calls, beside the log, and the recording's largest size.
     pub record: bool,
     pub record_limit: u64,
+    /// How contexts are kept.
+    pub tracking: Tracking,
     pub log: Level,
+}
+
+/// How a thread keeps its current context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tracking {
+    /// Frames publish where they call from; an event works its context out.
+    Lazy,
+    /// For comparison: a calling context tree per thread, its node looked up at every entry.
+    Cct,
 }
 
 /// What is said on standard error.
@@ -44,7 +55,7 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "encoding",
     "events",
     "limit",
@@ -52,6 +63,7 @@ const KEYS: [&str; 8] = [
     "out",
     "record",
     "record-limit",
+    "tracking",
     "verify",
 ];
 const ENCODINGS: [(&str, Policy); 3] = [
@@ -60,6 +72,7 @@ const ENCODINGS: [(&str, Policy); 3] = [
     ("cct", Policy::CCT),
 ];
 const RECORDS: [&str; 2] = ["calls", "none"];
+const TRACKING: [(&str, Tracking); 2] = [("lazy", Tracking::Lazy), ("cct", Tracking::Cct)];
 const EVENTS: [&str; 2] = ["alloc", "none"];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
@@ -81,6 +94,7 @@ impl Options {
             encoding: Policy::LUCCE,
             record: false,
             record_limit: 64 << 20,
+            tracking: Tracking::Lazy,
             log: Level::Info,
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -88,6 +102,9 @@ impl Options {
                 return Err(unknown("option", part, &KEYS, " (options are key=value)"));
             };
             options.set(key, value)?;
+        }
+        if options.record && options.tracking != Tracking::Lazy {
+            return Err(BadOption("record=calls needs tracking=lazy".into()));
         }
         options.out = expand(&options.out.to_string_lossy())?.into();
         Ok(options)
@@ -103,6 +120,7 @@ impl Options {
             "encoding" => self.encoding = encoding(value)?,
             "record" => self.record = record(value)?,
             "record-limit" => self.record_limit = size(key, value)?,
+            "tracking" => self.tracking = tracking(value)?,
             "log" => self.log = level(value)?,
             _ => return Err(unknown("option", key, &KEYS, "")),
         }
@@ -143,6 +161,14 @@ fn record(value: &str) -> Result<bool, BadOption> {
         "none" => Ok(false),
         _ => Err(unknown("record", value, &RECORDS, "")),
     }
+}
+
+fn tracking(value: &str) -> Result<Tracking, BadOption> {
+    let known = TRACKING.iter().find(|(name, _)| *name == value);
+    known.map(|(_, tracking)| *tracking).ok_or_else(|| {
+        let names = TRACKING.map(|(name, _)| name);
+        unknown("tracking", value, &names, "")
+    })
 }
 
 fn level(value: &str) -> Result<Level, BadOption> {
@@ -290,6 +316,18 @@ mod tests {
         assert_eq!((options.record, options.record_limit), (true, 2 << 20));
         let error = Options::parse("record=call").unwrap_err().to_string();
         assert_eq!(error, "unknown record 'call', did you mean 'calls'?");
+    }
+
+    #[test]
+    fn tracking_is_lazy_unless_another_mode_is_asked_for() {
+        assert_eq!(Options::parse("").unwrap().tracking, Tracking::Lazy);
+        let options = Options::parse("tracking=cct,verify=1").unwrap();
+        assert_eq!(options.tracking, Tracking::Cct);
+        let error = Options::parse("tracking=ccct").unwrap_err().to_string();
+        assert_eq!(error, "unknown tracking 'ccct', did you mean 'cct'?");
+        let error = Options::parse("record=calls,tracking=cct").unwrap_err();
+        assert_eq!(error.to_string(), "record=calls needs tracking=lazy");
+        assert!(Options::parse("tracking=lazy,record=calls").unwrap().record);
     }
 
     #[test]

@@ -121,6 +121,8 @@ const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static>
 }
 
 const ENTER: Helper = helper("enter", "()J");
+/// Where contexts are looked up at entry.
+const ENTER_AT: Helper = helper("enter", "(I)J");
 const ENTER_FIRST: Helper = helper("enterFirst", "()J");
 const ENTER_THREAD: Helper = helper("enterThread", "()J");
 const ENTER_VM: Helper = helper("enterVm", "(I)J");
@@ -523,6 +525,33 @@ fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
     }
 }
 
+/// What a method that takes a slot has beside what the default mode needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hooks {
+    /// The recording is told when it returns.
+    pub exits: bool,
+    /// Its context is looked up at entry.
+    pub at_entry: bool,
+}
+
+impl Hooks {
+    fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32) {
+        let returns = matches!(
+            frame,
+            FrameKind::Push | FrameKind::First | FrameKind::Thread
+        );
+        if self.exits && returns {
+            method.exit = Some(EXIT);
+        }
+        if self.at_entry && frame == FrameKind::Push {
+            method.entry = Some(Entry {
+                helper: ENTER_AT,
+                argument: Some(id as i32),
+            });
+        }
+    }
+}
+
 /// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
 /// bracketed natives by method index.
 pub fn plan(
@@ -531,7 +560,7 @@ pub fn plan(
     first_method: u32,
     first_site: u32,
     native_site: &dyn Fn(usize) -> u32,
-    records: bool,
+    hooks: Hooks,
 ) -> Plan<'static> {
     let mut plan = Plan::default();
     let mut site = first_site;
@@ -545,14 +574,7 @@ pub fn plan(
         let inserts = inserts.collect();
         if shape.frame != FrameKind::Leaf {
             let mut method = method_plan(shape, id, inserts);
-            if records
-                && matches!(
-                    shape.frame,
-                    FrameKind::Push | FrameKind::First | FrameKind::Thread
-                )
-            {
-                method.exit = Some(EXIT);
-            }
+            hooks.add(&mut method, shape.frame, id);
             plan.methods.insert(index, method);
         }
     }
@@ -575,7 +597,12 @@ fn method_plan(
         FrameKind::Thread => (ENTER_THREAD, None, None),
         FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
-    let argument = matches!(shape.frame, FrameKind::Vm | FrameKind::PeekVm).then_some(id as i32);
+    let argument = match shape.frame {
+        FrameKind::Vm => Some(id as i32),
+        // It is in no trace.
+        FrameKind::PeekVm => Some(0),
+        _ => None,
+    };
     let restores = shape
         .restores
         .iter()

@@ -16,11 +16,11 @@ use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::memory::BOOT_STACK;
 use crate::natives::{self, guard};
-use crate::options::{Level, Options};
+use crate::options::{Level, Options, Tracking};
 use crate::{bracket, hook, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
-/// the stream of calls.
+/// the stream of calls; the same with trees.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
 const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
 const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
@@ -28,6 +28,11 @@ const RECORD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record/java/lang
 const RECORD_VERIFY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
     "/record-verify/java/lang/LucceRt.class"
+));
+const TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree/java/lang/LucceRt.class"));
+const TREE_VERIFY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/tree-verify/java/lang/LucceRt.class"
 ));
 const MEMORY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
@@ -184,16 +189,22 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     measure_arrays(agent, env, class)?;
     natives::bind(env, class)?;
     bracket::install(agent, env, class)?;
-    let bytes = match (agent.options.record, agent.options.verify > 0) {
-        (false, false) => LIVE,
-        (false, true) => VERIFY,
-        (true, false) => RECORD,
-        (true, true) => RECORD_VERIFY,
-    };
+    let bytes = edition(&agent.options);
     agent.live.store(true, Ordering::Release);
     let bytes = with_base(bytes, agent.stacks.base())?;
     agent.jvmti.redefine(class, &bytes).ok()?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+fn edition(options: &Options) -> &'static [u8] {
+    match (options.tracking, options.record, options.verify > 0) {
+        (Tracking::Lazy, false, false) => LIVE,
+        (Tracking::Lazy, false, true) => VERIFY,
+        (Tracking::Lazy, true, false) => RECORD,
+        (Tracking::Lazy, true, true) => RECORD_VERIFY,
+        (Tracking::Cct, _, false) => TREE,
+        (Tracking::Cct, _, true) => TREE_VERIFY,
+    }
 }
 
 /// The helper class with the address that its slots are relative to, a constant of its pool.
@@ -334,6 +345,10 @@ fn finish(agent: &Agent) {
         ("graph.memory", graph.memory as u64),
     ] {
         agent.stat(key, value);
+    }
+    if agent.options.tracking == Tracking::Cct {
+        agent.stat("trees.nodes", agent.trees.nodes());
+        agent.stat("trees.memory", agent.trees.most_bytes());
     }
     agent.note(End {});
     let _ = agent.log.close();

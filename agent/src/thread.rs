@@ -7,16 +7,18 @@
 //! +0  u64 index      address of the lane's index, 0: none yet
 //! +8  i32 left       events until the next one is verified
 //! +16 u64 start, end of the shadow stack
+//! +32 u64 children   with `tracking=cct`: address of the tree's table, 0: none yet
 //! ```
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lucce_callgraph::ContextId;
+use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::lane::Lane;
 use crate::memory::Range;
 use crate::record::Recorded;
+use crate::tree::{Node, Tree};
 
 /// A frame that the VM entered by itself.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,9 @@ pub struct ThreadState {
     left: AtomicI32,
     start: u64,
     end: u64,
+    children: AtomicU64,
+    /// With `tracking=cct`.
+    pub tree: Tree,
     pub region: Range,
     upcalls: Vec<Upcall>,
     /// Its events, from the first one on.
@@ -54,6 +59,8 @@ impl ThreadState {
             left: AtomicI32::new(verify as i32),
             start: start as u64,
             end: (start + region.bytes) as u64,
+            children: AtomicU64::new(0),
+            tree: Tree::default(),
             region,
             upcalls: Vec::new(),
             lane: None,
@@ -96,6 +103,14 @@ impl ThreadState {
         {
             self.upcalls.pop();
         }
+    }
+
+    /// The node for `callee`, called at `site` in `node`.
+    pub fn child(&mut self, node: Node, site: SiteId, callee: MethodId) -> Option<Node> {
+        let child = self.tree.child(node, site, callee);
+        self.children
+            .store(self.tree.table() as u64, Ordering::Relaxed);
+        child
     }
 
     /// The thread's events, from its first one on.

@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 9] = [
+const BAD: [(&str, &[&str]); 11] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -13,6 +13,11 @@ const BAD: [(&str, &[&str]); 9] = [
     ("verify=-1", &["verify=-1"]),
     ("verify=often", &["verify=often"]),
     ("limit=5x", &["limit=5x"]),
+    ("tracking=ccct", &["'ccct'", "'cct'"]),
+    (
+        "record=calls,tracking=cct",
+        &["record=calls", "tracking=lazy"],
+    ),
     ("out=/no/such/folder/a.lucce", &["/no/such/folder/a.lucce"]),
     ("out=/dev/full", &["/dev/full"]),
 ];

@@ -21,23 +21,27 @@ struct Program {
     jvm: Vec<String>,
 }
 
-/// A way to run Java.
+/// A way to run Java under the agent.
 struct Mode {
     name: &'static str,
     flags: &'static [&'static str],
+    /// Of the agent, beside those that all modes have.
+    options: &'static str,
     /// None: all.
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 7] = [
+const MODES: [Mode; 8] = [
     Mode {
         name: "default",
         flags: &[],
+        options: "",
         programs: None,
     },
     Mode {
         name: "int",
         flags: &["-Xint"],
+        options: "",
         programs: Some(&[
             "ClassInit",
             "Constructors",
@@ -52,6 +56,7 @@ const MODES: [Mode; 7] = [
     Mode {
         name: "comp",
         flags: &["-Xcomp"],
+        options: "",
         programs: Some(&[
             "ClassInit",
             "Exceptions",
@@ -63,22 +68,46 @@ const MODES: [Mode; 7] = [
     Mode {
         name: "c1",
         flags: &["-XX:TieredStopAtLevel=1"],
+        options: "",
         programs: Some(&["Exceptions", "StackOverflow", "DeepRecursion"]),
     },
     Mode {
         name: "serial",
         flags: &["-XX:+UseSerialGC"],
+        options: "",
         programs: Some(&["ClassUnloading", "Finalizers", "Serialization"]),
     },
     Mode {
         name: "parallel",
         flags: &["-XX:+UseParallelGC"],
+        options: "",
         programs: Some(&["ClassUnloading", "ManyThreads", "StringConcat"]),
     },
     Mode {
         name: "z",
         flags: &["-XX:+UseZGC"],
+        options: "",
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
+    },
+    Mode {
+        name: "cct",
+        flags: &[],
+        options: ",tracking=cct",
+        programs: Some(&[
+            "ClassInit",
+            "ClassLoading",
+            "Constructors",
+            "DeepRecursion",
+            "Exceptions",
+            "HugeMethod",
+            "Lambdas",
+            "ManyThreads",
+            "NativeCallback",
+            "NativeThreads",
+            "ReflectionCalls",
+            "StackOverflow",
+            "VirtualThreads",
+        ]),
     },
 ];
 
@@ -163,9 +192,11 @@ impl Program {
 
     fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
         let plain = self.java(setup, jdk, mode, "plain");
-        let watched = self
-            .java(setup, jdk, mode, "agent")
-            .agent(&format!("events=alloc,verify={}", self.every()));
+        let watched = self.java(setup, jdk, mode, "agent").agent(&format!(
+            "events=alloc,verify={}{}",
+            self.every(),
+            mode.options
+        ));
         let expected = plain.run()?.expect(self.exit)?;
         let ended = watched.run()?.expect(self.exit)?;
         same_output(&expected, &ended)?;

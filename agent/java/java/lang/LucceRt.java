@@ -28,6 +28,8 @@ public final class LucceRt {
     private static final boolean LIVE = __LIVE__;
     private static final boolean VERIFY = __VERIFY__;
     private static final boolean RECORD = __RECORD__;
+    /** For comparison: the memo of every frame is filled at its entry, with its node of the thread's tree. */
+    private static final boolean TREE = __TREE__;
 
     /** What {@link #record} is told. */
     private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3;
@@ -74,6 +76,16 @@ public final class LucceRt {
         if (t == null) return 0;
         if (t.$fp == 0) t.$fp = firstOfBoot();
         return t.$fp;
+    }
+
+    /** The same where contexts are looked up at entry. */
+    @Hidden @ForceInline
+    public static long enter(int method) {
+        if (!LIVE || !TREE) return enter();
+        Thread t = Thread.currentThread();
+        long p = t.$fp;
+        descend(t, p, method);
+        return p;
     }
 
     /** Before a call: from where, and where the callee's slot is. */
@@ -148,6 +160,7 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         if (!known(t)) return t.$fp;
         long p = upcall(t.$ts, t.$fp);
+        if (TREE && method != 0) descend(t, p, method);
         if (RECORD) tell(THROWN, p, 0);
         return p;
     }
@@ -354,6 +367,10 @@ public final class LucceRt {
     @Hidden
     private static long entry(Thread t, long p, int site) {
         Unsafe u = Memory.U;
+        if (TREE && !owns(t, p)) {
+            lost(1);
+            return 0;
+        }
         int m = u.getInt(methods + ((long) site << 2));
         long w = u.getLong(p - 16 + BASE);
         long c = (int) (w >>> 32) == m ? u.getLong(p - 8 + BASE) : walk(p, m);
@@ -398,7 +415,7 @@ public final class LucceRt {
             }
             int s = (int) w;
             if (s == ENTRY) {
-                c = root(n);
+                c = TREE ? child(u, 0, ENTRY, n) : root(n);
                 remember(u, a, n, c);
                 break;
             }
@@ -416,7 +433,7 @@ public final class LucceRt {
             int s = u.getInt(a + BASE);
             a += 16;
             n = a == p ? m : u.getInt(methods + ((long) u.getInt(a + BASE) << 2));
-            c = step(u, c, s, n);
+            c = TREE ? child(u, c, s, n) : step(u, c, s, n);
             remember(u, a, n, c);
         }
         return c;
@@ -459,6 +476,57 @@ public final class LucceRt {
                     && u.getLong(e + 16) == to) return to;
         }
         return step0(c, site, callee);
+    }
+
+    // ---- a calling context tree per thread, for comparison -----------------------------------------
+    //
+    // A node's number stands where a context stands otherwise. It means something to its own thread only.
+
+    /** Method `m` was entered, its slot is `p`: the node below that of its caller. */
+    @Hidden
+    private static void descend(Thread t, long p, int m) {
+        if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
+        Unsafe u = Memory.U;
+        int s = u.getInt(p - 16 + BASE);
+        int caller = u.getInt(methods + ((long) s << 2));
+        // Otherwise the caller is a frame that did not look its node up: a native one, say.
+        if (caller != 0 && u.getInt(p - 28 + BASE) == caller) {
+            remember(u, p, m, child(u, u.getLong(p - 24 + BASE), s, m));
+        } else {
+            walk(p, m);
+        }
+    }
+
+    /** Only threads from before the start have no record yet. Those that have ended get none. */
+    @Hidden @DontInline
+    private static boolean attached(Thread t, long p) {
+        return p - bootStacksEnd < 0 && known(t);
+    }
+
+    /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `tree`. */
+    @Hidden
+    private static long child(Unsafe u, long node, int site, int callee) {
+        long ts = Thread.currentThread().$ts;
+        if (ts == 0) return 0;
+        long table = u.getLong(ts + 32);
+        if (table == 0) return child0(ts, node, site, callee);
+        long place = (long) site << 24 | callee;
+        long slot = (place ^ Long.rotateLeft(node, 32)) * MULTIPLIER >>> (int) u.getLong(table);
+        long mask = u.getLong(table + 8);
+        for (; ; slot = slot + 1 & mask) {
+            long e = table + 64 + (slot << 4);
+            long k = u.getLong(e);
+            if (k == place && u.getInt(e + 8) == (int) node) return u.getInt(e + 12);
+            if (k == 0) return child0(ts, node, site, callee);
+        }
+    }
+
+    /** Whether slot `p` is one of the thread's. */
+    @ForceInline
+    private static boolean owns(Thread t, long p) {
+        long ts = t.$ts;
+        if (ts == 0) return true;
+        return p - Memory.U.getLong(ts + 16) >= 0 && p - Memory.U.getLong(ts + 24) < 0;
     }
 
     // ---- classes that never reach the class file hook -------------------------------------------
@@ -515,6 +583,8 @@ public final class LucceRt {
     private static native long root(int method);
 
     private static native long step0(long c, int site, int callee);
+
+    private static native long child0(long ts, long node, int site, int callee);
 
     private static native long insert0(long ts, long c, int site);
 
