@@ -102,7 +102,12 @@ extern void lucce_bracket_close(env_t env, int64_t pointer);
     F(prefix##Float, float, first + 21)     \
     F(prefix##Double, double, first + 24)
 
-enum { NEW_OBJECT = 28, CALL = 34, CALL_NONVIRTUAL = 64, CALL_STATIC = 114, VOID = 27 };
+enum { THROW_NEW = 14, NEW_OBJECT = 28, CALL = 34, CALL_NONVIRTUAL = 64, CALL_STATIC = 114, VOID = 27 };
+
+/* Calls the exception's constructor. */
+static int32_t ThrowNew(env_t env, void *c, const char *message) {
+    BODY(int32_t, CALL(THROW_NEW, int32_t (*)(env_t, void *, const char *), env, c, message))
+}
 
 THREE(NewObject, void *, NEW_OBJECT)
 TYPES(THREE, Call, CALL)
@@ -120,6 +125,7 @@ THREE_VOID(CallStaticVoid, CALL_STATIC + VOID)
 /* Replaces the calling functions in `table`, a copy of `before`; both live for ever. */
 void lucce_bracket_install(table_t table, table_t before) {
     original = before;
+    table[THROW_NEW] = (void *)ThrowNew;
     PUT(NewObject, , NEW_OBJECT)
     TYPES(PUT, Call, CALL)
     PUT(CallVoid, , CALL + VOID)

@@ -14,6 +14,8 @@
 mod options;
 
 mod book;
+mod vm_calls;
+
 mod planner;
 
 mod clock;

@@ -10,6 +10,8 @@ use lucce_bytecode::{
     Plan, Scan,
 };
 
+use crate::vm_calls;
+
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -233,33 +235,6 @@ const BRACKETED: [(&str, &str); 4] = [
     ),
 ];
 
-/// Methods of the JDK that the VM calls in the middle of others. `*`: every prefix match.
-const UPCALLS: [(&str, &str); 17] = [
-    ("java/lang/invoke/MethodHandleNatives", "link*"),
-    (
-        "java/lang/invoke/MethodHandleNatives",
-        "findMethodHandleType",
-    ),
-    ("java/lang/ref/Finalizer", "register"),
-    (
-        "java/lang/StackStreamFactory$AbstractStackWalker",
-        "doStackWalk",
-    ),
-    ("java/lang/ClassLoader", "addClass"),
-    ("java/lang/ClassLoader", "checkPackageAccess"),
-    ("java/lang/ClassLoader", "findNative"),
-    ("java/lang/ClassLoader", "getPlatformClassLoader"),
-    ("java/lang/ClassLoader", "getSystemClassLoader"),
-    ("jdk/internal/loader/NativeLibraries", "getFromClass"),
-    ("jdk/jfr/internal/JVMUpcalls", "*"),
-    ("jdk/internal/module/Modules", "transformedByAgent"),
-    ("java/lang/Thread", "dispatchUncaughtException"),
-    ("java/lang/Thread", "exit"),
-    ("java/lang/Throwable", "getStackTrace"),
-    ("java/lang/Throwable", "initCause"),
-    ("java/lang/Shutdown", "shutdown"),
-];
-
 /// Annotations of methods that the VM leaves out of stack traces.
 const HIDDEN: [&str; 2] = [
     "Ljdk/internal/vm/annotation/Hidden;",
@@ -468,8 +443,6 @@ fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
 }
 
 fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
-    let loads =
-        method.name == "loadClass" && method.descriptor == "(Ljava/lang/String;)Ljava/lang/Class;";
     match (class, &*method.name, &*method.descriptor) {
         ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V") => return FrameKind::First,
         ("java/lang/Thread", "<init>", _) | ("java/lang/ThreadGroup", "add", _) => {
@@ -477,20 +450,13 @@ fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
         }
         _ => {}
     }
-    if method.name == CLASS_INITIALIZER || loads || is_upcall(class, &method.name) {
+    let entered = method.name == CLASS_INITIALIZER
+        || vm_calls::enters(class, &method.name, &method.descriptor);
+    if entered {
         FrameKind::Vm
     } else {
         FrameKind::Push
     }
-}
-
-fn is_upcall(class: &str, method: &str) -> bool {
-    UPCALLS.iter().any(|(owner, name)| {
-        *owner == class
-            && name
-                .strip_suffix('*')
-                .map_or(*name == method, |prefix| method.starts_with(prefix))
-    })
 }
 
 fn switches(method: &Method<'_>) -> bool {
@@ -573,7 +539,9 @@ pub fn plan(
         });
         let inserts = inserts.collect();
         if shape.frame != FrameKind::Leaf {
-            let mut method = method_plan(shape, id, inserts);
+            let method = class.methods().get(index);
+            let is_constructor = method.is_some_and(|method| method.name == "<init>");
+            let mut method = method_plan(shape, id, inserts, is_constructor);
             hooks.add(&mut method, shape.frame, id);
             plan.methods.insert(index, method);
         }
@@ -588,6 +556,7 @@ fn method_plan(
     shape: &Shape,
     id: u32,
     mut inserts: Vec<(u16, Insert<'static>)>,
+    is_constructor: bool,
 ) -> MethodPlan<'static> {
     // Native code that calls the same method again finds the pointer where it was.
     let (entry, exit, unwind) = match shape.frame {
@@ -608,6 +577,8 @@ fn method_plan(
         .iter()
         .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
     inserts.extend(restores);
+    // A constructor has no handler for what it throws: the next upcall clears up.
+    let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
         entry: Some(Entry {
             helper: entry,
@@ -714,7 +685,7 @@ pub fn hidden_plan(class: &ClassFile<'_>) -> Result<Plan<'static>, Error> {
         if !shape.restores.is_empty() {
             shape.frame = peek(&method.name);
             plan.methods
-                .insert(index, method_plan(&shape, 0, Vec::new()));
+                .insert(index, method_plan(&shape, 0, Vec::new(), false));
         }
     }
     Ok(plan)
@@ -740,17 +711,6 @@ mod tests {
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
         assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
-    }
-
-    #[test]
-    fn upcalls_are_found_by_name_and_prefix() {
-        assert!(is_upcall(
-            "java/lang/invoke/MethodHandleNatives",
-            "linkCallSite"
-        ));
-        assert!(is_upcall("java/lang/ref/Finalizer", "register"));
-        assert!(!is_upcall("java/lang/ref/Finalizer", "runFinalizer"));
-        assert!(!is_upcall("a/MethodHandleNatives", "linkCallSite"));
     }
 
     #[test]

@@ -120,8 +120,8 @@ fn lines(frames: &[(u32, &Frame)]) -> Vec<(u32, i32)> {
         .collect()
 }
 
-/// The slot above `frames`, outermost first. Natives and methods without hooks have one if the VM
-/// entered the next frame from them.
+/// The slot above `frames`, outermost first. Below another frame, natives and methods without hooks
+/// have one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
 fn top_slot(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<usize> {
     let mut slot = first;
     for (id, frame) in frames {
@@ -130,7 +130,7 @@ fn top_slot(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<usize
         let same = book.site(site).is_some_and(|info| info.method == *id);
         if same || site == 0 && frame.has_slot() {
             slot += 16;
-        } else if frame.has_slot() {
+        } else if site != 0 || frame.has_slot() {
             return None;
         }
     }

@@ -1,5 +1,5 @@
 /*
- * Natives that call back into Java, for io.lucce.programs.NativeCallback and NativeThreads:
+ * Natives that call back into Java, for io.lucce.programs.NativeCallback, NativeThreads and VmCalls:
  *
  *   cc -shared -fPIC -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \
  *      -o liblucce_callback.so lucce_callback.c -lpthread
@@ -104,6 +104,25 @@ JNIEXPORT void JNICALL Java_io_lucce_programs_NativeLibrary_throwing(JNIEnv *env
     jclass state = (*env)->FindClass(env, "java/lang/IllegalStateException");
     if (state != NULL) {
         (*env)->ThrowNew(env, state, "thrown by a native");
+    }
+}
+
+/* The VM calls the constructor: of what is cleared, and of what is thrown. */
+JNIEXPORT void JNICALL Java_io_lucce_programs_NativeLibrary_throwNew(JNIEnv *env, jclass type, jclass thrown) {
+    (void) type;
+    if ((*env)->ThrowNew(env, thrown, "cleared") == 0) {
+        (*env)->ExceptionClear(env);
+        (*env)->ThrowNew(env, thrown, "thrown");
+    }
+}
+
+/* The VM calls printStackTrace, twice. */
+JNIEXPORT void JNICALL Java_io_lucce_programs_NativeLibrary_describe(JNIEnv *env, jclass type, jthrowable thrown) {
+    (void) type;
+    for (int i = 0; i < 2; i++) {
+        (*env)->Throw(env, thrown);
+        (*env)->ExceptionDescribe(env);
+        (*env)->ExceptionClear(env);
     }
 }
 

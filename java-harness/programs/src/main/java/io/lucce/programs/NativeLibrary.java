@@ -39,6 +39,12 @@ final class NativeLibrary {
 
     static native void throwing();
 
+    /** Throws one of the class, for the second time. */
+    static native void throwNew(Class<? extends Throwable> thrown);
+
+    /** Has the VM print it twice. */
+    static native void describe(Throwable thrown);
+
     native int nested(int depth);
 
     /** Called by {@link #nested}. */
