@@ -18,12 +18,6 @@ pub struct Scan<'a> {
     pub allocations: Vec<Alloc<'a>>,
     /// The code may jump backwards.
     pub has_loops: bool,
-    /// The code has a return instruction.
-    pub has_returns: bool,
-    /// The code has a `monitorenter`.
-    pub has_monitors: bool,
-    /// The code has an `athrow`.
-    pub has_throws: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
     pub lines: Vec<(u16, u16)>,
 }
@@ -91,9 +85,6 @@ impl<'a> Scan<'a> {
             opcode::NEW..=opcode::ANEWARRAY | opcode::MULTIANEWARRAY => {
                 self.allocations.push(alloc(pool, instruction, operands)?);
             }
-            opcode::IRETURN..=opcode::RETURN => self.has_returns = true,
-            opcode::ATHROW => self.has_throws = true,
-            opcode::MONITORENTER => self.has_monitors = true,
             op => self.has_loops |= jumps_back(op, operands.rest()),
         }
         Ok(())

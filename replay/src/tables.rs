@@ -299,7 +299,8 @@ fn size(bytes: u64) -> String {
 }
 
 /// 1234567 is `1,234,567`.
-fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

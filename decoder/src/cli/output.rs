@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+pub use lucce_replay::grouped;
 use serde::Serialize;
 
 pub fn stdout() -> BufWriter<StdoutLock<'static>> {
@@ -12,19 +13,6 @@ pub fn stdout() -> BufWriter<StdoutLock<'static>> {
 pub fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out)
-}
-
-/// 1234567 is `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1 object`, `2 objects`.

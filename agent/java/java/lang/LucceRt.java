@@ -37,7 +37,6 @@ public final class LucceRt {
     private static final int ENTRY = (1 << 28) - 1;
     /** Below a frame of which nobody knows where it was called from. */
     private static final int LOST = (1 << 28) - 2;
-    private static final int EVENT = (1 << 24) - 1;
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
     /** The agent puts the address here, so that compiled code has it as a constant. */
     private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
