@@ -119,7 +119,7 @@ impl Stacks {
         let range = reserve(32 << 40, 16 << 30)?;
         let base = scratch()?;
         BASE.store(base, Ordering::Relaxed);
-        word64(base - 16).store(LOST.into(), Ordering::Relaxed);
+        word64(base - SLOT).store(LOST.into(), Ordering::Relaxed);
         let boot = Range {
             start: range.start,
             bytes: BOOT_STACKS * BOOT_STACK,
@@ -228,6 +228,9 @@ fn ask_stack_size() -> usize {
         bytes.clamp(MIB, 1 << 36)
     }
 }
+
+/// Bytes of a slot. The helper class has it, too.
+pub const SLOT: usize = 16;
 
 /// The site in a slot above which nobody knows who called. The helper class has it, too.
 pub const LOST: u32 = SiteId::MAX;

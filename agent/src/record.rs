@@ -18,7 +18,7 @@ use lucce_callgraph::{Edge, MethodId, SiteId};
 use lucce_recording::{ThreadWriter, Writer};
 
 use crate::book::Book;
-use crate::memory::{MethodOfSite, slot_site};
+use crate::memory::{MethodOfSite, SLOT, slot_site};
 use crate::names::Told;
 
 /// In these classes methods named `start` start threads.
@@ -155,7 +155,7 @@ impl Recorder {
             return;
         }
         // What has returned said so.
-        thread.end(self, slot + 16, true);
+        thread.end(self, slot + SLOT, true);
         if thread
             .top()
             .is_some_and(|top| top.slot == slot && top.method != method)
@@ -163,13 +163,13 @@ impl Recorder {
             thread.end(self, slot, true);
         }
         thread.check(self, methods, slot);
-        let mut between = thread.top().map_or(first, |top| top.slot + 16);
+        let mut between = thread.top().map_or(first, |top| top.slot + SLOT);
         while between < slot {
             let method = methods.get(slot_site(between));
             if method != 0 {
                 thread.enter(self, between, method);
             }
-            between += 16;
+            between += SLOT;
         }
         if thread.top().is_none_or(|top| top.slot != slot) {
             thread.enter(self, slot, method);

@@ -14,7 +14,7 @@ use lucce_tracelog::End;
 
 use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
-use crate::memory::BOOT_STACK;
+use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
 use crate::{bracket, hook, watch};
@@ -156,7 +156,7 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.set_static_long(class, c"tables", agent.encoder.tables().block as i64)?;
     env.set_static_long(class, c"methods", agent.method_of_site.address() as i64)?;
     let boot = agent.stacks.boot;
-    let first = (agent.stacks.relative(boot.start) + 16) as i64;
+    let first = (agent.stacks.relative(boot.start) + SLOT) as i64;
     env.set_static_long(class, c"bootStacks", first)?;
     env.set_static_long(class, c"bootStacksEnd", first + boot.bytes as i64)?;
     env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::lane::Lane;
-use crate::memory::Range;
+use crate::memory::{Range, SLOT};
 use crate::record::Recorded;
 use crate::tree::{Node, Tree};
 
@@ -72,7 +72,7 @@ impl ThreadState {
 
     /// The first slot of a frame; the sentinel lies below.
     pub fn first_slot(&self) -> usize {
-        self.start as usize + 16
+        self.start as usize + SLOT
     }
 
     pub fn verify_again_after(&self, events: u32) {
@@ -167,7 +167,7 @@ mod tests {
         for slot in [0x1010, 0x1020, 0x1040] {
             state.push(Upcall {
                 slot,
-                pointer: slot - 16,
+                pointer: slot - SLOT,
                 changed: None,
             });
         }

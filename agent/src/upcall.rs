@@ -11,7 +11,7 @@ use crate::book::Book;
 use crate::frames::{Frame, Kind, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::memory::{LOST, slot_site, slot_word, slot_write};
+use crate::memory::{LOST, SLOT, slot_site, slot_word, slot_write};
 use crate::thread::{ThreadState, Upcall};
 
 /// What the VM says about the current frames.
@@ -40,7 +40,7 @@ pub fn enter(
     state.forget_above(callers.slot);
     let mut changed = None;
     if let Some((method, line)) = callers.innermost {
-        let below = callers.slot - 16;
+        let below = callers.slot - SLOT;
         if let Some(site) = wanted_site(agent, method, line, slot_site(below)) {
             changed = Some((below, slot_word(below)));
             slot_write(below, site);
@@ -59,7 +59,7 @@ pub fn enter(
 fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
     count(&agent.counts.upcalls_lost);
     slot_write(pointer, LOST);
-    let slot = pointer + 16;
+    let slot = pointer + SLOT;
     state.push(Upcall {
         slot,
         pointer,
@@ -79,7 +79,7 @@ impl Callers {
         let mut slot = self.slot;
         for &(method, line) in &self.missing {
             slot_write(slot, extra_site(agent, method, line));
-            slot += 16;
+            slot += SLOT;
         }
         slot
     }
@@ -107,7 +107,7 @@ fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<C
     let slot = top_slot(&agent.book(), below, state.first_slot())?;
     let (own, above) = above.split_first()?;
     Some(Callers {
-        slot: slot + 16,
+        slot: slot + SLOT,
         innermost: Some((own.0, own.1.line())),
         missing: lines(above),
     })
@@ -129,7 +129,7 @@ fn top_slot(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<usize
         // 0: entered before the hooks were live.
         let same = book.site(site).is_some_and(|info| info.method == *id);
         if same || site == 0 && frame.has_slot() {
-            slot += 16;
+            slot += SLOT;
         } else if site != 0 || frame.has_slot() {
             return None;
         }
@@ -166,12 +166,12 @@ pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: us
     let with_slot = Walk::new(agent, env, 64)
         .filter(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
     let frames: Vec<Frame> = with_slot.collect();
-    let slots = (top + 16).saturating_sub(state.first_slot()) / 16;
+    let slots = (top + SLOT).saturating_sub(state.first_slot()) / SLOT;
     if frames.len() != slots {
         return false;
     }
     for (index, frame) in frames.iter().rev().enumerate() {
-        let at = state.first_slot() + 16 * index;
+        let at = state.first_slot() + SLOT * index;
         if let (0, Kind::Known(id)) = (slot_site(at), frame.method.kind) {
             slot_write(at, extra_site(agent, id, frame.line()));
         }

@@ -9,7 +9,7 @@ import jdk.internal.vm.annotation.Hidden;
 /**
  * What the hooks call: the lazy shadow stack and the fast path of events.
  *
- * <p>A slot is 16 bytes, in memory outside the heap. Its address is kept relative to {@link #BASE}:
+ * <p>A slot is {@link #SLOT} bytes, in memory outside the heap. Its address is kept relative to {@link #BASE}:
  * 0, what a thread's field holds at first, is a place that may be written, too.
  *
  * <pre>
@@ -40,6 +40,8 @@ public final class LucceRt {
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
     /** The agent puts the address here, so that compiled code has it as a constant. */
     private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
+    /** Bytes of a slot, and where in it the tag and the context are. */
+    private static final int SLOT = 16, TAG = 4, CTX = 8;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
     private static final int SCRATCH = 26;
 
@@ -92,9 +94,9 @@ public final class LucceRt {
     public static void pub(long p, int site) {
         if (LIVE) {
             Memory.U.putLong(p + BASE, site);
-            Thread.currentThread().$fp = p + 16;
+            Thread.currentThread().$fp = p + SLOT;
         } else {
-            set(p + 16);
+            set(p + SLOT);
         }
         if (RECORD) tell(CALL, p, site);
     }
@@ -127,10 +129,10 @@ public final class LucceRt {
     public static void pubNative(long p, int site, int nativeSite) {
         if (LIVE) {
             Memory.U.putLong(p + BASE, site);
-            Memory.U.putLong(p + 16 + BASE, nativeSite);
-            Thread.currentThread().$fp = p + 32;
+            Memory.U.putLong(p + SLOT + BASE, nativeSite);
+            Thread.currentThread().$fp = p + 2 * SLOT;
         } else {
-            set(p + 32);
+            set(p + 2 * SLOT);
         }
         if (RECORD) tell(CALL, p, site);
     }
@@ -139,14 +141,14 @@ public final class LucceRt {
     @Hidden @DontInline
     public static void pubSwitching(long p, int site) {
         if (!LIVE) {
-            set(p + 16);
+            set(p + SLOT);
             return;
         }
         Memory.U.putLong(p + BASE, site);
         Thread t = Thread.currentThread();
         long ts = t.$ts;
         boolean own = ts != 0 && p - Memory.U.getLong(ts + 16) >= 0 && p - Memory.U.getLong(ts + 24) < 0;
-        if (own) t.$fp = p + 16;
+        if (own) t.$fp = p + SLOT;
         if (RECORD && own) tell(CALL, p, site);
     }
 
@@ -173,7 +175,7 @@ public final class LucceRt {
     }
 
     private static long first(Thread t) {
-        return Memory.U.getLong(t.$ts + 16) + 16;
+        return Memory.U.getLong(t.$ts + 16) + SLOT;
     }
 
     /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
@@ -201,7 +203,7 @@ public final class LucceRt {
         long p = enter();
         if (LIVE) {
             Memory.U.putLong(p + BASE, site);
-            Thread.currentThread().$fp = p + 16;
+            Thread.currentThread().$fp = p + SLOT;
         }
         return p;
     }
@@ -283,12 +285,12 @@ public final class LucceRt {
      */
     @Hidden @ForceInline
     public static void counted(Object[] a, long p, int site) {
-        if (LIVE) count(p + 16, site, size(header, a.length, referenceShift), 1);
+        if (LIVE) count(p + SLOT, site, size(header, a.length, referenceShift), 1);
     }
 
     @Hidden @ForceInline
     public static void counted(byte[] a, long p, int site) {
-        if (LIVE) count(p + 16, site, size(header, a.length, 0), 1);
+        if (LIVE) count(p + SLOT, site, size(header, a.length, 0), 1);
     }
 
     /** StringUTF16.newBytesFor, for a method whose callers count. */
@@ -371,8 +373,8 @@ public final class LucceRt {
             return 0;
         }
         int m = u.getInt(methods + ((long) site << 2));
-        long w = u.getLong(p - 16 + BASE);
-        long c = (int) (w >>> 32) == m ? u.getLong(p - 8 + BASE) : walk(p, m);
+        long w = u.getLong(p - SLOT + BASE);
+        long c = (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m);
         long index = t.$ev;
         if (index != 0) {
             long slot = c * MULTIPLIER + site * 0xC2B2AE3D27D4EB4FL >>> (int) u.getLong(index);
@@ -407,9 +409,9 @@ public final class LucceRt {
         int n = m;
         long c;
         for (; ; ) {
-            long w = u.getLong(a - 16 + BASE);
+            long w = u.getLong(a - SLOT + BASE);
             if ((int) (w >>> 32) == n) {
-                c = u.getLong(a - 8 + BASE);
+                c = u.getLong(a - SLOT + CTX + BASE);
                 break;
             }
             int s = (int) w;
@@ -422,15 +424,15 @@ public final class LucceRt {
             if (s == 0) {
                 // A frame that was entered before the hooks were live: the VM knows where it is.
                 Thread t = Thread.currentThread();
-                if (!known(t) || !repair(t.$ts, a - 16, p)) return 0;
+                if (!known(t) || !repair(t.$ts, a - SLOT, p)) return 0;
                 continue;
             }
-            a -= 16;
+            a -= SLOT;
             n = u.getInt(methods + ((long) s << 2));
         }
         while (a != p && c != 0) {
             int s = u.getInt(a + BASE);
-            a += 16;
+            a += SLOT;
             n = a == p ? m : u.getInt(methods + ((long) u.getInt(a + BASE) << 2));
             c = TREE ? child(u, c, s, n) : step(u, c, s, n);
             remember(u, a, n, c);
@@ -440,8 +442,8 @@ public final class LucceRt {
 
     @ForceInline
     private static void remember(Unsafe u, long a, int n, long c) {
-        u.putLong(a - 8 + BASE, c);
-        u.putInt(a - 12 + BASE, c == 0 ? 0 : n);
+        u.putLong(a - SLOT + CTX + BASE, c);
+        u.putInt(a - SLOT + TAG + BASE, c == 0 ? 0 : n);
     }
 
     /** The encoder's fast path, see callgraph's RawTables. */
@@ -486,11 +488,11 @@ public final class LucceRt {
     private static void descend(Thread t, long p, int m) {
         if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
         Unsafe u = Memory.U;
-        int s = u.getInt(p - 16 + BASE);
+        int s = u.getInt(p - SLOT + BASE);
         int caller = u.getInt(methods + ((long) s << 2));
         // Otherwise the caller is a frame that did not look its node up: a native one, say.
-        if (caller != 0 && u.getInt(p - 28 + BASE) == caller) {
-            remember(u, p, m, child(u, u.getLong(p - 24 + BASE), s, m));
+        if (caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller) {
+            remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CTX + BASE), s, m));
         } else {
             walk(p, m);
         }
