@@ -8,9 +8,10 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
 use crate::agent::Agent;
+use crate::here;
 use crate::jvm::Env;
 use crate::names::external;
-use crate::natives::guard;
+use crate::natives::{current_state, guard};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -29,6 +30,23 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
                 std::ptr::null_mut()
             }
         }
+    })
+}
+
+/// These frames ask: `current0` and `current`.
+const ASKING: usize = 2;
+
+/// `CallContext.current0`: the number of the context from which `current` was called without a hook.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        let Some(state) = current_state(agent, env).filter(|_| agent.is_live()) else {
+            return 0;
+        };
+        let here = here::current(agent, env, state, ASKING);
+        let number = here.map(|here| here.number(agent, state));
+        number.map_or(0, |number| number.0 as jlong)
     })
 }
 

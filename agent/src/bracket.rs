@@ -16,8 +16,7 @@ use crate::book::NATIVE;
 use crate::frames::Kind;
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::natives::{guard, state};
-use crate::thread::ThreadState;
+use crate::natives::{current_state, guard};
 use crate::upcall;
 
 unsafe extern "C" {
@@ -130,14 +129,6 @@ fn leave(agent: &Agent, env: Env, opened: i64) -> i64 {
         Some(state) if opened != slot => upcall::leave(state, slot as usize) as i64,
         _ => slot,
     }
-}
-
-fn current_state<'a>(agent: &Agent, env: Env) -> Option<&'a mut ThreadState> {
-    let fields = agent.fields.get()?;
-    let thread = agent.jvmti.current_thread()?;
-    let address = env.get_long(thread, fields.state.id());
-    env.forget(thread);
-    state(address)
 }
 
 /// The innermost Java frame.

@@ -35,6 +35,7 @@ mod agent;
 mod hook;
 
 mod frames;
+mod here;
 mod upcall;
 mod verify;
 mod watch;

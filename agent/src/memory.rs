@@ -250,6 +250,25 @@ pub fn slot_write(slot: usize, site: u32) {
     write(slot.wrapping_add(BASE.load(Ordering::Relaxed)), site);
 }
 
+/// The memo in a slot: for which callee, 0: none, and the callee's context.
+pub fn slot_memo(slot: usize) -> (u32, u64) {
+    let context = slot
+        .wrapping_add(8)
+        .wrapping_add(BASE.load(Ordering::Relaxed));
+    let context = word64(context).load(Ordering::Relaxed);
+    ((slot_word(slot) >> 32) as u32, context)
+}
+
+/// Notes the context of the method that is called from where the slot's site says.
+pub fn slot_remember(slot: usize, callee: u32, context: u64) {
+    let at = slot.wrapping_add(BASE.load(Ordering::Relaxed));
+    word64(at.wrapping_add(8)).store(context, Ordering::Relaxed);
+    word64(at).store(
+        u64::from(callee) << 32 | u64::from(slot_site(slot)),
+        Ordering::Relaxed,
+    );
+}
+
 fn write(address: usize, site: u32) {
     word64(address).store(site.into(), Ordering::Relaxed);
 }

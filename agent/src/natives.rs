@@ -76,6 +76,28 @@ pub fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
     (address != 0).then(|| unsafe { &mut *(address as usize as *mut ThreadState) })
 }
 
+/// The current thread's; `None`: the agent does not know it.
+pub fn current_state<'a>(agent: &Agent, env: Env) -> Option<&'a mut ThreadState> {
+    let thread = agent.jvmti.current_thread()?;
+    let state = state_of(agent, env, thread);
+    env.forget(thread);
+    state
+}
+
+/// As [`current_state`]: `thread` is the current one.
+pub fn state_of<'a>(agent: &Agent, env: Env, thread: jobject) -> Option<&'a mut ThreadState> {
+    let fields = agent.fields.get()?;
+    let known = env.get_long(thread, fields.state.id());
+    if known != 0 {
+        return state(known);
+    }
+    // Threads from before the start get theirs at their first event; those that have ended get none.
+    let pointer = env.get_long(thread, fields.pointer.id()) as usize;
+    agent.stacks.of_boot(pointer)?;
+    attach(agent, env, thread, pointer)?;
+    state(env.get_long(thread, fields.state.id()))
+}
+
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_attach(
     env: *mut JNIEnv,
@@ -275,18 +297,29 @@ pub extern "system" fn Java_java_lang_LucceRt_child0(
     callee: jint,
 ) -> jlong {
     guard(0, |agent| {
-        let (Some(state), Ok(node)) = (state(ts), u32::try_from(node)) else {
-            return 0;
-        };
-        let before = state.tree.bytes();
-        let child = state.child(Node(node), SiteId(site as u32), MethodId(callee as u32));
-        agent.trees.grown(state.tree.bytes() - before);
-        child.map_or(0, |child| child.0.into())
+        let (site, callee) = (SiteId(site as u32), MethodId(callee as u32));
+        let child = state(ts).and_then(|state| child(agent, state, node as u64, site, callee));
+        child.map_or(0, |node| node as jlong)
     })
 }
 
+/// The node below `node`, which must be the thread's own.
+pub fn child(
+    agent: &Agent,
+    state: &mut ThreadState,
+    node: u64,
+    site: SiteId,
+    callee: MethodId,
+) -> Option<u64> {
+    let node = Node(u32::try_from(node).ok()?);
+    let before = state.tree.bytes();
+    let child = state.child(node, site, callee);
+    agent.trees.grown(state.tree.bytes() - before);
+    child.map(|child| child.0.into())
+}
+
 /// The context's number: with `tracking=cct`, `context` is a node of the thread's tree.
-fn context_id(agent: &Agent, state: &mut ThreadState, context: u64) -> ContextId {
+pub fn context_id(agent: &Agent, state: &mut ThreadState, context: u64) -> ContextId {
     match (agent.options.tracking, u32::try_from(context)) {
         (Tracking::Lazy, _) => ContextId(context),
         (Tracking::Cct, Ok(node)) => {

@@ -15,13 +15,26 @@ use crate::memory::{LOST, SLOT, slot_site, slot_word, slot_write};
 use crate::thread::{ThreadState, Upcall};
 
 /// What the VM says about the current frames.
-struct Callers {
+pub struct Callers {
     /// The slot above that of the innermost frame that has one.
-    slot: usize,
+    pub slot: usize,
     /// That frame's method and line, if there is one.
-    innermost: Option<(u32, i32)>,
+    pub innermost: Option<(u32, i32)>,
     /// Method and line of the frames without a slot above it, outermost first.
-    missing: Vec<(u32, i32)>,
+    pub missing: Vec<(u32, i32)>,
+    /// Slots below that hold no site, with their frames' methods and lines: see [`repair`].
+    pub bare: Vec<(usize, u32, i32)>,
+    /// Every frame that traces show is in the book, and those below have slots.
+    pub whole: bool,
+}
+
+/// The slots of the frames that call.
+struct Below {
+    /// The next one above.
+    slot: usize,
+    bare: Vec<(usize, u32, i32)>,
+    /// Some frame has none.
+    gaps: bool,
 }
 
 /// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
@@ -85,8 +98,8 @@ impl Callers {
     }
 }
 
-/// `None`: a slot is not that of the frame that must have it.
-fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<Callers> {
+/// Without the innermost `own` frames. `None`: a slot is not that of the frame that must have it.
+pub fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<Callers> {
     let frames: Vec<Frame> = Walk::new(agent, env, 64).skip(own).collect();
     let mut known: Vec<_> = frames
         .iter()
@@ -96,20 +109,27 @@ fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<C
         })
         .collect();
     known.reverse();
+    let whole = frames
+        .iter()
+        .all(|frame| frame.method.kind != Kind::Unknown);
     let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
         return Some(Callers {
             slot: state.first_slot(),
             innermost: None,
             missing: lines(&known),
+            bare: Vec::new(),
+            whole,
         });
     };
     let (below, above) = known.split_at(innermost);
-    let slot = top_slot(&agent.book(), below, state.first_slot())?;
+    let Below { slot, bare, gaps } = slots_of(&agent.book(), below, state.first_slot())?;
     let (own, above) = above.split_first()?;
     Some(Callers {
         slot: slot + SLOT,
         innermost: Some((own.0, own.1.line())),
         missing: lines(above),
+        bare,
+        whole: whole && !gaps,
     })
 }
 
@@ -120,25 +140,34 @@ fn lines(frames: &[(u32, &Frame)]) -> Vec<(u32, i32)> {
         .collect()
 }
 
-/// The slot above `frames`, outermost first. Below another frame, natives and methods without hooks
-/// have one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
-fn top_slot(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<usize> {
-    let mut slot = first;
+/// The slots of `frames`, outermost first. Below another frame, natives and methods without hooks have
+/// one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
+fn slots_of(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<Below> {
+    let mut below = Below {
+        slot: first,
+        bare: Vec::new(),
+        gaps: false,
+    };
     for (id, frame) in frames {
-        let site = slot_site(slot);
+        let site = slot_site(below.slot);
         // 0: entered before the hooks were live.
-        let same = book.site(site).is_some_and(|info| info.method == *id);
-        if same || site == 0 && frame.has_slot() {
-            slot += SLOT;
-        } else if site != 0 || frame.has_slot() {
+        let is_bare = site == 0 && frame.has_slot();
+        if is_bare {
+            below.bare.push((below.slot, *id, frame.line()));
+        }
+        if is_bare || book.site(site).is_some_and(|info| info.method == *id) {
+            below.slot += SLOT;
+        } else if site != 0 {
             return None;
+        } else {
+            below.gaps = true;
         }
     }
-    Some(slot)
+    Some(below)
 }
 
 /// `None` if `site` already says `method` at `line`.
-fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u32> {
+pub fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u32> {
     let book = agent.book();
     let right = book
         .site(site)

@@ -41,13 +41,13 @@ public final class CallContext {
      *
      * <p>The innermost frame of the context is the caller of this method, at the line of the call;
      * this method itself is no part of it. The agent replaces each <em>call</em> of this method
-     * while it loads the calling class, so a call through reflection, through a method handle or a
-     * method reference, or from a class that the agent does not see (a hidden class), returns 0.
+     * while it loads the calling class. A call that it does not see, through reflection, a method
+     * handle or a method reference, has the same result, but takes as long as a walk of the stack.
      *
      * @return the number, or 0 if there is no agent
      */
     public static long current() {
-        return 0;
+        return ACTIVE ? current0() : 0;
     }
 
     /**
@@ -79,6 +79,9 @@ public final class CallContext {
     public static boolean isActive() {
         return ACTIVE;
     }
+
+    /** Exported by the agent's library, as {@link #decode0} is: for calls that were not replaced. */
+    private static native long current0();
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
     private static native StackTraceElement[] decode0(long id);

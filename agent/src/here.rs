@@ -1,0 +1,155 @@
+//! Where the current thread is, asked by native code: a callback of the VM or a native method.
+//!
+//! The thread's pointer may be stale then. So the VM is asked for the frames, as for an upcall, and
+//! the slots are counted. The context of the innermost frame with a slot is worked out as the helper
+//! class does it; from there one step for each frame above. No slot gets another site, so nothing has
+//! to be put back: what is written are memos, and sites of slots that have none.
+
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+
+use crate::agent::Agent;
+use crate::hook::extra_site;
+use crate::jvm::Env;
+use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write};
+use crate::natives::{child, context_id};
+use crate::options::Tracking;
+use crate::thread::ThreadState;
+use crate::upcall::{self, Callers};
+
+/// A place where an event may happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Here {
+    /// The innermost frame's context as its thread keeps it: a number, or with `tracking=cct` a node of
+    /// the thread's tree.
+    pub context: u64,
+    /// The method and line at which that frame is.
+    pub site: SiteId,
+    pub method: MethodId,
+}
+
+impl Here {
+    /// The number for an event here; unknown if no numbers are left.
+    pub fn number(self, agent: &Agent, state: &mut ThreadState) -> ContextId {
+        let frame = context_id(agent, state, self.context);
+        match frame {
+            ContextId::UNKNOWN => frame,
+            _ => agent.encoder.event(frame, self.site, self.method),
+        }
+    }
+}
+
+/// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
+/// is no frame, or nobody knows who called one. `state` must be the current thread's.
+pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
+    let callers = upcall::callers(agent, env, state, own)?;
+    if !callers.whole {
+        return None;
+    }
+    for &(slot, method, line) in &callers.bare {
+        slot_write(slot, site(extra_site(agent, method, line))?.0);
+    }
+    let mut here = innermost(agent, state, &callers)?;
+    for &(method, line) in callers
+        .missing
+        .iter()
+        .skip(usize::from(callers.innermost.is_none()))
+    {
+        let method = MethodId(method);
+        here = Here {
+            context: step(agent, state, here, method)?,
+            site: site(extra_site(agent, method.0, line))?,
+            method,
+        };
+    }
+    Some(here)
+}
+
+/// The innermost frame with a slot, or without any such frame the thread's first one.
+fn innermost(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Option<Here> {
+    let slot = callers.slot - SLOT;
+    let (method, line, context) = match callers.innermost {
+        Some((method, line)) => (method, line, context(agent, state, slot, MethodId(method))?),
+        None => {
+            let &(method, line) = callers.missing.first()?;
+            (method, line, first(agent, state, MethodId(method))?)
+        }
+    };
+    let known = callers.innermost.map_or(0, |_| slot_site(slot));
+    let at = upcall::wanted_site(agent, method, line, known).unwrap_or(known);
+    Some(Here {
+        context,
+        site: site(at)?,
+        method: MethodId(method),
+    })
+}
+
+/// The context of the frame of `method` with slot `slot`, from the nearest one that is known: what
+/// the helper class does in `walk`. All slots below must be those of frames that are calling.
+fn context(agent: &Agent, state: &mut ThreadState, slot: usize, method: MethodId) -> Option<u64> {
+    let methods = &agent.method_of_site;
+    let (mut at, mut callee) = (slot, method);
+    let mut context = loop {
+        let below = at - SLOT;
+        let (known, context) = slot_memo(below);
+        if known == callee.0 {
+            break context;
+        }
+        match SiteId(slot_site(below)) {
+            SiteId::ENTRY => {
+                let context = first(agent, state, callee)?;
+                slot_remember(below, callee.0, context);
+                break context;
+            }
+            SiteId(LOST) => return None,
+            site => callee = self::method(methods.get(site.0))?,
+        }
+        at = below;
+    };
+    while at != slot {
+        let site = SiteId(slot_site(at));
+        let caller = self::method(methods.get(site.0))?;
+        let callee = match at + SLOT == slot {
+            true => method,
+            false => self::method(methods.get(slot_site(at + SLOT)))?,
+        };
+        let here = Here {
+            context,
+            site,
+            method: caller,
+        };
+        context = step(agent, state, here, callee)?;
+        slot_remember(at, callee.0, context);
+        at += SLOT;
+    }
+    Some(context)
+}
+
+fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) -> Option<u64> {
+    match agent.options.tracking {
+        Tracking::Lazy => {
+            let caller = ContextId(from.context);
+            number(agent.encoder.step(caller, from.site, from.method, callee))
+        }
+        Tracking::Cct => child(agent, state, from.context, from.site, callee),
+    }
+}
+
+/// The context of a thread's first frame.
+fn first(agent: &Agent, state: &mut ThreadState, method: MethodId) -> Option<u64> {
+    match agent.options.tracking {
+        Tracking::Lazy => number(agent.encoder.root(method)),
+        Tracking::Cct => child(agent, state, 0, SiteId::ENTRY, method),
+    }
+}
+
+fn number(id: ContextId) -> Option<u64> {
+    (id != ContextId::UNKNOWN).then_some(id.0)
+}
+
+fn site(id: u32) -> Option<SiteId> {
+    (id != 0).then_some(SiteId(id))
+}
+
+fn method(id: u32) -> Option<MethodId> {
+    (id != 0).then_some(MethodId(id))
+}
