@@ -13,7 +13,9 @@ use lucce_tracelog::{Counters, Header, Meta, Record, Skipped, Stat, Writer};
 
 use crate::book::Book;
 use crate::clock;
+use crate::control;
 use crate::frames::FrameCache;
+use crate::gate::Gate;
 use crate::journal::{Log, LogJournal};
 use crate::jvm::{Env, Jvmti};
 use crate::lane::Lanes;
@@ -50,6 +52,7 @@ pub struct Agent {
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
+    pub gate: Gate,
     /// With `tracking=cct`: the memory of all threads' trees.
     pub trees: Trees,
 }
@@ -122,9 +125,10 @@ impl Agent {
             false => None,
         };
         let no_memory = || "no address space for the shadow stacks".to_string();
+        let stacks = Stacks::new().ok_or_else(no_memory)?;
         let agent = Agent {
             jvmti,
-            stacks: Stacks::new().ok_or_else(no_memory)?,
+            stacks,
             method_of_site: MethodOfSite::new().ok_or_else(no_memory)?,
             book,
             log,
@@ -140,6 +144,7 @@ impl Agent {
             cells: Mutex::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
+            gate: Gate::new(control::kinds(&options)),
             trees: Trees::default(),
             options,
         };

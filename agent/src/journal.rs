@@ -62,6 +62,20 @@ impl Log {
         self.lock().writer.close()
     }
 
+    /// The file and how many of its bytes are a whole log: see `Writer::checkpoint`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn checkpoint(&self) -> std::io::Result<(std::fs::File, u64)> {
+        let mut state = self.lock();
+        Ok((state.writer.file()?, state.writer.checkpoint()))
+    }
+
+    /// Records for which there was no room.
+    pub fn refused(&self) -> u64 {
+        self.lock().writer.refused()
+    }
+
     pub fn bytes(&self) -> u64 {
         self.lock().writer.bytes_written()
     }

@@ -31,6 +31,8 @@ mod lane;
 mod thread;
 mod tree;
 
+mod gate;
+
 mod agent;
 mod hook;
 
@@ -44,4 +46,10 @@ mod bracket;
 mod natives;
 
 mod api;
+mod dump;
+mod status;
+
+mod control;
+mod signals;
+
 mod start;

@@ -232,6 +232,15 @@ fn ask_stack_size() -> usize {
 /// Bytes of a slot. The helper class has it, too.
 pub const SLOT: usize = 16;
 
+/// Where the word of [`gate`](crate::gate) lies, below what slots are relative to. The helper class
+/// has it, too.
+const GATE: usize = 4096;
+
+/// Which kinds of events are counted.
+pub fn gate<'a>() -> &'a AtomicU64 {
+    word64(BASE.load(Ordering::Relaxed).wrapping_sub(GATE))
+}
+
 /// The site in a slot above which nobody knows who called. The helper class has it, too.
 pub const LOST: u32 = SiteId::MAX;
 

@@ -211,6 +211,12 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     agent.stacks.give(state.region);
 }
 
+/// How many threads have a record.
+pub fn threads(agent: &Agent) -> usize {
+    let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.len()
+}
+
 /// Events that threads could not write down.
 pub fn lost_by_threads(agent: &Agent) -> u64 {
     let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);

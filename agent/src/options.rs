@@ -23,6 +23,8 @@ pub struct Options {
     pub record_limit: u64,
     /// How contexts are kept.
     pub tracking: Tracking,
+    /// Whether `lucce ctl` finds the JVM.
+    pub ctl: Ctl,
     pub log: Level,
 }
 
@@ -33,6 +35,16 @@ pub enum Tracking {
     Lazy,
     /// For comparison: a calling context tree per thread, its node looked up at every entry.
     Cct,
+}
+
+/// Control while the program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ctl {
+    Off,
+    /// What the classes have hooks for can be switched.
+    On,
+    /// Classes have hooks for everything that can be switched.
+    All,
 }
 
 /// What is said on standard error.
@@ -55,7 +67,8 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
+    "ctl",
     "encoding",
     "events",
     "limit",
@@ -73,6 +86,7 @@ const ENCODINGS: [(&str, Policy); 3] = [
 ];
 const RECORDS: [&str; 2] = ["calls", "none"];
 const TRACKING: [(&str, Tracking); 2] = [("lazy", Tracking::Lazy), ("cct", Tracking::Cct)];
+const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 const EVENTS: [&str; 2] = ["alloc", "none"];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
@@ -95,6 +109,7 @@ impl Options {
             record: false,
             record_limit: 64 << 20,
             tracking: Tracking::Lazy,
+            ctl: Ctl::On,
             log: Level::Info,
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -110,6 +125,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether classes get hooks for allocations.
+    pub fn alloc_hooks(&self) -> bool {
+        self.alloc || self.ctl == Ctl::All
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
             "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
@@ -121,6 +141,7 @@ impl Options {
             "record" => self.record = record(value)?,
             "record-limit" => self.record_limit = size(key, value)?,
             "tracking" => self.tracking = tracking(value)?,
+            "ctl" => self.ctl = ctl(value)?,
             "log" => self.log = level(value)?,
             _ => return Err(unknown("option", key, &KEYS, "")),
         }
@@ -168,6 +189,14 @@ fn tracking(value: &str) -> Result<Tracking, BadOption> {
     known.map(|(_, tracking)| *tracking).ok_or_else(|| {
         let names = TRACKING.map(|(name, _)| name);
         unknown("tracking", value, &names, "")
+    })
+}
+
+fn ctl(value: &str) -> Result<Ctl, BadOption> {
+    let known = CTL.iter().find(|(name, _)| *name == value);
+    known.map(|(_, ctl)| *ctl).ok_or_else(|| {
+        let names = CTL.map(|(name, _)| name);
+        unknown("ctl", value, &names, "")
     })
 }
 
@@ -328,6 +357,17 @@ mod tests {
         let error = Options::parse("record=calls,tracking=cct").unwrap_err();
         assert_eq!(error.to_string(), "record=calls needs tracking=lazy");
         assert!(Options::parse("tracking=lazy,record=calls").unwrap().record);
+    }
+
+    #[test]
+    fn control_is_on_unless_it_is_switched_off() {
+        let of = |text| Options::parse(text).unwrap();
+        assert_eq!(of("").ctl, Ctl::On);
+        assert_eq!(of("ctl=off").ctl, Ctl::Off);
+        assert!(!of("events=none").alloc_hooks());
+        assert!(of("events=none,ctl=all").alloc_hooks());
+        let error = Options::parse("ctl=of").unwrap_err().to_string();
+        assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
     }
 
     #[test]

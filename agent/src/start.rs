@@ -17,7 +17,7 @@ use crate::jvm::{Env, Failed, Jvmti};
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
-use crate::{bracket, hook, watch};
+use crate::{bracket, control, hook, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees.
@@ -180,6 +180,9 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
                 agent.meta(key, &value);
             }
         }
+        if agent.is_live() {
+            control::start(agent);
+        }
     });
 }
 
@@ -312,6 +315,7 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
 
 fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
+    control::end();
     let counts = &agent.counts;
     let (events, contexts) = sum(agent);
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
@@ -370,7 +374,7 @@ fn finish(agent: &Agent) {
 }
 
 /// Events in all cells, and how many different contexts they have.
-fn sum(agent: &Agent) -> (u64, u64) {
+pub fn sum(agent: &Agent) -> (u64, u64) {
     let all = agent.all_cells();
     let mut events = 0;
     let mut contexts = Vec::new();

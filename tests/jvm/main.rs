@@ -4,6 +4,7 @@
 
 mod bad_options;
 mod commands;
+mod control;
 mod counts;
 mod damage;
 mod image;
@@ -65,6 +66,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         programs::tests(setup),
         counts::tests(setup),
         commands::tests(setup),
+        control::tests(setup),
         bad_options::tests(setup),
         loss::tests(setup),
         damage::tests(setup),

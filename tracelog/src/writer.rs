@@ -166,6 +166,23 @@ impl Writer {
         self.refused
     }
 
+    /// Seals what was appended so far. The file's first so many bytes are a whole log from now on: of
+    /// them only counters change.
+    pub fn checkpoint(&mut self) -> u64 {
+        if !self.closed {
+            self.seal();
+        }
+        self.bytes_written()
+    }
+
+    /// The log's file, to be read.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn file(&self) -> io::Result<File> {
+        self.map.file().try_clone()
+    }
+
     /// Waits until everything is on the disk: for losing nothing when the machine fails. A process
     /// that is killed loses nothing without it.
     ///

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-kcontexts", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
     ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
+    ("lucce-control", &[]),
     (
         "lucce-agent",
         &[
@@ -20,6 +21,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "lucce-callgraph",
             "lucce-tracelog",
             "lucce-recording",
+            "lucce-control",
         ],
     ),
     ("lucce-bench", &[]),
@@ -32,6 +34,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "lucce-recording",
             "lucce-replay",
             "lucce-bench",
+            "lucce-control",
         ],
     ),
     (

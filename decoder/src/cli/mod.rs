@@ -13,6 +13,7 @@ mod progress;
 mod bench;
 mod check;
 mod contexts;
+mod ctl;
 mod decode;
 mod export;
 mod replay;
@@ -44,6 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
+    Ctl(ctl::Args),
     Bench(bench::Args),
     Report(report::Args),
     Decode(decode::Args),
@@ -80,6 +82,7 @@ impl From<io::Error> for Failure {
 pub fn main() -> ExitCode {
     let ended = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
+        Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),

@@ -1,0 +1,119 @@
+//! `lucce ctl`: what is asked over the socket is done here, in a thread of the agent's own that runs no
+//! Java code and that the VM knows nothing of.
+//!
+//! Whatever is said to it: the worst that comes of it is an error for whoever said it.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use lucce_control::{Command, Conversation, Listener, Place};
+
+use crate::agent::Agent;
+use crate::dump;
+use crate::gate;
+use crate::natives::guard;
+use crate::options::{Ctl, Level, Options};
+use crate::signals;
+use crate::status;
+
+static LISTENER: OnceLock<Listener> = OnceLock::new();
+static STARTED: OnceLock<Instant> = OnceLock::new();
+
+/// Listens from now on, unless the options say otherwise. A JVM that cannot be controlled runs on.
+pub fn start(agent: &'static Agent) {
+    let _ = STARTED.set(Instant::now());
+    if agent.options.ctl == Ctl::Off {
+        return;
+    }
+    let listening = Listener::bind(&Place::own()).and_then(|listener| {
+        let listener = LISTENER.get_or_init(|| listener);
+        let thread = std::thread::Builder::new().name("lucce-ctl".into());
+        signals::blocked(|| thread.spawn(move || serve(agent, listener)))
+    });
+    if let Err(error) = listening {
+        let path = Place::own().socket();
+        let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
+        agent.say(Level::Info, &text);
+        end();
+    }
+}
+
+/// The VM ends: the socket goes, and the thread.
+pub fn end() {
+    if let Some(listener) = LISTENER.get() {
+        listener.wake();
+        listener.remove();
+    }
+}
+
+fn serve(agent: &'static Agent, listener: &Listener) {
+    while agent.is_live() {
+        // Whoever was not understood has been told so.
+        let client = listener.accept();
+        if let Ok(client) = client
+            && agent.is_live()
+        {
+            guard((), |agent| talk(agent, &client));
+        }
+    }
+}
+
+fn talk(agent: &Agent, client: &Conversation) {
+    if let Ok(command) = client.command() {
+        let answer = answer(agent, &command);
+        let failed = client.reply(answer).is_err();
+        agent.say(Level::Debug, &format!("ctl: {command:?}, failed: {failed}"));
+    }
+}
+
+fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
+    match command {
+        Command::Start => agent.gate.start(),
+        Command::Stop => agent.gate.stop(),
+        Command::Set(setting) => set(agent, setting)?,
+        Command::Dump(file) => return dump::dump(agent, file.as_deref()),
+        Command::Detach => {
+            return Err(
+                "the agent was there from the start (-agentpath) and stays; `stop` ends counting"
+                    .into(),
+            );
+        }
+        Command::Status => {}
+    }
+    Ok(status::json(agent, uptime()))
+}
+
+/// Milliseconds since the VM was initialised.
+fn uptime() -> u64 {
+    let elapsed = STARTED.get().map(Instant::elapsed).unwrap_or_default();
+    elapsed.as_millis() as u64
+}
+
+fn set(agent: &Agent, setting: &str) -> Result<(), String> {
+    let value = setting
+        .strip_prefix("events=")
+        .filter(|value| !value.contains(','))
+        .ok_or("only events can be set: events=alloc, events=none")?;
+    let wanted = Options::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
+    if wanted.alloc && !agent.options.alloc_hooks() {
+        return Err(
+            "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
+                .into(),
+        );
+    }
+    agent.gate.set(kinds(&wanted));
+    Ok(())
+}
+
+/// The kinds that options ask for.
+pub fn kinds(options: &Options) -> u64 {
+    if options.alloc { gate::ALLOC } else { 0 }
+}
+
+/// Their names.
+pub fn names(kinds: u64) -> Vec<&'static str> {
+    [("alloc", gate::ALLOC)]
+        .into_iter()
+        .filter_map(|(name, kind)| (kinds & kind != 0).then_some(name))
+        .collect()
+}

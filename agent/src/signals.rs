@@ -1,0 +1,21 @@
+//! Signals to the process are the VM's: threads of the agent take none.
+#![allow(unsafe_code, reason = "the calling thread's signal mask")]
+
+use std::mem::MaybeUninit;
+
+/// Runs `body` with all signals blocked; threads that it starts keep it so.
+pub fn blocked<T>(body: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the sets are filled in before they are read; the mask concerns this thread alone.
+    let changed = unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0
+    };
+    let result = body();
+    if changed {
+        // SAFETY: the call above has filled it in.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    }
+    result
+}

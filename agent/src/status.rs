@@ -1,0 +1,48 @@
+//! What the agent does and has done, as JSON: for `lucce ctl PID status`.
+
+use std::sync::atomic::Ordering;
+
+use lucce_control::json::Object;
+
+use crate::agent::Agent;
+use crate::{control, natives, start};
+
+/// `uptime` in milliseconds.
+pub fn json(agent: &Agent, uptime: u64) -> String {
+    let (kinds, counting) = agent.gate.state();
+    let (events, contexts) = start::sum(agent);
+    let counts = &agent.counts;
+    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
+    Object::default()
+        .text("lucce", env!("CARGO_PKG_VERSION"))
+        .raw("pid", std::process::id())
+        .raw("uptime_ms", uptime)
+        .raw("counting", counting)
+        .list("events", control::names(kinds))
+        .raw("recorded", events)
+        .raw("contexts", contexts)
+        .raw("lost", lost)
+        .raw("threads", natives::threads(agent))
+        .raw("memory", memory(agent))
+        .raw("log", log(agent))
+        .raw("panics", counts.panics.load(Ordering::Relaxed))
+        .end()
+}
+
+/// In bytes.
+fn memory(agent: &Agent) -> String {
+    Object::default()
+        .raw("graph", agent.encoder.stats().memory)
+        .raw("trees", agent.trees.most_bytes())
+        .end()
+}
+
+fn log(agent: &Agent) -> String {
+    let file = std::path::absolute(&agent.options.out);
+    let file = file.unwrap_or_else(|_| agent.options.out.clone());
+    Object::default()
+        .text("file", &file.to_string_lossy())
+        .raw("bytes", agent.log.bytes())
+        .raw("refused", agent.log.refused())
+        .end()
+}

@@ -1,0 +1,32 @@
+//! What the `lucce` command and the agent in a running JVM say to each other, over a local socket.
+//!
+//! ```text
+//! lucce ctl PID … ─► ask() ─► /tmp/.lucce_pidPID ─► Listener ─► agent      one request, one reply
+//! ```
+//!
+//! This crate is the protocol's only specification: [`wire`] what is said, [`Place`] where. Both
+//! sides are hostile to each other: every length is bounded, every wait has an end, and each asks the
+//! kernel who the other one is. It knows no JVM.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod json;
+pub mod wire;
+
+mod peer;
+mod place;
+mod timed;
+
+mod ask;
+mod listen;
+
+pub use ask::{AskError, ask};
+pub use listen::{Conversation, Listener};
+pub use place::{NoProcess, Place};
+pub use wire::Command;

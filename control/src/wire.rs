@@ -1,0 +1,182 @@
+//! One request, one reply, then the connection ends. All is UTF-8.
+//!
+//! ```text
+//! request  "lucce " version " " verb [" " argument] "\n"
+//! reply    "lucce " version " ok " length "\n" body          length bytes of body
+//!          "lucce " version " error " length "\n" body       why not
+//! ```
+//!
+//! Example: `lucce 1 dump /home/me/now.lucce\n` is answered with `lucce 1 ok 42\n{"file":…}`. The body of
+//! a reply that is fine is one JSON object.
+//!
+//! Versions:
+//! * 1 (2026-11-21): the first.
+
+use std::fmt;
+
+/// The version that this crate speaks.
+pub const VERSION: u32 = 1;
+/// Largest request in bytes: a path of the system's longest, and what stands around it.
+pub const MAX_REQUEST: usize = 8 << 10;
+/// Largest body of a reply in bytes.
+pub const MAX_REPLY: usize = 1 << 20;
+/// Largest first line of a reply in bytes.
+pub const MAX_HEAD: usize = 64;
+
+const NAME: &str = "lucce";
+
+/// What is asked of the agent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Count events.
+    Start,
+    /// Count no more events; contexts are tracked as before.
+    Stop,
+    /// What the agent does and has done.
+    Status,
+    /// Write the log to the disk; with a file, also copy it there. The path is absolute, as the JVM
+    /// sees it.
+    Dump(Option<String>),
+    /// Change settings: `key=value`.
+    Set(String),
+    /// Take the hooks out of the JVM.
+    Detach,
+}
+
+/// Why a request or reply is not understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Malformed {
+    /// It is not of this protocol.
+    Foreign,
+    /// It is of another version.
+    Version(u32),
+    /// The verb is not known.
+    Verb(String),
+    /// The verb takes an argument, or takes none.
+    Argument(&'static str),
+    /// A reply says that it is longer than [`MAX_REPLY`].
+    TooLong,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Foreign => f.write_str("this is not lucce's protocol"),
+            Malformed::Version(theirs) => write!(
+                f,
+                "version {theirs} of the protocol is spoken there, version {VERSION} here"
+            ),
+            Malformed::Verb(verb) => write!(
+                f,
+                "unknown command '{verb}'; there are start, stop, status, dump, set and detach"
+            ),
+            Malformed::Argument(wanted) => write!(f, "malformed command: {wanted}"),
+            Malformed::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
+        }
+    }
+}
+
+impl Command {
+    /// The request's line. `None`: it would be longer than [`MAX_REQUEST`] or than one line.
+    #[must_use]
+    pub fn encode(&self) -> Option<String> {
+        let (verb, argument) = self.parts();
+        let mut line = format!("{NAME} {VERSION} {verb}");
+        if let Some(argument) = argument {
+            line.push(' ');
+            line.push_str(argument);
+        }
+        let one_line = !line.contains(['\n', '\r', '\0']);
+        line.push('\n');
+        (one_line && line.len() <= MAX_REQUEST).then_some(line)
+    }
+
+    fn parts(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Command::Start => ("start", None),
+            Command::Stop => ("stop", None),
+            Command::Status => ("status", None),
+            Command::Dump(file) => ("dump", file.as_deref()),
+            Command::Set(setting) => ("set", Some(setting)),
+            Command::Detach => ("detach", None),
+        }
+    }
+
+    /// What a request's line says, without its end.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub fn decode(line: &str) -> Result<Command, Malformed> {
+        let rest = of_this_version(line)?;
+        let (verb, argument) = match rest.split_once(' ') {
+            Some((verb, argument)) => (verb, Some(argument)),
+            None => (rest, None),
+        };
+        let none = |command, wanted| match argument {
+            None => Ok(command),
+            Some(_) => Err(Malformed::Argument(wanted)),
+        };
+        match verb {
+            "start" => none(Command::Start, "start takes no argument"),
+            "stop" => none(Command::Stop, "stop takes no argument"),
+            "status" => none(Command::Status, "status takes no argument"),
+            "detach" => none(Command::Detach, "detach takes no argument"),
+            "dump" => match argument {
+                Some(file) if !file.starts_with('/') => {
+                    Err(Malformed::Argument("dump wants an absolute path"))
+                }
+                file => Ok(Command::Dump(file.map(str::to_owned))),
+            },
+            "set" => match argument.filter(|setting| setting.contains('=')) {
+                Some(setting) => Ok(Command::Set(setting.to_owned())),
+                None => Err(Malformed::Argument("set wants key=value")),
+            },
+            other => Err(Malformed::Verb(shortened(other))),
+        }
+    }
+}
+
+/// For messages: what others sent may be long and may move the cursor.
+fn shortened(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().take(32).map(printable).collect()
+}
+
+/// What follows the protocol's name and version.
+fn of_this_version(line: &str) -> Result<&str, Malformed> {
+    let rest = line.strip_prefix(NAME).and_then(|r| r.strip_prefix(' '));
+    let (version, rest) = rest
+        .and_then(|rest| rest.split_once(' '))
+        .ok_or(Malformed::Foreign)?;
+    match version.parse() {
+        Ok(VERSION) => Ok(rest),
+        Ok(other) => Err(Malformed::Version(other)),
+        Err(_) => Err(Malformed::Foreign),
+    }
+}
+
+/// The first line of a reply; the body follows.
+#[must_use]
+pub fn reply_head(fine: bool, length: usize) -> String {
+    let how = if fine { "ok" } else { "error" };
+    format!("{NAME} {VERSION} {how} {length}\n")
+}
+
+/// Whether a reply is fine, and the length of its body.
+///
+/// # Errors
+/// It is not a reply's first line.
+pub fn decode_reply_head(line: &str) -> Result<(bool, usize), Malformed> {
+    let rest = of_this_version(line)?;
+    let (how, length) = rest.split_once(' ').ok_or(Malformed::Foreign)?;
+    let fine = match how {
+        "ok" => true,
+        "error" => false,
+        _ => return Err(Malformed::Foreign),
+    };
+    let length = length.parse().map_err(|_| Malformed::Foreign)?;
+    match length <= MAX_REPLY {
+        true => Ok((fine, length)),
+        false => Err(Malformed::TooLong),
+    }
+}

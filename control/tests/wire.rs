@@ -1,0 +1,63 @@
+//! Every command comes back from its line; no line, however hostile, does more than fail.
+
+use lucce_control::Command;
+use lucce_control::wire::{decode_reply_head, reply_head};
+use proptest::prelude::*;
+
+fn commands() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        Just(Command::Start),
+        Just(Command::Stop),
+        Just(Command::Status),
+        Just(Command::Detach),
+        Just(Command::Dump(None)),
+        "/[^\n\r\u{0}]{0,40}".prop_map(|file| Command::Dump(Some(file))),
+        "[a-z]{1,8}=[^\n\r\u{0}]{0,40}".prop_map(Command::Set),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_command_comes_back_from_its_line(command in commands()) {
+        let line = command.encode().unwrap();
+        prop_assert_eq!(line.matches('\n').count(), 1);
+        prop_assert_eq!(Command::decode(line.trim_end_matches('\n')), Ok(command));
+    }
+
+    #[test]
+    fn what_was_understood_means_one_line(line in "(lucce [0-2] )?[a-z]{0,6}( .{0,20})?") {
+        if let Ok(command) = Command::decode(&line) {
+            prop_assert_eq!(command.encode(), Some(format!("{line}\n")));
+        }
+    }
+
+    #[test]
+    fn replies_say_how_long_they_are(fine: bool, length in 0_usize..1 << 20, junk in ".{0,60}") {
+        let head = reply_head(fine, length);
+        prop_assert_eq!(decode_reply_head(head.trim_end()), Ok((fine, length)));
+        let _ = decode_reply_head(&junk);
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_a_line_is_not_sent() {
+    assert_eq!(
+        Command::Dump(Some("/a\nlucce 1 stop".into())).encode(),
+        None
+    );
+    assert_eq!(Command::Dump(Some("/".repeat(9000))).encode(), None);
+}
+
+#[test]
+fn malformed_commands_are_named() {
+    for (line, wanted) in [
+        ("lucce 1 dump relative", "absolute path"),
+        ("lucce 1 set", "key=value"),
+        ("lucce 1 stop now", "takes no argument"),
+        ("lucce 1 \u{1b}[2J", "'?[2J'"),
+        ("lucce x stop", "not lucce's protocol"),
+    ] {
+        let error = Command::decode(line).unwrap_err().to_string();
+        assert!(error.contains(wanted), "{line}: {error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! `lucce ctl`: asks the agent in a running JVM.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use lucce_control::{AskError, Command, ask};
+use serde_json::Value;
+
+use super::output::{grouped, json, stdout};
+use super::{End, Failure, complain};
+
+/// Controls the agent in a running JVM of this user.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce ctl 1234 stop                        count no more events; start counts again
+  lucce ctl 1234 dump now.lucce              a copy of the log as it is now
+  lucce ctl 1234 set events=none
+  lucce ctl 1234 status --json")]
+pub struct Args {
+    /// The JVM's process id
+    pid: u32,
+    #[command(subcommand)]
+    what: What,
+    /// One JSON object
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Counts events, after stop
+    Start,
+    /// Counts no more events; contexts are tracked as before
+    Stop,
+    /// What is counted, how much was, how large the log is
+    Status,
+    /// Writes the log to the disk; with FILE, a copy of it as it is now
+    Dump { file: Option<PathBuf> },
+    /// Changes which events are counted, of those that there are hooks for: events=alloc, events=none
+    Set {
+        #[arg(value_name = "events=LIST")]
+        setting: String,
+    },
+    /// Takes the agent's work out of a JVM that it was attached to
+    Detach,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let command = args.what.command()?;
+    let answer = match ask(args.pid, &command) {
+        Ok(answer) => answer,
+        Err(error) => return Ok(refused(&error)),
+    };
+    let Ok(answer) = serde_json::from_str::<Value>(&answer) else {
+        complain("the answer is foreign: it is no JSON");
+        return Ok(End::Damaged);
+    };
+    let mut out = stdout();
+    if args.json {
+        json(&mut out, &answer)?;
+    } else {
+        show(&mut out, "", &answer)?;
+    }
+    out.flush()?;
+    Ok(End::Fine)
+}
+
+/// Says why, and how the verb ends.
+pub fn refused(error: &AskError) -> End {
+    complain(error);
+    match error {
+        AskError::Foreign(..) | AskError::Malformed(_) => End::Damaged,
+        _ => End::Unusable,
+    }
+}
+
+impl What {
+    fn command(&self) -> Result<Command, Failure> {
+        Ok(match self {
+            What::Start => Command::Start,
+            What::Stop => Command::Stop,
+            What::Status => Command::Status,
+            What::Dump { file: None } => Command::Dump(None),
+            What::Dump { file: Some(file) } => Command::Dump(Some(absolute(file)?)),
+            What::Set { setting } => Command::Set(setting.clone()),
+            What::Detach => Command::Detach,
+        })
+    }
+}
+
+/// The JVM has a working directory of its own.
+fn absolute(file: &PathBuf) -> Result<String, Failure> {
+    let path = std::path::absolute(file)?;
+    let text = path.into_os_string().into_string();
+    text.map_err(|path| Failure::Usage(format!("{} is no UTF-8", path.display())))
+}
+
+/// Rows of keys and values; what lies deeper has both keys.
+fn show(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let key = format!("{above}{}", key.replace('_', " "));
+        if value.is_object() {
+            show(out, &format!("{key} "), value)?;
+        } else if key == "pid" {
+            writeln!(out, "{key:<22} {value}")?;
+        } else {
+            writeln!(out, "{key:<22} {}", text(value))?;
+        }
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Array(list) if list.is_empty() => "none".to_owned(),
+        Value::Array(list) => list.iter().map(text).collect::<Vec<_>>().join(" "),
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,290 @@
+//! `lucce ctl`: a running JVM does what it is told, and goes on whatever it is told.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use serde_json::Value;
+
+use crate::{Test, test};
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let per_jdk = setup.jdks.iter().map(|jdk| {
+        let name = format!("control::{}::stop_start_dump_set", jdk.version);
+        test(name, jdk == setup.jdk(), move || control(setup, jdk))
+    });
+    let others = [
+        test("control::switched_on_later", false, move || later(setup)),
+        test("control::off", false, move || off(setup)),
+        test("control::hostile_clients", true, move || hostile(setup)),
+        test("control::killed", false, move || killed(setup)),
+    ];
+    per_jdk.chain(others).collect()
+}
+
+/// A JVM that runs until it is told to end.
+struct Running<'a> {
+    java: Java<'a>,
+    child: Child,
+}
+
+impl<'a> Running<'a> {
+    fn start(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Result<Self, String> {
+        let java = Java::new(setup, jdk, name).agent(options).main(["Forever"]);
+        let child = java.spawn()?;
+        let mut running = Running { java, child };
+        running.works_on()?;
+        Ok(running)
+    }
+
+    /// Waits until the program has done more than it had.
+    fn works_on(&mut self) -> Checked {
+        let lines = |java: &Java| java.printed("stdout").lines().count();
+        let before = lines(&self.java);
+        self.until("the program works on", |running| {
+            Ok(lines(&running.java) > before + 1)
+        })
+    }
+
+    fn until(
+        &mut self,
+        what: &str,
+        mut done: impl FnMut(&mut Self) -> Result<bool, String>,
+    ) -> Checked {
+        let started = Instant::now();
+        while !done(self)? {
+            let ended = self.child.try_wait().map_err(|e| e.to_string())?;
+            ensure(ended.is_none(), || {
+                format!("the JVM ended\n{}", self.java.printed("stderr"))
+            })?;
+            ensure(started.elapsed() < Duration::from_secs(120), || {
+                format!("not within two minutes: {what}")
+            })?;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn socket(&self) -> PathBuf {
+        format!("/tmp/.lucce_pid{}", self.child.id()).into()
+    }
+
+    fn lucce(&self) -> Lucce<'a> {
+        self.java.lucce()
+    }
+
+    fn ctl(&self, what: &[&str]) -> Result<Value, String> {
+        let pid = self.pid();
+        let all = [&["ctl", &pid], what, &["--json"]].concat();
+        self.lucce().json(&all)
+    }
+
+    /// What is said when it is refused.
+    fn refused(&self, what: &[&str], words: &str) -> Checked {
+        let pid = self.pid();
+        let said = self.lucce().text(2, &[&["ctl", &pid], what].concat())?;
+        ensure(said.contains(words) && said.lines().count() == 1, || {
+            format!("ctl {what:?} says\n{said}instead of something with '{words}'")
+        })
+    }
+
+    fn recorded(&self) -> Result<u64, String> {
+        let status = self.ctl(&["status"])?;
+        status["recorded"]
+            .as_u64()
+            .ok_or_else(|| format!("no count in {status}"))
+    }
+
+    /// Whether events are counted while the program does more.
+    fn counts(&mut self) -> Result<bool, String> {
+        let before = self.recorded()?;
+        self.works_on()?;
+        Ok(self.recorded()? > before)
+    }
+
+    /// Ends as on Ctrl-C.
+    fn end(mut self) -> Result<Java<'a>, String> {
+        let told = Command::new("kill").arg(self.pid()).status();
+        ensure(told.is_ok_and(|status| status.success()), || {
+            "the JVM has gone".into()
+        })?;
+        self.child.wait().map_err(|e| e.to_string())?;
+        let socket = self.socket();
+        ensure(!socket.exists(), || {
+            format!("{} was left", socket.display())
+        })?;
+        Ok(self.java)
+    }
+}
+
+fn control(setup: &'static Setup, jdk: &'static Jdk) -> Checked {
+    let name = format!("control-{}", jdk.version);
+    let mut jvm = Running::start(setup, jdk, &name, "events=alloc,verify=1")?;
+    let mode = fs::metadata(jvm.socket()).map_err(|e| e.to_string())?;
+    let mode = mode.permissions().mode() & 0o777;
+    ensure(mode == 0o600, || format!("the socket's mode is {mode:o}"))?;
+    let status = jvm.ctl(&["status"])?;
+    let expected = status["counting"] == true
+        && status["pid"] == jvm.child.id()
+        && status["log"]["file"] == jvm.java.log().to_string_lossy().as_ref()
+        && status["panics"] == 0;
+    ensure(expected, || format!("status: {status}"))?;
+    ensure(jvm.counts()?, || "nothing is counted at first".into())?;
+
+    let stopped = jvm.ctl(&["stop"])?;
+    ensure(stopped["counting"] == false, || format!("stop: {stopped}"))?;
+    // An event may have been under way.
+    jvm.works_on()?;
+    ensure(!jvm.counts()?, || "it counts after stop".into())?;
+    let copy = jvm.java.folder().join("copy.lucce");
+    jvm.ctl(&["dump", &copy.to_string_lossy()])?;
+    let (recorded, copied) = (jvm.recorded()?, total(&jvm, &copy)?);
+    ensure(recorded == copied, || {
+        format!("{recorded} events are recorded, {copied} in the copy")
+    })?;
+
+    jvm.ctl(&["start"])?;
+    ensure(jvm.counts()?, || "nothing is counted after start".into())?;
+    jvm.ctl(&["set", "events=none"])?;
+    jvm.works_on()?;
+    ensure(!jvm.counts()?, || "events=none counts".into())?;
+    jvm.ctl(&["set", "events=alloc"])?;
+    ensure(jvm.counts()?, || "events=alloc does not count".into())?;
+    // While it counts: a log that is whole, and no smaller than what was counted before.
+    let before = jvm.recorded()?;
+    jvm.ctl(&["dump", &copy.to_string_lossy()])?;
+    let copied = total(&jvm, &copy)?;
+    ensure(copied >= before, || {
+        format!("{before} events were recorded, {copied} are in the copy")
+    })?;
+    jvm.ctl(&["dump"])?;
+
+    let log = jvm.java.log();
+    jvm.refused(&["dump", &log.to_string_lossy()], "the log itself")?;
+    jvm.refused(&["dump", "/nowhere/at/all"], "/nowhere/at/all")?;
+    jvm.refused(&["set", "events=aloc"], "did you mean 'alloc'")?;
+    jvm.refused(&["set", "verify=1"], "only events can be set")?;
+    jvm.refused(&["set", "events"], "key=value")?;
+    jvm.refused(&["detach"], "from the start")?;
+    jvm.works_on()?;
+    let java = jvm.end()?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// All events of a log, which must be whole.
+fn total(jvm: &Running, log: &std::path::Path) -> Result<u64, String> {
+    let log = log.to_string_lossy();
+    jvm.lucce().text(0, &["report", "--top", "1", &log])?;
+    let report = jvm.lucce().json(&["report", "--json", &log])?;
+    report["totals"]["count"]
+        .as_u64()
+        .ok_or_else(|| format!("no total: {}", report["totals"]))
+}
+
+/// What classes have no hooks for is refused, unless they got all.
+fn later(setup: &'static Setup) -> Checked {
+    let jdk = setup.jdk();
+    let jvm = Running::start(setup, jdk, "control-none", "events=none")?;
+    jvm.refused(&["set", "events=alloc"], "ctl=all")?;
+    jvm.end()?.clean();
+    let options = "events=none,ctl=all,verify=1";
+    let mut jvm = Running::start(setup, jdk, "control-all", options)?;
+    ensure(!jvm.counts()?, || "events=none counts".into())?;
+    jvm.ctl(&["set", "events=alloc"])?;
+    ensure(jvm.counts()?, || "events=alloc does not count".into())?;
+    let java = jvm.end()?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+fn off(setup: &'static Setup) -> Checked {
+    let jvm = Running::start(setup, setup.jdk(), "control-off", "ctl=off")?;
+    jvm.refused(&["status"], "does not listen")?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
+/// Whoever does not speak the protocol, sends without end or not at all, or is somebody else.
+fn hostile(setup: &'static Setup) -> Checked {
+    let mut jvm = Running::start(setup, setup.jdk(), "control-hostile", "events=alloc")?;
+    let silent: Vec<_> = (0..3).map(|_| UnixStream::connect(jvm.socket())).collect();
+    for (request, words) in [
+        (&b"GET / HTTP/1.0\r\n\r\n"[..], "not lucce's protocol"),
+        (b"lucce 1 explode\n", "unknown command 'explode'"),
+        (b"lucce 99 status\n", "version 99"),
+        (b"lucce 1 dump somewhere\n", "absolute path"),
+        (&[b'a'; 100_000], "more than 8192 bytes"),
+        (b"lucce 1 sta", "malformed request"),
+    ] {
+        let answer = say(&jvm, request)?;
+        ensure(
+            answer.starts_with("lucce 1 error ") && answer.contains(words),
+            || format!("the agent answers {answer:?} instead of '{words}'"),
+        )?;
+    }
+    drop(silent);
+    somebody_else(&jvm)?;
+    ensure(jvm.counts()?, || "it counts no more".into())?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
+fn say(jvm: &Running, request: &[u8]) -> Result<String, String> {
+    let mut stream = UnixStream::connect(jvm.socket()).map_err(|e| e.to_string())?;
+    // It may be cut short.
+    let _ = stream.write_all(request);
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Only whoever may become another user can try.
+fn somebody_else(jvm: &Running) -> Checked {
+    const NOBODY: u32 = 65534;
+    let mut command = Command::new("cat");
+    command.arg("/dev/null").uid(NOBODY);
+    if !command.status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let program = jvm.lucce().command();
+    let copy = std::env::temp_dir().join(format!("lucce-{}", jvm.pid()));
+    fs::copy(program.get_program(), &copy).map_err(|e| e.to_string())?;
+    let mut other = Command::new(&copy);
+    let output = other.args(["ctl", &jvm.pid(), "stop"]).uid(NOBODY).output();
+    let _ = fs::remove_file(&copy);
+    let output = output.map_err(|e| e.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure(
+        output.status.code() == Some(3) && said.contains("own user"),
+        || format!("to another user it says {said}, {}", output.status),
+    )
+}
+
+/// What a killed JVM leaves is cleared away.
+fn killed(setup: &'static Setup) -> Checked {
+    let mut jvm = Running::start(setup, setup.jdk(), "control-killed", "events=alloc")?;
+    jvm.child
+        .kill()
+        .and_then(|()| jvm.child.wait())
+        .map_err(|e| e.to_string())?;
+    ensure(jvm.socket().exists(), || "no socket was left".into())?;
+    jvm.refused(&["status"], "no process")?;
+    ensure(!jvm.socket().exists(), || "the socket was left".into())?;
+    jvm.java.clean();
+    Ok(())
+}
