@@ -9,11 +9,12 @@ use std::sync::{
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_callgraph::{Encoder, Layout};
-use lucce_tracelog::{Counters, Header, Meta, Record, Skipped, Stat, Writer};
+use lucce_tracelog::{Counters, EventCell, Header, Meta, Record, Skipped, Stat, Writer};
 
 use crate::book::Book;
 use crate::clock;
 use crate::control;
+use crate::events::EventTypes;
 use crate::frames::FrameCache;
 use crate::gate::Gate;
 use crate::journal::{Log, LogJournal};
@@ -49,6 +50,8 @@ pub struct Agent {
     pub fields: OnceLock<ThreadFields>,
     /// All cells, for the sum at the end.
     pub cells: Mutex<Vec<Arc<Counters>>>,
+    pub event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
+    pub event_types: EventTypes,
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
@@ -142,6 +145,8 @@ impl Agent {
             jni: AtomicPtr::default(),
             fields: OnceLock::new(),
             cells: Mutex::default(),
+            event_cells: Mutex::default(),
+            event_types: EventTypes::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
             gate: Gate::new(control::kinds(&options)),

@@ -8,6 +8,8 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
 use crate::agent::Agent;
+use crate::events::own_event;
+use crate::gate;
 use crate::here;
 use crate::jvm::Env;
 use crate::names::external;
@@ -48,6 +50,26 @@ pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: j
         let number = here.map(|here| here.number(agent, state));
         number.map_or(0, |number| number.0 as jlong)
     })
+}
+
+/// `CallContext.event0`: an event where `event` was called without a hook.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_event0(
+    env: *mut JNIEnv,
+    _: jclass,
+    kind: jobject,
+    value: jlong,
+) {
+    guard((), |agent| {
+        let env = agent.env(env);
+        let is_wanted = agent.is_live() && agent.gate.is_open(gate::OWN) && !kind.is_null();
+        let Some(state) = current_state(agent, env).filter(|_| is_wanted) else {
+            return;
+        };
+        let here = here::current(agent, env, state, ASKING);
+        let number = here.map_or(ContextId::UNKNOWN, |here| here.number(agent, state));
+        own_event(agent, env, state, number, kind, value);
+    });
 }
 
 /// What `StackTraceElement` is made of.

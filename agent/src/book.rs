@@ -195,7 +195,7 @@ impl Book {
             let what = match &place.mark {
                 Mark::New(of) => What::New(self.name(of)),
                 Mark::Array(of) | Mark::Arrays(of) => What::Array(self.name(of)),
-                Mark::Current => What::Current,
+                Mark::Current | Mark::Event => What::Current,
                 Mark::Call
                 | Mark::Bracket(_)
                 | Mark::DefineHidden

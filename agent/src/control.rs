@@ -95,7 +95,7 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
     let wanted = Options::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.alloc && !agent.options.alloc_hooks() {
+    if wanted.events.alloc && !agent.options.alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
@@ -107,7 +107,8 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
 
 /// The kinds that options ask for.
 pub fn kinds(options: &Options) -> u64 {
-    if options.alloc { gate::ALLOC } else { 0 }
+    let alloc = if options.events.alloc { gate::ALLOC } else { 0 };
+    gate::OWN | alloc
 }
 
 /// Their names.

@@ -10,6 +10,8 @@ use crate::memory;
 
 /// The kinds that can be switched. The helper class has the numbers, too.
 pub const ALLOC: u64 = 1;
+/// Events of the program's own: only stopped.
+pub const OWN: u64 = 2;
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<Asked>);
@@ -46,6 +48,12 @@ impl Gate {
     pub fn state(&self) -> (u64, bool) {
         let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (asked.kinds, !asked.stopped)
+    }
+
+    /// Whether events of a kind are counted.
+    pub fn is_open(&self, kind: u64) -> bool {
+        // Relaxed: as in publish().
+        memory::gate().load(Ordering::Relaxed) & kind != 0
     }
 
     fn change(&self, how: impl FnOnce(&mut Asked)) {

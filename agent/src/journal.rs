@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
-use lucce_tracelog::{Counters, Full, Record, SiteSize, ThreadId, Writer};
+use lucce_tracelog::{Counters, EventCell, Full, Record, SiteSize, ThreadId, Writer};
 
 use crate::book::Book;
 use crate::names::Told;
@@ -41,6 +41,16 @@ impl Log {
     /// The log is full.
     pub fn counters(&self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {
         self.lock().writer.counters(thread, cells)
+    }
+
+    /// # Errors
+    /// The log is full.
+    pub fn event_counters(
+        &self,
+        thread: ThreadId,
+        cells: u32,
+    ) -> Result<Counters<EventCell>, Full> {
+        self.lock().writer.event_counters(thread, cells)
     }
 
     /// The size of what a `new` site allocates, and the site.

@@ -484,6 +484,14 @@ impl Env {
     }
 
     /// An instance whose constructor did not run.
+    /// The first `most` units of a string.
+    pub fn text(self, string: jobject, most: usize) -> String {
+        let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
+        let mut units = vec![0_u16; length as usize];
+        jni!(self, GetStringRegion, string, 0, length, units.as_mut_ptr());
+        String::from_utf16_lossy(&units)
+    }
+
     pub fn allocate(self, class: jclass) -> Option<jobject> {
         let object = jni!(self, AllocObject, class);
         self.checked(object)

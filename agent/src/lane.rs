@@ -8,11 +8,12 @@
 //! `[ctx, site, number, cell]` of a word each; ctx 0: empty.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{Counters, ThreadId};
+use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 const HEADER: usize = 8;
 const WORDS: usize = 4;
@@ -33,6 +34,10 @@ pub struct Lane {
     used: usize,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
+    events: HashMap<(ContextId, EventTypeId), EventPlace, BuildHasherDefault<Mixer>>,
+    event_cells: Vec<Arc<Counters<EventCell>>>,
+    /// Of the last ones of those.
+    next_event_cell: usize,
     /// Counts events for which the log has no room.
     lost: Box<[AtomicU64; 3]>,
 }
@@ -47,6 +52,9 @@ impl Lane {
             used: 0,
             cells: None,
             next_cell: 0,
+            events: HashMap::default(),
+            event_cells: Vec::new(),
+            next_event_cell: 0,
             lost: Box::default(),
         }
     }
@@ -156,9 +164,76 @@ impl Lane {
         std::ptr::from_ref(cell) as usize
     }
 
+    /// The cell of a context and a type. `more` gets new ones; `None`: it has none.
+    pub fn event_cell(
+        &mut self,
+        number: ContextId,
+        event: EventTypeId,
+        more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
+    ) -> Option<&EventCell> {
+        let place = match self.events.get(&(number, event)) {
+            Some(known) => *known,
+            None => self.new_event_cell(number, event, more)?,
+        };
+        self.event_cells.get(place.block)?.get(place.index)
+    }
+
+    fn new_event_cell(
+        &mut self,
+        number: ContextId,
+        event: EventTypeId,
+        more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
+    ) -> Option<EventPlace> {
+        let have = self.event_cells.last().map_or(0, |cells| cells.len());
+        if self.next_event_cell >= have {
+            let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
+            self.event_cells.push(more(want)?);
+            self.next_event_cell = 0;
+        }
+        let place = EventPlace {
+            block: self.event_cells.len() - 1,
+            index: self.next_event_cell,
+        };
+        let cell = self.event_cells.last()?.get(place.index)?;
+        cell.claim(number, event);
+        self.next_event_cell += 1;
+        self.events.insert((number, event), place);
+        Some(place)
+    }
+
     /// Events that were counted while there was no room.
     pub fn lost(&self) -> u64 {
         self.lost[1].load(Ordering::Relaxed)
+    }
+}
+
+/// Where a cell by type is.
+#[derive(Clone, Copy)]
+struct EventPlace {
+    block: usize,
+    index: usize,
+}
+
+/// For keys of two numbers that nobody chooses.
+#[derive(Default)]
+struct Mixer(u64);
+
+impl Hasher for Mixer {
+    fn finish(&self) -> u64 {
+        // The table takes its slot from the low bits, and what else it compares from the high ones.
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(MULTIPLIER);
     }
 }
 
@@ -236,6 +311,32 @@ mod tests {
         let cell = lane.cell(ContextId(1), |_| None);
         crate::memory::word64(cell + 8).store(3, Ordering::Relaxed);
         assert_eq!(lane.lost(), 3);
+    }
+
+    #[test]
+    fn each_context_and_type_has_a_cell_of_its_own() {
+        let folder = std::env::temp_dir().join(format!("lucce-lane-{}", std::process::id()));
+        let mut log = lucce_tracelog::Writer::create(&folder, &Default::default()).unwrap();
+        let mut lane = Lane::new(String::new());
+        for round in 1..4 {
+            for n in 1..500_u64 {
+                for event in 1..3 {
+                    let key = (ContextId(n << 40 | n % 3), EventTypeId(event));
+                    let cell = lane.event_cell(key.0, key.1, |cells| {
+                        assert_eq!(round, 1, "known cells need no room");
+                        Some(Arc::new(log.event_counters(ThreadId(1), cells).unwrap()))
+                    });
+                    let cell = cell.unwrap();
+                    assert_eq!((cell.id(), cell.event()), key);
+                    cell.count(n);
+                    let value = u64::from_le(cell.value.load(Ordering::Relaxed));
+                    assert_eq!(value, n * round);
+                }
+            }
+        }
+        let none = lane.event_cell(ContextId(1), EventTypeId(9), |_| None);
+        assert!(none.is_some(), "a block has room left");
+        std::fs::remove_file(folder).unwrap();
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod tree;
 mod gate;
 
 mod agent;
+mod events;
 mod hook;
 
 mod frames;

@@ -18,6 +18,7 @@ use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
+use crate::events::own_event;
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
@@ -51,6 +52,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
+        (c"event0", c"(JJLjava/lang/String;J)V"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_void(class, method, &zeros);
@@ -369,7 +371,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
 }
 
 /// A thread's lane, from its first event on.
-fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
+pub fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
     let is_virtual = state.is_virtual;
     state.lane(|| {
         let name = agent.jvmti.thread_name(env).unwrap_or_default();
@@ -416,7 +418,7 @@ fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counter
 }
 
 /// The lane's number in the log, with the name of its first thread.
-fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> ThreadId {
+pub fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> ThreadId {
     *lane.id.get_or_insert_with(|| {
         let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
         let name = agent.jvmti.thread_name(env).unwrap_or_default();
@@ -532,6 +534,26 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
             .counts
             .events_lost
             .fetch_add(events as u64, Ordering::Relaxed);
+    });
+}
+
+/// `CallContext.event`: an event of the program's own.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_event0(
+    env: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    number: jlong,
+    kind: jobject,
+    value: jlong,
+) {
+    guard((), |agent| {
+        let (Some(state), false) = (state(ts), kind.is_null()) else {
+            return;
+        };
+        let env = agent.env(env);
+        let number = ContextId(number as u64);
+        own_event(agent, env, state, number, kind, value);
     });
 }
 

@@ -10,8 +10,7 @@ use lucce_callgraph::Policy;
 pub struct Options {
     /// Where the log goes, placeholders expanded.
     pub out: PathBuf,
-    /// Record allocations.
-    pub alloc: bool,
+    pub events: Events,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
     pub verify: u32,
     /// Largest size of the log in bytes.
@@ -26,6 +25,13 @@ pub struct Options {
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
+}
+
+/// What is recorded. Events of the program's own, `CallContext.event`, always are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// Allocations by bytecode.
+    pub alloc: bool,
 }
 
 /// How a thread keeps its current context.
@@ -87,7 +93,8 @@ const ENCODINGS: [(&str, Policy); 3] = [
 const RECORDS: [&str; 2] = ["calls", "none"];
 const TRACKING: [(&str, Tracking); 2] = [("lazy", Tracking::Lazy), ("cct", Tracking::Cct)];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
-const EVENTS: [&str; 2] = ["alloc", "none"];
+/// Kinds of events that are asked for, and `none`.
+pub const EVENTS: [&str; 2] = ["alloc", "none"];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
     ("info", Level::Info),
@@ -102,7 +109,7 @@ impl Options {
     pub fn parse(text: &str) -> Result<Options, BadOption> {
         let mut options = Options {
             out: PathBuf::from("lucce-%p.lucce"),
-            alloc: true,
+            events: Events { alloc: true },
             verify: 0,
             limit: u64::MAX,
             encoding: Policy::LUCCE,
@@ -127,14 +134,14 @@ impl Options {
 
     /// Whether classes get hooks for allocations.
     pub fn alloc_hooks(&self) -> bool {
-        self.alloc || self.ctl == Ctl::All
+        self.events.alloc || self.ctl == Ctl::All
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
             "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
             "out" => self.out = value.into(),
-            "events" => self.alloc = events(value)?,
+            "events" => self.events = Events::parse(value)?,
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
             "encoding" => self.encoding = encoding(value)?,
@@ -149,23 +156,33 @@ impl Options {
     }
 }
 
-fn events(value: &str) -> Result<bool, BadOption> {
-    let mut alloc = false;
-    for event in value.split('+') {
-        match event {
-            "alloc" => alloc = true,
-            "none" if value == "none" => {}
-            "none" => {
-                return Err(malformed(
-                    "events",
-                    value,
-                    "none alone, or a list without it",
-                ));
-            }
-            _ => return Err(unknown("event", event, &EVENTS, "")),
+impl Events {
+    /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
+    fn parse(value: &str) -> Result<Events, BadOption> {
+        let mut events = Events::default();
+        if value == "none" {
+            return Ok(events);
         }
+        for event in value.split('+') {
+            let (kind, how) = event.split_once('=').unwrap_or((event, ""));
+            events.add(kind, how, value)?;
+        }
+        Ok(events)
     }
-    Ok(alloc)
+
+    fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
+        match (kind, how) {
+            ("alloc", "") => self.alloc = true,
+            ("none", _) => {
+                return Err(malformed("events", all, "none alone, or a list without it"));
+            }
+            (known, _) if EVENTS.contains(&known) => {
+                return Err(malformed("events", all, &format!("{known} alone")));
+            }
+            _ => return Err(unknown("event", kind, &EVENTS, "")),
+        }
+        Ok(())
+    }
 }
 
 fn encoding(value: &str) -> Result<Policy, BadOption> {
@@ -297,7 +314,9 @@ mod tests {
     #[test]
     fn no_options_record_allocations() {
         let options = Options::parse("").unwrap();
-        assert!(options.alloc);
+        assert_eq!(options.events, Events { alloc: true });
+        let none = Options::parse("events=none").unwrap().events;
+        assert_eq!(none, Events::default());
         let name = format!("lucce-{}.lucce", process::id());
         assert_eq!(options.out, PathBuf::from(name));
     }
@@ -322,6 +341,8 @@ mod tests {
             "out=a%q",
             "out=%{A",
             "events=none+alloc",
+            "events=alloc=some",
+            "events=",
             "log=loud",
         ] {
             assert!(Options::parse(bad).is_err(), "{bad}");

@@ -46,6 +46,8 @@ pub enum Mark {
     /// In the body of one of [`INTRINSICS`]: a call replaced by a helper that does not count.
     Uncounted,
     Current,
+    /// `CallContext.event`
+    Event,
     /// `ClassLoader.defineClass0`: marked and redirected.
     DefineHidden,
 }
@@ -139,6 +141,12 @@ const ALLOC: Helper = helper("alloc", "(JI)V");
 const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
 const NEW_BYTES_FOR: Helper = helper("newBytesFor", "(I)[B");
 const CURRENT: Helper = helper("current", "(JI)J");
+const EVENT: Helper = helper("event", "(Ljava/lang/String;JJI)V");
+/// Calls of [`CONTEXT`]'s methods that a hook replaces.
+const API: [(&str, &str, Mark); 2] = [
+    ("current", "()J", Mark::Current),
+    ("event", "(Ljava/lang/String;J)V", Mark::Event),
+];
 const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
@@ -359,11 +367,14 @@ impl<'v, 'a> View<'v, 'a> {
     }
 
     fn call_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
-        if is_leaf_call(call) || self.calls_own_leaf(call) {
+        let is_api = call.owner == CONTEXT && api_mark(call).is_some();
+        if !is_api && (is_leaf_call(call) || self.calls_own_leaf(call)) {
             return None;
         }
-        if call.owner == CONTEXT && call.name == "current" && call.descriptor == "()J" {
-            return Some(Mark::Current);
+        if call.owner == CONTEXT
+            && let Some(mark) = api_mark(call)
+        {
+            return Some(mark);
         }
         if call.owner == "java/lang/ClassLoader"
             && call.name == "defineClass0"
@@ -481,6 +492,13 @@ fn is_leaf_call(call: &Call<'_>) -> bool {
             && names.is_none_or(|names| names.contains(&&*call.name))
             && !(call.owner == UNSAFE && call.name == INVOKE_CLEANER)
     })
+}
+
+fn api_mark(call: &Call<'_>) -> Option<Mark> {
+    let known = API
+        .iter()
+        .find(|(name, descriptor, _)| *name == call.name && *descriptor == call.descriptor);
+    known.map(|(.., mark)| mark.clone())
 }
 
 fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
@@ -633,6 +651,10 @@ fn inserts(
         }
         Mark::Current => Insert::ReplaceWithContext {
             helper: CURRENT,
+            site,
+        },
+        Mark::Event => Insert::ReplaceWithContext {
+            helper: EVENT,
             site,
         },
         Mark::DefineHidden => {

@@ -1,6 +1,7 @@
 //! The agent's life: what the VM tells it, from loading to death.
 #![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
 
+use std::collections::HashMap;
 use std::ffi::{CStr, OsString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
@@ -317,7 +318,9 @@ fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
     let counts = &agent.counts;
-    let (events, contexts) = sum(agent);
+    let (allocations, contexts) = sum(agent);
+    let kinds = agent.events_by_kind();
+    let events = allocations + kinds.values().sum::<u64>();
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
     let graph = agent.encoder.stats();
     for (key, value) in [
@@ -356,7 +359,13 @@ fn finish(agent: &Agent) {
     }
     agent.note(End {});
     let _ = agent.log.close();
-    agent.say(Level::Info, &last_line(agent, events, contexts, lost));
+    let recorded = Recorded {
+        allocations,
+        contexts,
+        kinds,
+        lost,
+    };
+    agent.say(Level::Info, &recorded.line(agent));
     if let Some(recorder) = &agent.recorder {
         let (bytes, whole) = recorder.finish();
         let path = recorder.path().display();
@@ -390,25 +399,55 @@ pub fn sum(agent: &Agent) -> (u64, u64) {
     (events, contexts.len() as u64)
 }
 
-fn last_line(agent: &Agent, events: u64, contexts: u64, lost: u64) -> String {
-    let log = agent.options.out.display();
-    let megabytes = agent.log.bytes() as f64 / 1e6;
-    let mut line = if agent.options.alloc {
-        format!("{events} allocations in {contexts} contexts recorded in {log} ({megabytes:.1} MB)")
-    } else {
-        format!("tracked without recording, log in {log} ({megabytes:.1} MB)")
-    };
-    if lost > 0 {
-        line += &format!("; {lost} events lost");
-    }
-    if agent.options.verify > 0 {
-        let compared = agent.counts.compared.load(Ordering::Relaxed);
-        let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
-        line += &format!(
-            "; {compared} compared with the VM's own stack trace, {mismatches} mismatches"
+/// What the user is told at the end.
+struct Recorded {
+    allocations: u64,
+    contexts: u64,
+    kinds: HashMap<String, u64>,
+    lost: u64,
+}
+
+impl Recorded {
+    fn line(&self, agent: &Agent) -> String {
+        let log = agent.options.out.display();
+        let megabytes = agent.log.bytes() as f64 / 1e6;
+        let Recorded {
+            allocations,
+            contexts,
+            lost,
+            ..
+        } = self;
+        let mut parts = Vec::new();
+        if agent.options.events.alloc {
+            parts.push(format!("{allocations} allocations in {contexts} contexts"));
+        }
+        let mut kinds: Vec<_> = self.kinds.iter().collect();
+        kinds.sort_by_key(|(kind, count)| (u64::MAX - **count, *kind));
+        let (first, rest) = kinds.split_at(kinds.len().min(4));
+        parts.extend(
+            first
+                .iter()
+                .map(|(kind, count)| format!("{count} × {kind}")),
         );
+        if !rest.is_empty() {
+            parts.push(format!("{} more kinds of events", rest.len()));
+        }
+        let mut line = match parts.is_empty() {
+            true => format!("tracked without recording, log in {log} ({megabytes:.1} MB)"),
+            false => format!("{} recorded in {log} ({megabytes:.1} MB)", parts.join(", ")),
+        };
+        if *lost > 0 {
+            line += &format!("; {lost} events lost");
+        }
+        if agent.options.verify > 0 {
+            let compared = agent.counts.compared.load(Ordering::Relaxed);
+            let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
+            line += &format!(
+                "; {compared} compared with the VM's own stack trace, {mismatches} mismatches"
+            );
+        }
+        line
     }
-    line
 }
 
 #[allow(clippy::too_many_arguments, reason = "the VM's prototype")]

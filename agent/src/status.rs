@@ -10,7 +10,8 @@ use crate::{control, natives, start};
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.gate.state();
-    let (events, contexts) = start::sum(agent);
+    let (allocations, contexts) = start::sum(agent);
+    let events = allocations + agent.events_by_kind().values().sum::<u64>();
     let counts = &agent.counts;
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
     Object::default()

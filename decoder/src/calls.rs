@@ -52,7 +52,8 @@ pub fn of_log(
     listener: &mut impl Listener,
     tick: Tick<'_>,
 ) -> Result<Contexts, Error> {
-    let contexts = profile.contexts(tick);
+    let events = profile.events_of(&profile.main_kind().name);
+    let contexts = profile.contexts_of(&events, tick);
     for context in &contexts.list {
         tick(1);
         let Ok(frames) = profile.frames(context.id) else {
@@ -66,7 +67,7 @@ pub fn of_log(
 
 fn weight(count: Count, context: &Context) -> u64 {
     match count {
-        Count::Bytes => context.bytes,
+        Count::Bytes => context.value,
         Count::Calls | Count::Events => context.count,
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use lucce_callgraph::{ContextId, Frame, MethodId};
+use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
+use lucce_tracelog::EventTypeId;
 
 use crate::contexts::Context;
 use crate::prints::{Printed, fingerprint};
@@ -12,8 +13,9 @@ use crate::profile::{Profile, Tick};
 /// What the number at a line's end says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Value {
+    /// In the unit of the events' type.
     #[default]
-    Bytes,
+    Sum,
     Count,
 }
 
@@ -21,16 +23,23 @@ impl Value {
     #[must_use]
     pub fn of(self, context: &Context) -> u64 {
         match self {
-            Value::Bytes => context.bytes,
+            Value::Sum => context.value,
             Value::Count => context.count,
         }
     }
 }
 
+/// What the end of a stack is called by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Leaf {
+    id: ContextId,
+    event: EventTypeId,
+}
+
 /// Stacks of methods: contexts that differ in lines only are one.
 pub struct Collapsed {
     /// One context of each stack, and the sum; the largest first.
-    stacks: Vec<(ContextId, u64)>,
+    stacks: Vec<(Leaf, u64)>,
     leaf_type: bool,
 }
 
@@ -47,15 +56,19 @@ impl Collapsed {
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
         let stacks = profile.prints(&ids, tick, |frame| frame.method);
-        let mut sums: HashMap<u128, (ContextId, u64)> = HashMap::new();
+        let mut sums: HashMap<u128, (Leaf, u64)> = HashMap::new();
         for (context, stack) in contexts.iter().zip(stacks) {
             let Ok(stack) = stack else { continue };
-            let print = print(profile, &stack, leaf_type);
-            let sum = sums.entry(print).or_insert((context.id, 0));
+            let print = print(profile, &stack, context, leaf_type);
+            let leaf = Leaf {
+                id: context.id,
+                event: context.event,
+            };
+            let sum = sums.entry(print).or_insert((leaf, 0));
             sum.1 = sum.1.saturating_add(value.of(context));
         }
         let mut stacks: Vec<_> = sums.into_values().filter(|(_, sum)| *sum > 0).collect();
-        stacks.sort_unstable_by_key(|(id, sum)| (u64::MAX - sum, *id));
+        stacks.sort_unstable_by_key(|(leaf, sum)| (u64::MAX - sum, *leaf));
         Collapsed { stacks, leaf_type }
     }
 
@@ -75,11 +88,11 @@ impl Collapsed {
     /// The output's.
     pub fn write(&self, profile: &Profile, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
         let mut names = HashMap::new();
-        for (id, value) in &self.stacks {
-            let frames = profile.frames(*id).unwrap_or_default();
+        for (leaf, value) in &self.stacks {
+            let frames = profile.frames(leaf.id).unwrap_or_default();
             write_stack(profile, &frames, &mut names, out)?;
             if self.leaf_type
-                && let Some(name) = allocated(profile, frames.first())
+                && let Some(name) = profile.detail_at(leaf.event, site(frames.first()))
             {
                 write!(out, ";{name}")?;
             }
@@ -107,11 +120,11 @@ fn write_stack(
 }
 
 /// `stack`: the fingerprint of the methods.
-fn print(profile: &Profile, stack: &Printed, leaf_type: bool) -> u128 {
-    let leaf = allocated(profile, stack.leaf.as_ref()).filter(|_| leaf_type);
-    fingerprint((stack.print, leaf))
+fn print(profile: &Profile, stack: &Printed, context: &Context, leaf_type: bool) -> u128 {
+    let leaf = profile.detail_at(context.event, site(stack.leaf.as_ref()));
+    fingerprint((stack.print, leaf.filter(|_| leaf_type)))
 }
 
-fn allocated<'p>(profile: &'p Profile, leaf: Option<&Frame>) -> Option<&'p str> {
-    profile.code.allocated(leaf?.site)
+fn site(leaf: Option<&Frame>) -> SiteId {
+    leaf.map_or(SiteId::NONE, |leaf| leaf.site)
 }

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use lucce_callgraph::{ContextId, DecodeError, SiteId};
-use lucce_tracelog::Damage;
+use lucce_tracelog::{Damage, EventTypeId};
 
-use crate::events::Share;
+use crate::events::{Events, Share};
+use crate::kinds::ALLOCATION;
 use crate::prints::Printed;
 use crate::profile::{Profile, Tick};
 
-/// The events of one stack trace.
+/// The events of one stack trace and type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Context {
     /// The smallest number of this trace.
@@ -22,8 +23,11 @@ pub struct Context {
     pub aliases: Vec<ContextId>,
     /// Where the events happened.
     pub site: SiteId,
+    /// What they were.
+    pub event: EventTypeId,
     pub count: u64,
-    pub bytes: u64,
+    /// In the type's unit.
+    pub value: u64,
 }
 
 /// See [`Profile::contexts`].
@@ -45,11 +49,20 @@ impl Contexts {
             .fold(0, |sum, context| sum.saturating_add(context.count))
     }
 
+    /// How many traces: one may have events of several types.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn traces(&self) -> u64 {
+        let mut traces: Vec<_> = self.list.iter().map(|context| context.id).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        traces.len() as u64
+    }
+
+    #[must_use]
+    pub fn value(&self) -> u64 {
         self.list
             .iter()
-            .fold(0, |sum, context| sum.saturating_add(context.bytes))
+            .fold(0, |sum, context| sum.saturating_add(context.value))
     }
 }
 
@@ -58,7 +71,13 @@ impl Profile {
     /// decoded.
     #[must_use]
     pub fn contexts(&self, tick: Tick<'_>) -> Contexts {
-        let ids = self.events.ids();
+        self.contexts_of(&self.events, tick)
+    }
+
+    /// The contexts of some of the events.
+    #[must_use]
+    pub fn contexts_of(&self, events: &Events, tick: Tick<'_>) -> Contexts {
+        let ids = events.ids();
         let decoded = self.prints(&ids, tick, |frame| frame);
         let mut contexts = Contexts::default();
         let mut known = HashMap::new();
@@ -66,7 +85,11 @@ impl Profile {
             match decoded {
                 Ok(Printed { leaf, print }) => {
                     let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-                    contexts.add(self.context(id, site), known.entry(print));
+                    for shares in events.of(id).chunk_by(|a, b| a.event == b.event) {
+                        let context = self.context(shares, site);
+                        let at = known.entry((print, context.event));
+                        contexts.add(context, at);
+                    }
                 }
                 Err(error) => contexts.unknown.push((id, error)),
             }
@@ -91,24 +114,31 @@ impl Profile {
         })
     }
 
-    fn context(&self, id: ContextId, site: SiteId) -> Context {
-        let shares = self.events.of(id);
+    /// `shares`: of one context and type.
+    fn context(&self, shares: &[Share], site: SiteId) -> Context {
+        let (id, event) = shares
+            .first()
+            .map_or_else(Default::default, |share| (share.id, share.event));
         let sum = |of: fn(&Share) -> u64| shares.iter().map(of).fold(0, u64::saturating_add);
         let count = sum(|share| share.count);
-        let each = self.code.size(site).unwrap_or(0);
-        let bytes = sum(|share| share.bytes).saturating_add(count.saturating_mul(each));
+        let each = match event {
+            ALLOCATION => self.code.size(site).unwrap_or(0),
+            _ => 0,
+        };
+        let value = sum(|share| share.value).saturating_add(count.saturating_mul(each));
         Context {
             id,
             aliases: Vec::new(),
             site,
+            event,
             count,
-            bytes,
+            value,
         }
     }
 }
 
 impl Contexts {
-    fn add(&mut self, context: Context, at: Entry<'_, u128, usize>) {
+    fn add(&mut self, context: Context, at: Entry<'_, (u128, EventTypeId), usize>) {
         match at {
             Entry::Vacant(free) => {
                 free.insert(self.list.len());
@@ -118,7 +148,7 @@ impl Contexts {
                 if let Some(known) = self.list.get_mut(*index.get()) {
                     known.aliases.push(context.id);
                     known.count = known.count.saturating_add(context.count);
-                    known.bytes = known.bytes.saturating_add(context.bytes);
+                    known.value = known.value.saturating_add(context.value);
                 }
             }
         }

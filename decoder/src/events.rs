@@ -1,40 +1,54 @@
-//! What was counted: events per context and thread.
+//! What was counted: events per context, type and thread.
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::ThreadId;
+use lucce_tracelog::{EventTypeId, ThreadId};
 
-/// The events of one context in one thread.
+/// The events of one context and type in one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     pub id: ContextId,
     pub thread: ThreadId,
+    pub event: EventTypeId,
     /// Where the log has the (first) counter.
     pub offset: u64,
     pub count: u64,
-    /// Bytes that were counted; what `new` took is not among them, see `Code::size`.
-    pub bytes: u64,
+    /// In the type's unit. What `new` took is not among an allocation's bytes, see `Code::size`.
+    pub value: u64,
 }
 
-/// All events, sorted by context and thread, one entry for each pair.
-#[derive(Default, Debug)]
+/// Events, sorted by context, type and thread, one entry for each.
+#[derive(Clone, Default, Debug)]
 pub struct Events(Vec<Share>);
 
 impl Events {
     /// A context may have several cells in a thread: its table may have grown.
     pub(crate) fn new(mut shares: Vec<Share>) -> Self {
-        shares.sort_unstable_by_key(|share| (share.id, share.thread, share.offset));
+        let key = |share: &Share| (share.id, share.event, share.thread);
+        shares.sort_unstable_by_key(|share| (key(share), share.offset));
         shares.dedup_by(|next, sum| {
-            let same = (next.id, next.thread) == (sum.id, sum.thread);
+            let same = key(next) == key(sum);
             if same {
                 sum.count = sum.count.saturating_add(next.count);
-                sum.bytes = sum.bytes.saturating_add(next.bytes);
+                sum.value = sum.value.saturating_add(next.value);
             }
             same
         });
         Events(shares)
     }
 
-    /// One entry per thread.
+    #[must_use]
+    pub fn all(&self) -> &[Share] {
+        &self.0
+    }
+
+    /// Those that are wanted.
+    #[must_use]
+    pub fn filtered(&self, is_wanted: impl Fn(&Share) -> bool) -> Events {
+        let wanted = self.0.iter().filter(|share| is_wanted(share));
+        Events(wanted.copied().collect())
+    }
+
+    /// One entry per type and thread.
     #[must_use]
     pub fn of(&self, id: ContextId) -> &[Share] {
         let from = self.0.partition_point(|share| share.id < id);
@@ -79,12 +93,13 @@ mod tests {
 
     #[test]
     fn cells_of_one_context_and_thread_are_added_up() {
-        let share = |id, thread, count, bytes| Share {
+        let share = |id, thread, count, value| Share {
             id: ContextId(id),
             thread: ThreadId(thread),
+            event: EventTypeId(0),
             offset: 0,
             count,
-            bytes,
+            value,
         };
         let cells = [
             share(2, 1, 1, 8),
@@ -100,5 +115,14 @@ mod tests {
         assert_eq!(events.ids(), [ContextId(1), ContextId(2)]);
         assert_eq!((events.count(), events.threads()), (17, 2));
         assert!(events.of(ContextId(3)).is_empty());
+        let other = Share {
+            event: EventTypeId(4),
+            ..share(2, 1, 1, 0)
+        };
+        let events = Events::new([cells.as_slice(), &[other, other]].concat());
+        assert_eq!(events.of(ContextId(2))[2].count, 2);
+        assert_eq!(events.ids().len(), 2);
+        let filtered = events.filtered(|share| share.event == EventTypeId(4));
+        assert_eq!(filtered.all(), [Share { count: 2, ..other }]);
     }
 }

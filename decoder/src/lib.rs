@@ -5,7 +5,7 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
+//! `kinds` (of events), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts).
 #![deny(
     clippy::indexing_slicing,
@@ -22,6 +22,7 @@ mod frame;
 
 mod code;
 mod events;
+mod kinds;
 
 mod load;
 mod profile;
@@ -41,7 +42,8 @@ pub use collapsed::{Collapsed, Value};
 pub use contexts::{Context, Contexts};
 pub use events::{Events, Share};
 pub use frame::StackFrame;
+pub use kinds::{ALLOC, ALLOCATION, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
-pub use lucce_tracelog::{Damage, OpenError, ThreadId};
+pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use lucce_callgraph::{Graph, Layout};
-use lucce_tracelog::{Cells, Damage, Entry, Header, Item, Log, OpenError, Record};
+use lucce_tracelog::{Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record};
 
 use crate::code::Code;
 use crate::events::{Events, Share};
+use crate::kinds::{ALLOCATION, Types};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
@@ -36,12 +37,17 @@ impl Profile {
                     profile.cells(&cells, &mut shares, tick);
                     Ok(())
                 }
+                Item::EventCells(cells) => {
+                    profile.event_cells(&cells, &mut shares, tick);
+                    Ok(())
+                }
             });
             if let Err(damage) = taken {
                 profile.damage.get_or_insert(damage);
                 break;
             }
         }
+        profile.leave_out_unknown(&mut shares);
         profile.events = Events::new(shares);
         Ok(profile)
     }
@@ -93,6 +99,15 @@ impl Profile {
                 self.stats.insert(r.key.into(), r.value);
             }
             Record::End(_) => self.ended = true,
+            Record::EventType(r) => {
+                let id = r.id;
+                if !self.types.add(r) {
+                    return Err(Damage {
+                        offset,
+                        reason: format!("a second meaning of event type {}", id.0).into(),
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -112,12 +127,62 @@ impl Profile {
                 thread: cells.thread,
                 offset: cell.offset,
                 count: cell.count,
-                bytes: cell.bytes,
+                event: ALLOCATION,
+                value: cell.bytes,
             });
             self.sizes.counters.0 += 1;
         }
         self.sizes.counters.1 += cells.size();
         tick(cells.size());
+    }
+
+    /// As `cells`; whether the type is known is asked when everything was read.
+    fn event_cells(&mut self, cells: &EventCells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+        for cell in cells.iter() {
+            if cell.count > MAX_COUNT || cell.zero != 0 {
+                self.damage.get_or_insert(Damage {
+                    offset: cell.offset,
+                    reason: "a counter of more than any program can count".into(),
+                });
+                continue;
+            }
+            shares.push(Share {
+                id: cell.id,
+                thread: cells.thread,
+                event: cell.event,
+                offset: cell.offset,
+                count: cell.count,
+                value: cell.value,
+            });
+            self.sizes.counters.0 += 1;
+        }
+        self.sizes.counters.1 += cells.size();
+        tick(cells.size());
+    }
+
+    /// Counters by type whose type the log does not know, or whose values nothing can have.
+    fn leave_out_unknown(&mut self, shares: &mut Vec<Share>) {
+        let mut wrong: Option<(u64, &'static str)> = None;
+        shares.retain(|share| {
+            let reason = match self.types.get(share.event) {
+                None => "a counter of a type that the log does not explain",
+                Some(info) if !info.unit.is_empty() && share.value > MAX_BYTES => {
+                    "a counter of more than any program can count"
+                }
+                Some(_) => return true,
+            };
+            let first = wrong.is_none_or(|(offset, _)| share.offset < offset);
+            if first {
+                wrong = Some((share.offset, reason));
+            }
+            false
+        });
+        if let Some((offset, reason)) = wrong {
+            self.damage.get_or_insert(Damage {
+                offset,
+                reason: reason.into(),
+            });
+        }
     }
 }
 
@@ -128,6 +193,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         graph: Graph::new(layout(log.header())?),
         code: Code::default(),
         events: Events::default(),
+        types: Types::default(),
         threads: Default::default(),
         meta: Default::default(),
         stats: Default::default(),

@@ -9,6 +9,7 @@ use lucce_tracelog::{Damage, Header, Kind, ThreadId};
 use crate::code::Code;
 use crate::events::Events;
 use crate::frame::StackFrame;
+use crate::kinds::Types;
 
 /// Told how much more was done, for progress bars.
 pub type Tick<'a> = &'a (dyn Fn(u64) + Sync);
@@ -21,6 +22,7 @@ pub struct Profile {
     pub graph: Graph,
     pub code: Code,
     pub events: Events,
+    pub types: Types,
     pub threads: HashMap<ThreadId, ThreadInfo>,
     pub meta: BTreeMap<String, String>,
     pub stats: BTreeMap<String, u64>,
@@ -106,13 +108,10 @@ impl Profile {
     /// The name of the thread that recorded events of this context, if it is exactly one.
     #[must_use]
     pub fn only_thread(&self, id: ContextId) -> Option<&str> {
-        match self.events.of(id) {
-            [share] => self
-                .threads
-                .get(&share.thread)
-                .map(|thread| thread.name.as_str()),
-            _ => None,
-        }
+        let (first, rest) = self.events.of(id).split_first()?;
+        let only = rest.iter().all(|share| share.thread == first.thread);
+        let thread = self.threads.get(&first.thread).filter(|_| only)?;
+        Some(&thread.name)
     }
 
     #[must_use]

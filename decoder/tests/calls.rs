@@ -113,7 +113,7 @@ fn a_logs_contexts_are_told_with_their_weights() {
     for context in profile.contexts(&|_| ()).list {
         let frames = profile.trace(context.id).unwrap().frames;
         let names = frames.iter().rev().map(|frame| frame.method.clone());
-        *expected.entry(names.collect()).or_default() += context.bytes;
+        *expected.entry(names.collect()).or_default() += context.value;
     }
     let (mut labels, mut calls) = (Labels::default(), Trace::new(u32::MAX));
     let what = (Count::Bytes, Origin::Method);

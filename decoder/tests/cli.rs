@@ -26,6 +26,8 @@ fn logs(dir: &Path) -> Ids {
     fixture::corrupt(&dir.join("corrupt.log"));
     fixture::overwritten(&dir.join("overwritten.log"));
     fixture::overcounted(&dir.join("overcounted.log"));
+    fixture::kinds(&dir.join("kinds.log"));
+    fixture::untyped(&dir.join("untyped.log"));
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();
     fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();

@@ -30,11 +30,11 @@ fn sizes_come_from_sites_or_cells() {
     let profile = Profile::open(&path).unwrap();
     let contexts = profile.contexts(&|_| ());
     let of = |name| contexts.list.iter().find(|c| c.id == ids[&name]).unwrap();
-    assert_eq!((of('A').count, of('A').bytes), (100, 2400));
-    assert_eq!((of('B').count, of('B').bytes), (12, 288));
-    assert_eq!((of('C').count, of('C').bytes), (10, 40_960));
+    assert_eq!((of('A').count, of('A').value), (100, 2400));
+    assert_eq!((of('B').count, of('B').value), (12, 288));
+    assert_eq!((of('C').count, of('C').value), (10, 40_960));
     assert_eq!(
-        (contexts.count(), contexts.bytes()),
+        (contexts.count(), contexts.value()),
         (124, 2400 + 288 + 40_960 + 16 + 56)
     );
     assert_eq!(profile.only_thread(ids[&'D']), Some("worker-1"));
@@ -43,10 +43,11 @@ fn sizes_come_from_sites_or_cells() {
     let share = Share {
         id: ids[&'B'],
         thread: LogThread(2),
+        event: lucce_decoder::ALLOCATION,
         // The first cell of the second block.
         offset: 64 + (64 + 192) + 64,
         count: 7,
-        bytes: 0,
+        value: 0,
     };
     assert_eq!(profile.events.of(ids[&'B'])[1], share);
     assert_eq!(profile.events.of(ids[&'B'])[0].thread, ThreadId(1));

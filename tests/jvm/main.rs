@@ -9,6 +9,7 @@ mod counts;
 mod damage;
 mod image;
 mod loss;
+mod own_events;
 mod programs;
 mod recorded;
 
@@ -65,6 +66,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     [
         programs::tests(setup),
         counts::tests(setup),
+        own_events::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         bad_options::tests(setup),

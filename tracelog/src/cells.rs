@@ -6,11 +6,12 @@
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use lucce_callgraph::ContextId;
 
 use crate::map::Map;
+use crate::record::EventTypeId;
 
 /// The events of one context in one thread.
 ///
@@ -52,6 +53,58 @@ impl Cell {
     }
 }
 
+/// The events of one type and context in one thread.
+///
+/// ```text
+/// +0  id    the context's number; 0: not used yet
+/// +8  type  an `EventType`'s id, then four zeros
+/// +16 count events
+/// +24 value the sum of their values, in the type's unit
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct EventCell {
+    pub id: AtomicU64,
+    event: AtomicU32,
+    zero: AtomicU32,
+    pub count: AtomicU64,
+    pub value: AtomicU64,
+}
+
+const _: () = assert!(size_of::<EventCell>() == crate::layout::EVENT_CELL as usize);
+
+impl EventCell {
+    /// Gives the cell to a context and a type. Only its thread may call this, once.
+    pub fn claim(&self, id: ContextId, event: EventTypeId) {
+        // Relaxed: the id says whether this holds.
+        self.event.store(event.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the id sees the type, and the log that was written before it.
+        self.id.store(id.0.to_le(), Ordering::Release);
+    }
+
+    #[must_use]
+    pub fn id(&self) -> ContextId {
+        // Relaxed: asked by the thread that stored it.
+        ContextId(u64::from_le(self.id.load(Ordering::Relaxed)))
+    }
+
+    /// The type that it counts.
+    #[must_use]
+    pub fn event(&self) -> EventTypeId {
+        // Relaxed: asked by the thread that stored it.
+        EventTypeId(u32::from_le(self.event.load(Ordering::Relaxed)))
+    }
+
+    /// One more event. Only its thread may call this.
+    #[inline]
+    pub fn count(&self, value: u64) {
+        add(&self.count, 1);
+        if value != 0 {
+            add(&self.value, value);
+        }
+    }
+}
+
 #[inline]
 fn add(to: &AtomicU64, more: u64) {
     // Relaxed, twice: this thread is the only writer, and each number stands for itself.
@@ -60,9 +113,9 @@ fn add(to: &AtomicU64, more: u64) {
 }
 
 /// Cells in the log. They stay where they are as long as this or the writer lives.
-pub struct Counters {
+pub struct Counters<C = Cell> {
     map: Arc<Map>,
-    first: NonNull<Cell>,
+    first: NonNull<C>,
     count: u32,
 }
 
@@ -71,24 +124,37 @@ pub struct Counters {
     reason = "the pointer is the map's, which this keeps alive"
 )]
 mod shared {
-    use super::{Cell, Counters, Deref};
+    use super::{Cell, Counters, Deref, EventCell};
+
+    /// What may lie in a log that is written and read at a time.
+    ///
+    /// # Safety
+    /// Made of atomics alone; every bit pattern is one.
+    pub unsafe trait Shared {}
+
+    // SAFETY: see its fields.
+    unsafe impl Shared for Cell {}
+    // SAFETY: see its fields.
+    unsafe impl Shared for EventCell {}
 
     // SAFETY: cells are atomics; the map that holds them is kept alive.
-    unsafe impl Send for Counters {}
+    unsafe impl<C: Shared> Send for Counters<C> {}
     // SAFETY: as above.
-    unsafe impl Sync for Counters {}
+    unsafe impl<C: Shared> Sync for Counters<C> {}
 
-    impl Deref for Counters {
-        type Target = [Cell];
+    impl<C: Shared> Deref for Counters<C> {
+        type Target = [C];
 
-        fn deref(&self) -> &[Cell] {
+        fn deref(&self) -> &[C] {
             // SAFETY: `new` takes what this very map's `cells` answered.
             unsafe { self.map.cells_at(self.first, self.count) }
         }
     }
 }
 
-impl Counters {
+pub(crate) use shared::Shared;
+
+impl<C: Shared> Counters<C> {
     pub(crate) fn new(map: &Arc<Map>, offset: u64, count: u32) -> Option<Self> {
         let first = map.cells(offset, count)?;
         Some(Counters {

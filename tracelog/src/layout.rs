@@ -20,7 +20,7 @@
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `LBLK`, stored last: a block without it does not exist yet |
-//! | 4 | 1 | kind: 1 records, 2 counters; others are skipped |
+//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type; others are skipped |
 //! | 5 | 3 | zero |
 //! | 8 | 4 | capacity: a multiple of 64 |
 //! | 12 | 4 | counters: the thread they belong to |
@@ -32,10 +32,14 @@
 //! | 40 | 24 | zero |
 //!
 //! A records block holds records (see `record`). A counters block holds cells of 24 bytes that
-//! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet.
+//! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet. A block of
+//! counters by type holds cells of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
+//! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit. Cells of 24 bytes count
+//! allocations by bytecode.
 //!
 //! Format versions:
-//! * 1 (2026-11-21): the first.
+//! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
+//!   kind 3 and records of kind 17.
 
 /// The version that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u16 = 1;
@@ -46,9 +50,11 @@ pub(crate) const FILE_HEADER: u64 = 64;
 pub(crate) const BLOCK_HEADER: u64 = 64;
 pub(crate) const ALIGN: u64 = 64;
 pub(crate) const CELL: u64 = 24;
+pub(crate) const EVENT_CELL: u64 = 32;
 pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LBLK");
 pub(crate) const RECORDS: u8 = 1;
 pub(crate) const COUNTERS: u8 = 2;
+pub(crate) const EVENT_COUNTERS: u8 = 3;
 
 pub(crate) const AT_COMMITTED: u64 = 24;
 pub(crate) const AT_CRC: u64 = 32;

@@ -28,8 +28,10 @@ mod writer;
 
 mod reader;
 
-pub use cells::{Cell, Counters};
+pub use cells::{Cell, Counters, EventCell};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
-pub use reader::{Cells, Count, Damage, Entry, Item, Items, Log, OpenError};
+pub use reader::{
+    Cells, Count, Damage, Entry, EventCells, EventCount, Item, Items, Log, OpenError,
+};
 pub use record::*;
 pub use writer::{Full, Writer};

@@ -18,7 +18,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::cells::Cell;
+use crate::cells::Shared;
 
 /// Pieces are multiples of this: a multiple of every page size in use.
 pub(crate) const PIECE: u64 = 64 << 10;
@@ -160,16 +160,16 @@ impl Map {
     }
 
     /// The first of `count` cells at `offset`.
-    pub fn cells(&self, offset: u64, count: u32) -> Option<NonNull<Cell>> {
+    pub fn cells<C: Shared>(&self, offset: u64, count: u32) -> Option<NonNull<C>> {
         let first = self
-            .at(offset, u64::from(count) * size_of::<Cell>() as u64)?
-            .cast::<Cell>();
+            .at(offset, u64::from(count) * size_of::<C>() as u64)?
+            .cast::<C>();
         first.is_aligned().then_some(first)
     }
 
     /// # Safety
     /// `first` and `count` are an answer of [`Map::cells`] of this map.
-    pub unsafe fn cells_at(&self, first: NonNull<Cell>, count: u32) -> &[Cell] {
+    pub unsafe fn cells_at<C: Shared>(&self, first: NonNull<C>, count: u32) -> &[C] {
         // SAFETY: mapped as long as `self` lives; every bit pattern is a cell; cells are atomics.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
     }
@@ -262,6 +262,7 @@ fn as_offset(v: u64) -> io::Result<libc::off_t> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::Cell;
 
     #[test]
     fn zeros_are_written_where_fallocate_is_missing() {
@@ -274,8 +275,8 @@ mod tests {
     fn addresses_stay_while_the_file_grows() {
         let map = Map::new(tempfile::tempfile().unwrap(), 1 << 30).unwrap();
         map.grow(PIECE).unwrap();
-        let before = map.cells(64, 1).unwrap();
-        assert!(map.cells(PIECE, 1).is_none());
+        let before = map.cells::<Cell>(64, 1).unwrap();
+        assert!(map.cells::<Cell>(PIECE, 1).is_none());
         (2..40).for_each(|n| map.grow(n * PIECE).unwrap());
         assert_eq!(map.cells(64, 1).unwrap(), before);
         assert!(map.write(40 * PIECE - 70, &[1; 70]) == (map.mapped() >= 40 * PIECE));

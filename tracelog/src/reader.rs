@@ -13,10 +13,11 @@ use lucce_callgraph::ContextId;
 
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    FILE_HEADER, FORMAT_VERSION, Header, NotALog, RECORDS, u32_at, u64_at,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, FORMAT_VERSION, Header, NotALog, RECORDS, u32_at,
+    u64_at,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
-use crate::record::{Kind, Record, ThreadId};
+use crate::record::{EventTypeId, Kind, Record, ThreadId};
 use crate::wire::{In, Malformed};
 
 /// The first thing in a log that cannot be right. What precedes it was read.
@@ -139,6 +140,7 @@ impl Log {
 pub enum Item<'a> {
     Record(Entry<'a>),
     Cells(Cells<'a>),
+    EventCells(EventCells<'a>),
 }
 
 /// A record and where it is.
@@ -194,6 +196,53 @@ impl<'a> Cells<'a> {
     }
 }
 
+/// The counters by type of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct EventCells<'a> {
+    pub offset: u64,
+    pub thread: ThreadId,
+    bytes: &'a [u8],
+}
+
+/// What a cell by type held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EventCount {
+    /// Where the cell is in the file.
+    pub offset: u64,
+    pub id: ContextId,
+    pub event: EventTypeId,
+    /// Bytes 12..16: not 0 in a cell that was overwritten.
+    pub zero: u32,
+    pub count: u64,
+    pub value: u64,
+}
+
+impl<'a> EventCells<'a> {
+    /// Bytes in the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The cells in use.
+    pub fn iter(&self) -> impl Iterator<Item = EventCount> + use<'a> {
+        let start = self.offset;
+        let cells = self.bytes.chunks_exact(EVENT_CELL as usize).zip(0..);
+        cells.filter_map(move |(cell, index): (&[u8], u64)| {
+            let id = ContextId(u64_at(cell, 0)?);
+            let count = EventCount {
+                offset: start + index * EVENT_CELL,
+                id,
+                event: EventTypeId(u32_at(cell, 8)?),
+                zero: u32_at(cell, 12)?,
+                count: u64_at(cell, 16)?,
+                value: u64_at(cell, 24)?,
+            };
+            (id != ContextId::UNKNOWN).then_some(count)
+        })
+    }
+}
+
 /// See [`Log::items`].
 pub struct Items<'a> {
     bytes: &'a [u8],
@@ -210,6 +259,7 @@ pub struct Items<'a> {
 enum Step<'a> {
     Records,
     Cells(Cells<'a>),
+    EventCells(EventCells<'a>),
     Skip,
     End,
 }
@@ -229,6 +279,7 @@ impl<'a> Iterator for Items<'a> {
             match self.block() {
                 Ok(Step::Records | Step::Skip) => {}
                 Ok(Step::Cells(cells)) => return Some(Ok(Item::Cells(cells))),
+                Ok(Step::EventCells(cells)) => return Some(Ok(Item::EventCells(cells))),
                 Ok(Step::End) => return None,
                 Err(damage) => {
                     self.stop();
@@ -285,7 +336,7 @@ impl<'a> Items<'a> {
     fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
         let used = match head.kind {
             RECORDS => u64_at(header, AT_COMMITTED as usize).unwrap_or(0),
-            COUNTERS => u64::from(head.cells) * CELL,
+            COUNTERS | EVENT_COUNTERS => cells_size(head),
             _ => return Ok(Step::Skip),
         };
         if used > u64::from(head.capacity) {
@@ -300,13 +351,23 @@ impl<'a> Items<'a> {
                 "file ends inside a block",
             ));
         }
-        if head.kind == COUNTERS {
-            let thread = ThreadId(head.thread);
-            return Ok(Step::Cells(Cells {
-                offset: start,
-                thread,
-                bytes: there,
-            }));
+        let (thread, offset, bytes) = (ThreadId(head.thread), start, there);
+        match head.kind {
+            COUNTERS => {
+                return Ok(Step::Cells(Cells {
+                    offset,
+                    thread,
+                    bytes,
+                }));
+            }
+            EVENT_COUNTERS => {
+                return Ok(Step::EventCells(EventCells {
+                    offset,
+                    thread,
+                    bytes,
+                }));
+            }
+            _ => {}
         }
         let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
         if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
@@ -324,6 +385,16 @@ impl<'a> Items<'a> {
     fn stop(&mut self) {
         (self.records, self.then, self.at) = (In(&[]), None, u64::MAX);
     }
+}
+
+/// Bytes of a counters block that are cells.
+fn cells_size(head: BlockHead) -> u64 {
+    let each = if head.kind == COUNTERS {
+        CELL
+    } else {
+        EVENT_CELL
+    };
+    u64::from(head.cells) * each
 }
 
 /// The blocks of a file, as far as their headers are right: where a block begins, and its head.
@@ -348,8 +419,8 @@ fn is_finished(bytes: &[u8]) -> bool {
 /// earlier reading of the same file: what they count, `now` explains.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
     let counters: Vec<_> = blocks(now)
-        .filter(|(_, head)| head.kind == COUNTERS)
-        .map(|(at, head)| (at + BLOCK_HEADER as usize, u64::from(head.cells) * CELL))
+        .filter(|(_, head)| matches!(head.kind, COUNTERS | EVENT_COUNTERS))
+        .map(|(at, head)| (at + BLOCK_HEADER as usize, cells_size(head)))
         .collect();
     for (start, size) in counters {
         let end = (start + size as usize).min(now.len());

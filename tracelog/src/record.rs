@@ -25,6 +25,7 @@
 //! | 14 | `Warning` | t text |
 //! | 15 | `Stat` | t key, n value |
 //! | 16 | `End` | |
+//! | 17 | `EventType` | n id, t kind, t unit, t detail |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -35,10 +36,12 @@
 //! ```
 
 mod code;
+mod event;
 mod graph;
 mod run;
 
 pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
+pub use event::{EventType, EventTypeId};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
 pub use run::{End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, Warning};
 
@@ -66,6 +69,7 @@ pub enum Record<'a> {
     Warning(Warning<'a>),
     Stat(Stat<'a>),
     End(End),
+    EventType(EventType<'a>),
 }
 
 /// A record's kind: the first byte of the record.
@@ -89,6 +93,7 @@ impl Kind {
     const WARNING: u8 = 14;
     const STAT: u8 = 15;
     const END: u8 = 16;
+    const EVENT_TYPE: u8 = 17;
 
     /// The kind's name, for people.
     #[must_use]
@@ -110,6 +115,7 @@ impl Kind {
             Self::WARNING => "warning",
             Self::STAT => "stat",
             Self::END => "end",
+            Self::EVENT_TYPE => "event-type",
             _ => "unknown",
         }
     }
@@ -135,6 +141,7 @@ impl Record<'_> {
             Record::Warning(_) => Kind::WARNING,
             Record::Stat(_) => Kind::STAT,
             Record::End(_) => Kind::END,
+            Record::EventType(_) => Kind::EVENT_TYPE,
         })
     }
 
@@ -162,6 +169,7 @@ impl Record<'_> {
             Record::Warning(r) => r.encode(out),
             Record::Stat(r) => r.encode(out),
             Record::End(r) => r.encode(out),
+            Record::EventType(r) => r.encode(out),
         }
     }
 }
@@ -226,6 +234,7 @@ impl<'a> Record<'a> {
             Kind::WARNING => Record::Warning(Warning::decode(input)?),
             Kind::STAT => Record::Stat(Stat::decode(input)?),
             Kind::END => Record::End(End::decode(input)?),
+            Kind::EVENT_TYPE => Record::EventType(EventType::decode(input)?),
             _ => return Ok(None),
         };
         Ok(Some(record))
@@ -256,7 +265,8 @@ into_record!(
     Skipped<'a>,
     Warning<'a>,
     Stat<'a>,
-    End
+    End,
+    EventType<'a>
 );
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use std::{error, fmt};
 
 use lucce_callgraph::{Change, Journal, Refused};
 
-use crate::cells::Counters;
+use crate::cells::{Counters, EventCell};
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    FILE_HEADER, Header, RECORDS,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS,
 };
 use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::map::{Map, PIECE, file_size_limit};
@@ -142,13 +142,37 @@ impl Writer {
     /// # Errors
     /// [`Full`]: no room; smaller requests may still succeed.
     pub fn counters(&mut self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {
+        let at = self.cells((COUNTERS, CELL), thread, cells)?;
+        Counters::new(&self.map, at, cells).ok_or(Full)
+    }
+
+    /// Cells by type for `thread`, all zero.
+    ///
+    /// # Errors
+    /// As `counters`.
+    pub fn event_counters(
+        &mut self,
+        thread: ThreadId,
+        cells: u32,
+    ) -> Result<Counters<EventCell>, Full> {
+        let at = self.cells((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
+        Counters::new(&self.map, at, cells).ok_or(Full)
+    }
+
+    /// Where they are.
+    fn cells(
+        &mut self,
+        (kind, size): (u8, u64),
+        thread: ThreadId,
+        cells: u32,
+    ) -> Result<u64, Full> {
         if self.closed || self.refused > 0 || cells > MAX_CELLS {
             return Err(Full);
         }
-        let used = u64::from(cells) * CELL;
+        let used = u64::from(cells) * size;
         let capacity = used.next_multiple_of(ALIGN);
-        let at = self.begin_block(COUNTERS, capacity, (thread, cells), used, RESERVE)?;
-        Counters::new(&self.map, at + BLOCK_HEADER, cells).ok_or(Full)
+        let at = self.begin_block(kind, capacity, (thread, cells), used, RESERVE)?;
+        Ok(at + BLOCK_HEADER)
     }
 
     /// How long the log is.

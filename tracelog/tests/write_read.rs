@@ -29,7 +29,7 @@ fn warning(n: usize) -> Warning<'static> {
 fn records(log: &Log) -> Vec<Record<'_>> {
     let entries = log.items().filter_map(|item| match item.unwrap() {
         Item::Record(entry) => entry.record,
-        Item::Cells(_) => None,
+        _ => None,
     });
     entries.collect()
 }
@@ -37,7 +37,7 @@ fn records(log: &Log) -> Vec<Record<'_>> {
 fn cells(log: &Log) -> Vec<(u32, u64, u64, u64)> {
     let blocks = log.items().filter_map(|item| match item.unwrap() {
         Item::Cells(cells) => Some(cells),
-        Item::Record(_) => None,
+        _ => None,
     });
     blocks
         .flat_map(|b| {

@@ -5,11 +5,11 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::{Collapsed, Value};
+use lucce_decoder::Collapsed;
 
 use super::output::{plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, about, complain, ending_of_all, open};
+use super::{End, Failure, Weigh, about, complain, ending_of_all, kind, open};
 
 /// Writes all contexts in a format that other tools read.
 #[derive(clap::Args)]
@@ -19,9 +19,13 @@ pub struct Args {
     file: PathBuf,
     #[arg(long, value_enum, default_value_t = Format::Collapsed)]
     format: Format,
-    #[arg(long, value_enum, default_value_t = ValueArg::Bytes)]
-    value: ValueArg,
-    /// The allocated type as one more frame
+    /// Else what the events' unit is, or how many they are if they have none
+    #[arg(long, value_enum)]
+    value: Option<Weigh>,
+    /// Events of this kind; else allocations, or what there is most of
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
+    /// The type that was allocated, locked, … as one more frame
     #[arg(long)]
     leaf_type: bool,
     /// Standard output if not given
@@ -35,21 +39,14 @@ enum Format {
     Collapsed,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum ValueArg {
-    Bytes,
-    Count,
-}
-
 pub fn run(args: &Args) -> Result<End, Failure> {
     let profile = open(&args.file)?;
-    let bar = Bar::new("decoding", 2 * profile.events.ids().len() as u64);
+    let kind = kind(&args.file, &profile, args.event.as_deref())?;
+    let events = profile.events_of(&kind.name);
+    let bar = Bar::new("decoding", 2 * events.ids().len() as u64);
     let tick = |more| bar.tick(more);
-    let contexts = profile.contexts(&tick);
-    let value = match args.value {
-        ValueArg::Bytes => Value::Bytes,
-        ValueArg::Count => Value::Count,
-    };
+    let contexts = profile.contexts_of(&events, &tick);
+    let value = Weigh::of(args.value, &kind, &contexts);
     let Format::Collapsed = args.format;
     let collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
     drop(bar);

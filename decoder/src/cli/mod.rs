@@ -25,8 +25,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use lucce_decoder::{Contexts, Damage, OpenError, Profile};
+use clap::{Parser, Subcommand, ValueEnum};
+use lucce_decoder::{Contexts, Damage, Kind, OpenError, Profile, Value};
 use lucce_tracelog::Log;
 
 use progress::Bar;
@@ -134,6 +134,46 @@ fn open(path: &Path) -> Result<Profile, Failure> {
     let log = Log::open(path).map_err(failed)?;
     let bar = Bar::new("reading", log.size());
     Profile::from_log(&log, &|bytes| bar.tick(bytes)).map_err(failed)
+}
+
+/// What contexts are compared by.
+#[derive(Clone, Copy, ValueEnum)]
+enum Weigh {
+    /// The sum of the events' values: bytes, nanoseconds, …
+    #[value(name = "bytes", aliases = ["ns", "value"])]
+    Sum,
+    Count,
+}
+
+impl Weigh {
+    fn of(asked: Option<Weigh>, kind: &Kind, contexts: &Contexts) -> Value {
+        match asked {
+            Some(Weigh::Sum) => Value::Sum,
+            Some(Weigh::Count) => Value::Count,
+            None if kind.unit.is_empty() && contexts.value() == 0 => Value::Count,
+            None => Value::Sum,
+        }
+    }
+}
+
+/// The kind that is asked for by `--event`, or else the one that is shown first.
+fn kind(path: &Path, profile: &Profile, asked: Option<&str>) -> Result<Kind, Failure> {
+    let Some(asked) = asked else {
+        return Ok(profile.main_kind());
+    };
+    let kinds = profile.kinds();
+    let known = kinds.iter().find(|kind| kind.name == asked);
+    known.cloned().ok_or_else(|| {
+        let names: Vec<_> = kinds.iter().map(|kind| kind.name.as_str()).collect();
+        let names = match names.is_empty() {
+            true => "no events at all".to_owned(),
+            false => names.join(", "),
+        };
+        Failure::Usage(about(
+            path,
+            format_args!("no events of kind {asked:?}; there are {names}"),
+        ))
+    })
 }
 
 /// Names the damage, if there is any, and says how a verb that shows all contexts ends.

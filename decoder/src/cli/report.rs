@@ -1,29 +1,35 @@
-//! `lucce report`: where the memory was allocated.
+//! `lucce report`: where the memory was allocated, or where other events happened.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use lucce_decoder::{Context, Contexts, Profile, StackFrame, Value};
+use lucce_decoder::{ALLOC, Context, Contexts, Kind, Profile, StackFrame, Value};
 use regex_lite::Regex;
 use serde::Serialize;
 
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending_of_all, open};
+use super::{End, Failure, Weigh, ending_of_all, kind, open};
 
-/// Prints the contexts that allocate most: bytes, count, class and the full stack trace.
+/// Prints the contexts that allocate most, or where other events happened: value, count, class and
+/// the full stack trace.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'")]
+  lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
+  lucce report run-1234.lucce --event lock")]
 pub struct Args {
     file: PathBuf,
     /// How many contexts; 0: all
     #[arg(long, default_value_t = 10)]
     top: usize,
-    #[arg(long, value_enum, default_value_t = Sort::Bytes)]
-    sort: Sort,
+    /// Else by the sum of values, or by count where events have none
+    #[arg(long, value_enum)]
+    sort: Option<Weigh>,
+    /// Events of this kind; else allocations, or what there is most of
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
     /// Only of types that match
     #[arg(long, value_name = "REGEX")]
     class: Option<Regex>,
@@ -32,28 +38,16 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Sort {
-    Bytes,
-    Count,
-}
-
-impl Sort {
-    fn value(self) -> Value {
-        match self {
-            Sort::Bytes => Value::Bytes,
-            Sort::Count => Value::Count,
-        }
-    }
-}
-
 pub fn run(args: &Args) -> Result<End, Failure> {
     let profile = open(&args.file)?;
-    let bar = Bar::new("decoding", profile.events.ids().len() as u64);
-    let mut contexts = profile.contexts(&|more| bar.tick(more));
+    let kind = kind(&args.file, &profile, args.event.as_deref())?;
+    let events = profile.events_of(&kind.name);
+    let bar = Bar::new("decoding", events.ids().len() as u64);
+    let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
     drop(bar);
-    select(&profile, &mut contexts, args);
-    let report = Report::new(&profile, &contexts, args);
+    let value = Weigh::of(args.sort, &kind, &contexts);
+    select(&profile, &mut contexts, args, value);
+    let report = Report::new(&profile, &contexts, kind, value, args.top);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -64,10 +58,9 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 /// Keeps what was asked for, the largest first.
-fn select(profile: &Profile, contexts: &mut Contexts, args: &Args) {
-    let value = args.sort.value();
+fn select(profile: &Profile, contexts: &mut Contexts, args: &Args, value: Value) {
     contexts.list.retain(|context| {
-        let name = profile.code.allocated(context.site).unwrap_or_default();
+        let name = profile.detail(context).unwrap_or_default();
         context.count > 0 && args.class.as_ref().is_none_or(|class| class.is_match(name))
     });
     contexts
@@ -77,6 +70,11 @@ fn select(profile: &Profile, contexts: &mut Contexts, args: &Args) {
 
 #[derive(Serialize)]
 struct Report {
+    event: String,
+    /// What `value` is in; empty: a number of the program's own.
+    unit: String,
+    /// Other kinds of events in the log, and how many.
+    others: BTreeMap<String, u64>,
     totals: Totals,
     /// The JVM ended by itself.
     ended: bool,
@@ -90,7 +88,10 @@ struct Report {
 struct Totals {
     contexts: u64,
     count: u64,
-    bytes: u64,
+    value: u64,
+    /// The same, if it is in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -111,27 +112,40 @@ struct Row {
     aliases: Vec<String>,
     class: Option<String>,
     count: u64,
-    bytes: u64,
+    value: u64,
+    /// The same, if it is in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
     /// Percent of what was sorted by.
     share: f64,
     frames: Vec<StackFrame>,
 }
 
 impl Report {
-    fn new(profile: &Profile, contexts: &Contexts, args: &Args) -> Self {
+    fn new(
+        profile: &Profile,
+        contexts: &Contexts,
+        kind: Kind,
+        sorted_by: Value,
+        top: usize,
+    ) -> Self {
         let totals = Totals {
-            contexts: contexts.list.len() as u64,
+            contexts: contexts.traces(),
             count: contexts.count(),
-            bytes: contexts.bytes(),
+            value: contexts.value(),
+            bytes: bytes(&kind, contexts.value()),
         };
+        let others = profile.kinds().into_iter();
+        let others = others.filter(|other| other.name != kind.name);
         let (classes, methods) = profile.skipped_counts();
-        let top = if args.top == 0 { usize::MAX } else { args.top };
+        let top = if top == 0 { usize::MAX } else { top };
         let rows = contexts
             .list
             .iter()
             .take(top)
-            .map(|c| row(profile, c, &totals, args.sort));
+            .map(|c| row(profile, c, &kind, &totals, sorted_by));
         Report {
+            others: others.map(|other| (other.name, other.count)).collect(),
             contexts: rows.collect(),
             totals,
             ended: profile.ended,
@@ -141,26 +155,46 @@ impl Report {
             }),
             lost: profile.lost(),
             skipped: SkippedCounts { classes, methods },
+            event: kind.name,
+            unit: kind.unit,
         }
     }
 
     fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+        self.write_head(out)?;
         for (number, row) in self.contexts.iter().enumerate() {
-            row.write(number + 1, out)?;
+            row.write(number + 1, &self.unit, out)?;
         }
         let Totals {
             contexts,
             count,
-            bytes,
+            value,
+            ..
         } = self.totals;
         let contexts = plural(contexts, "context");
+        let value = sum(value, &self.unit).map_or_else(String::new, |text| text + ", ");
         writeln!(
             out,
-            "total: {}, {} in {contexts}",
-            plural(bytes, "byte"),
+            "total: {value}{} in {contexts}",
             plural(count, "event")
         )?;
         self.write_notes(profile, out)
+    }
+
+    /// Where there are other kinds than allocations, which is shown.
+    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.event == ALLOC && self.others.is_empty() {
+            return Ok(());
+        }
+        write!(out, "events: {}", self.event)?;
+        let others = self.others.iter();
+        let others: Vec<_> = others
+            .map(|(name, count)| format!("{name} {}", grouped(*count)))
+            .collect();
+        if !others.is_empty() {
+            write!(out, " (others, for --event: {})", others.join(", "))?;
+        }
+        writeln!(out, "\n")
     }
 
     fn write_notes(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
@@ -194,30 +228,56 @@ impl Report {
     }
 }
 
-fn row(profile: &Profile, context: &Context, totals: &Totals, sort: Sort) -> Row {
-    let whole = match sort {
-        Sort::Bytes => totals.bytes,
-        Sort::Count => totals.count,
+fn bytes(kind: &Kind, value: u64) -> Option<u64> {
+    (kind.unit == "bytes").then_some(value)
+}
+
+/// A value with its unit; `None`: there is none.
+fn sum(value: u64, unit: &str) -> Option<String> {
+    match (value, unit) {
+        (0, "") => None,
+        (value, "") => Some(format!("value {}", grouped(value))),
+        (value, "bytes") => Some(plural(value, "byte")),
+        (value, unit) => Some(format!("{} {unit}", grouped(value))),
+    }
+}
+
+fn row(
+    profile: &Profile,
+    context: &Context,
+    kind: &Kind,
+    totals: &Totals,
+    sorted_by: Value,
+) -> Row {
+    let whole = match sorted_by {
+        Value::Sum => totals.value,
+        Value::Count => totals.count,
     };
     let frames = profile.trace(context.id).map(|trace| trace.frames);
     Row {
         id: context.id.to_string(),
         aliases: context.aliases.iter().map(ToString::to_string).collect(),
-        class: profile.code.allocated(context.site).map(str::to_owned),
+        class: profile.detail(context).map(str::to_owned),
         count: context.count,
-        bytes: context.bytes,
-        share: percent(sort.value().of(context), whole),
+        value: context.value,
+        bytes: bytes(kind, context.value),
+        share: percent(sorted_by.of(context), whole),
         frames: frames.unwrap_or_default(),
     }
 }
 
 impl Row {
-    fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
-        let class = self.class.as_deref().unwrap_or("events without a type");
-        let (bytes, count) = (plural(self.bytes, "byte"), grouped(self.count));
+    fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let count = grouped(self.count);
+        let events = match (&self.class, unit) {
+            (Some(class), _) => format!("{count} × {class}"),
+            (None, "bytes") => format!("{count} × events without a type"),
+            (None, _) => plural(self.count, "event"),
+        };
+        let value = sum(self.value, unit).map_or_else(String::new, |text| text + "  ");
         writeln!(
             out,
-            "#{number} {:.2}%  {bytes}  {count} × {class}  {}",
+            "#{number} {:.2}%  {value}{events}  {}",
             self.share, self.id
         )?;
         self.frames

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{Contexts, Profile};
+use lucce_decoder::{ALLOC, Contexts, Profile};
 use serde::Serialize;
 
 use super::output::{grouped, json, stdout};
@@ -33,10 +33,21 @@ struct Stats<'a> {
     graph: BTreeMap<&'static str, u64>,
     code: BTreeMap<&'static str, u64>,
     events: BTreeMap<&'static str, u64>,
+    kinds: Vec<KindOf>,
     log: Vec<LogPart>,
     agent: &'a BTreeMap<String, u64>,
     skipped: Vec<String>,
     warnings: &'a [String],
+}
+
+/// What was counted of a kind.
+#[derive(Serialize)]
+struct KindOf {
+    kind: String,
+    count: u64,
+    /// In the unit.
+    value: u64,
+    unit: String,
 }
 
 #[derive(Serialize)]
@@ -82,6 +93,7 @@ impl<'a> Stats<'a> {
                 ("skipped", profile.skipped.len()),
             ]),
             events: events(profile, contexts),
+            kinds: kinds(profile, contexts),
             log: log_parts(profile),
             agent: &profile.stats,
             skipped: profile.skipped.iter().map(ToString::to_string).collect(),
@@ -107,6 +119,7 @@ impl<'a> Stats<'a> {
         section(out, "graph", numbers(&self.graph))?;
         section(out, "code", numbers(&self.code))?;
         section(out, "events", numbers(&self.events))?;
+        self.write_kinds(out)?;
         section(
             out,
             "log",
@@ -129,6 +142,23 @@ impl<'a> Stats<'a> {
     }
 }
 
+impl Stats<'_> {
+    fn write_kinds(&self, out: &mut impl Write) -> io::Result<()> {
+        let rows = self.kinds.iter().map(|kind| {
+            let sum = match (kind.unit.as_str(), kind.value) {
+                ("", 0) => String::new(),
+                (unit, value) => format!(" {:>20} {unit}", grouped(value)),
+            };
+            let text = format!("{:>12}{sum}", grouped(kind.count));
+            (kind.kind.as_str(), text.trim_end().to_owned())
+        });
+        match self.kinds.is_empty() {
+            true => Ok(()),
+            false => section(out, "events by kind", rows),
+        }
+    }
+}
+
 fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'static str, u64> {
     counts
         .into_iter()
@@ -141,13 +171,24 @@ fn contexts(profile: &Profile) -> Contexts {
     profile.contexts(&|more| bar.tick(more))
 }
 
+fn kinds(profile: &Profile, contexts: &Contexts) -> Vec<KindOf> {
+    let mut values = profile.values(contexts);
+    let kinds = profile.kinds().into_iter().map(|kind| KindOf {
+        value: values.remove(&kind.name).unwrap_or(0),
+        kind: kind.name,
+        count: kind.count,
+        unit: kind.unit,
+    });
+    kinds.collect()
+}
+
 fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64> {
     BTreeMap::from([
         ("threads", profile.threads.len() as u64),
         ("threads_with_events", profile.events.threads() as u64),
         ("events", profile.events.count()),
-        ("bytes", contexts.bytes()),
-        ("contexts", contexts.list.len() as u64),
+        ("bytes", profile.values(contexts).remove(ALLOC).unwrap_or(0)),
+        ("contexts", contexts.traces()),
         ("numbers", profile.events.ids().len() as u64),
     ])
 }

@@ -116,6 +116,13 @@ fn all() -> Vec<Record<'static>> {
         }
         .into(),
         End.into(),
+        EventType {
+            id: EventTypeId(3),
+            kind: "lock".into(),
+            unit: "ns".into(),
+            detail: "".into(),
+        }
+        .into(),
     ]
 }
 
@@ -139,7 +146,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 16);
+    assert_eq!(names.len(), 17);
     assert!(!names.contains(&"unknown"));
 }
 

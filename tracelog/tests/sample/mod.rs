@@ -172,6 +172,12 @@ pub fn print(log: &Log) -> String {
                     .iter()
                     .for_each(|c| writeln!(text, "  {c:?}").unwrap());
             }
+            Ok(Item::EventCells(cells)) => {
+                writeln!(text, "{} {:?} by type", cells.offset, cells.thread).unwrap();
+                cells
+                    .iter()
+                    .for_each(|c| writeln!(text, "  {c:?}").unwrap());
+            }
             Err(damage) => writeln!(text, "{damage}").unwrap(),
         }
     }

@@ -230,7 +230,7 @@ public final class LucceRt {
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
     /** Kinds of events. */
-    private static final int ALLOC = 1;
+    private static final int ALLOC = 1, OWN = 2;
 
     /** Opaque: a loop that counts nothing looks again, too. */
     @ForceInline
@@ -356,6 +356,18 @@ public final class LucceRt {
         return entry == 0 ? 0 : Memory.U.getLong(entry + 16);
     }
 
+    /** An event of the program's own. */
+    @Hidden @DontInline
+    public static void event(String kind, long value, long p, int site) {
+        if (!LIVE || kind == null || !isOpen(OWN)) return;
+        Thread t = Thread.currentThread();
+        long entry = entry(t, p, site);
+        if (entry == 0) return;
+        long number = Memory.U.getLong(entry + 16);
+        event0(t.$ts, number, kind, value);
+        if (VERIFY) compare(t, number, 0);
+    }
+
     @ForceInline
     private static void count(long p, int site, long bytes) {
         count(p, site, bytes, 0);
@@ -375,11 +387,15 @@ public final class LucceRt {
         if (cell == 0) cell = cell(t.$ts, entry);
         u.putLong(cell + 8, u.getLong(cell + 8) + 1);
         if (bytes != 0) u.putLong(cell + 16, u.getLong(cell + 16) + bytes);
-        if (VERIFY) {
-            int left = u.getInt(t.$ts + 8) - 1;
-            u.putInt(t.$ts + 8, left);
-            if (left <= 0) verify(t.$ts, u.getLong(entry + 16), returned);
-        }
+        if (VERIFY) compare(t, u.getLong(entry + 16), returned);
+    }
+
+    /** Every so many events the number is compared with the VM's own stack trace. */
+    private static void compare(Thread t, long number, int returned) {
+        long left = t.$ts + 8;
+        int n = Memory.U.getInt(left) - 1;
+        Memory.U.putInt(left, n);
+        if (n <= 0) verify(t.$ts, number, returned);
     }
 
     /** This thread's entry for an event at `site`: [ctx, site, number, cell]; 0: not known. */
@@ -614,6 +630,8 @@ public final class LucceRt {
     private static native void verify(long ts, long number, int returned);
 
     private static native void lost(int events);
+
+    private static native void event0(long ts, long number, String kind, long value);
 
     private static native void record(long ts, int what, long p, int site);
 

@@ -25,8 +25,8 @@ package io.lucce;
  * <p>A number can also be decoded after the run, from the log that the agent wrote:
  * {@code lucce decode run.lucce 0x…}.
  *
- * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0 and
- * {@link #decode(long)} is empty.
+ * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0,
+ * {@link #decode(long)} is empty, and {@link #event(String, long)} counts nothing.
  *
  * <p>All methods may be called from any thread at any time.
  */
@@ -44,10 +44,37 @@ public final class CallContext {
      * while it loads the calling class. A call that it does not see, through reflection, a method
      * handle or a method reference, has the same result, but takes as long as a walk of the stack.
      *
-     * @return the number, or 0 if there is no agent
+     * @return the number; 0 if there is no agent, or if it does not know how the line was reached
      */
     public static long current() {
         return ACTIVE ? current0() : 0;
+    }
+
+    /**
+     * Counts an event of the program's own under the calling context of the line that calls this
+     * method.
+     *
+     * <p>Events are counted by context, thread and kind, together with the sum of their values:
+     * {@code lucce report --event KIND} shows which contexts have most. The context is the one that
+     * {@link #current()} would return, and is found in the same way.
+     *
+     * <pre>{@code
+     * Entry load(Key key) {
+     *     CallContext.event("cache miss", key.size());
+     *     …
+     * }
+     * }</pre>
+     *
+     * @param kind what the events are called, the same text for the same events; of a longer one the
+     *     first 100 characters. Few kinds, not one for each event: about a thousand are told apart. A
+     *     name of the agent's own events ({@code alloc}, {@code lock}, …) gets the word {@code own} in
+     *     front. If it is null nothing is counted
+     * @param value what is summed up, such as bytes or nanoseconds; a negative one counts as 0
+     */
+    public static void event(String kind, long value) {
+        if (ACTIVE) {
+            event0(kind, value);
+        }
     }
 
     /**
@@ -82,6 +109,9 @@ public final class CallContext {
 
     /** Exported by the agent's library, as {@link #decode0} is: for calls that were not replaced. */
     private static native long current0();
+
+    /** Exported as {@code Java_io_lucce_CallContext_event0}; for calls that the agent does not see. */
+    private static native void event0(String kind, long value);
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
     private static native StackTraceElement[] decode0(long id);

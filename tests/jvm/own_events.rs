@@ -1,0 +1,83 @@
+//! Events of a program's own: what it says it counted is what the report says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+
+use crate::{Test, test};
+
+const PROGRAM: &str = "io.lucce.programs.OwnEvents";
+
+/// Count and sum by kind and line.
+type Counts = BTreeMap<(String, i64), (u64, u64)>;
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let modes: [(&str, &[&str], &str); 4] = [
+        ("default", &[], "events=none"),
+        ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
+        ("comp", &["-Xcomp"], "events=none,verify=1"),
+        ("cct", &["-XX:+UseSerialGC"], "events=alloc,tracking=cct"),
+    ];
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for (name, flags, options) in modes {
+            let quick = jdk == setup.jdk() && name == "default";
+            tests.push(test(
+                format!("own-events::{}::{name}", jdk.version),
+                quick,
+                move || check(setup, jdk, name, flags, options),
+            ));
+        }
+    }
+    tests
+}
+
+fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("own-events-{}-{name}", jdk.version));
+    let java = java.agent(options).flags(flags).main([PROGRAM]);
+    let ended = java.run()?.expect(0)?;
+    let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
+    ended.ensure(expected.len() >= 19, "the program says what to expect")?;
+    let found = reported(java.lucce(), &java.log())?;
+    ensure(found == expected, || {
+        format!("expected {expected:#?}\nreported {found:#?}")
+    })?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// `kind|line|count|sum`
+fn expected(line: &str) -> Option<((String, i64), (u64, u64))> {
+    let mut fields = line.split('|');
+    let kind = fields.next()?.to_owned();
+    let line = fields.next()?.parse().ok()?;
+    let sums = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(((kind, line), sums))
+}
+
+/// By the line of the innermost frame of the program.
+fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
+    let log = log.to_string_lossy();
+    let stats = lucce.json(&["stats", "--json", &*log])?;
+    let kinds = stats["kinds"].as_array().ok_or("no kinds")?;
+    let mut counts = Counts::new();
+    for kind in kinds.iter().filter_map(|kind| kind["kind"].as_str()) {
+        if kind == "alloc" {
+            continue;
+        }
+        let report = lucce.json(&["report", "--json", "--top", "0", "--event", kind, &*log])?;
+        for row in report["contexts"].as_array().ok_or("no contexts")? {
+            let frames = row["frames"].as_array().ok_or("no frames")?;
+            let own = frames.iter().find(|frame| frame["class"] == PROGRAM);
+            let line = own.and_then(|frame| frame["line"].as_i64());
+            let sums = counts
+                .entry((kind.to_owned(), line.ok_or("no line")?))
+                .or_default();
+            sums.0 += row["count"].as_u64().ok_or("no count")?;
+            sums.1 += row["value"].as_u64().ok_or("no value")?;
+        }
+    }
+    Ok(counts)
+}
