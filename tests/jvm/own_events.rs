@@ -14,10 +14,14 @@ type Counts = BTreeMap<(String, i64), (u64, u64)>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let modes: [(&str, &[&str], &str); 4] = [
-        ("default", &[], "events=none"),
+        ("default", &[], "events=none,verify=5"),
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
         ("comp", &["-Xcomp"], "events=none,verify=1"),
-        ("cct", &["-XX:+UseSerialGC"], "events=alloc,tracking=cct"),
+        (
+            "cct",
+            &["-XX:+UseSerialGC"],
+            "events=alloc,tracking=cct,verify=9",
+        ),
     ];
     let mut tests = Vec::new();
     for jdk in &setup.jdks {
@@ -38,7 +42,7 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) ->
     let java = java.agent(options).flags(flags).main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
-    ended.ensure(expected.len() >= 19, "the program says what to expect")?;
+    ended.ensure(expected.len() == 17, "the program says what to expect")?;
     let found = reported(java.lucce(), &java.log())?;
     ensure(found == expected, || {
         format!("expected {expected:#?}\nreported {found:#?}")
