@@ -80,6 +80,8 @@ pub struct Book {
     by_name: HashMap<(Loader, Name), u32>,
     /// Sites that were not planned: native frames, and places where the VM called something.
     extra: HashMap<(u32, i32), u32>,
+    /// The same where something was allocated.
+    allocations: HashMap<(u32, i32, Name), u32>,
     /// Sites whose allocations were measured.
     sized: HashSet<u32>,
 }
@@ -118,6 +120,7 @@ impl Default for Book {
             lines: Vec::new(),
             by_name: HashMap::new(),
             extra: HashMap::new(),
+            allocations: HashMap::new(),
             sized: HashSet::new(),
         }
     }
@@ -253,6 +256,32 @@ impl Book {
         let id = self.sites.len() as u32;
         self.extra.insert((method, line), id);
         Some((id, true))
+    }
+
+    pub fn known_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
+        let key = (method, line, self.find_name(what)?);
+        self.allocations.get(&key).copied()
+    }
+
+    /// The site of `method` at `line` that allocates `what`, a descriptor, made if it is new.
+    pub fn extra_allocation(&mut self, method: u32, line: i32, what: &str) -> Option<u32> {
+        let key = (method, line, self.name(what));
+        if let Some(&known) = self.allocations.get(&key) {
+            return Some(known);
+        }
+        self.room(0, 1)?;
+        self.sites.push(SiteInfo {
+            method,
+            bci: -1,
+            line: Some(line),
+            what: match what.starts_with('[') {
+                true => What::Array(key.2),
+                false => What::New(key.2),
+            },
+        });
+        let id = self.sites.len() as u32;
+        self.allocations.insert(key, id);
+        Some(id)
     }
 
     pub fn class(&self, id: u32) -> Option<&ClassInfo> {

@@ -9,6 +9,7 @@ use std::time::Instant;
 use lucce_control::{Command, Conversation, Listener, Place};
 
 use crate::agent::Agent;
+use crate::attach;
 use crate::dump;
 use crate::gate;
 use crate::natives::guard;
@@ -72,15 +73,14 @@ fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
         Command::Stop => agent.gate.stop(),
         Command::Set(setting) => set(agent, setting)?,
         Command::Dump(file) => return dump::dump(agent, file.as_deref()),
-        Command::Detach => {
-            return Err(
-                "the agent was there from the start (-agentpath) and stays; `stop` ends counting"
-                    .into(),
-            );
-        }
+        Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }
-    Ok(status::json(agent, uptime()))
+    Ok(status(agent))
+}
+
+pub fn status(agent: &Agent) -> String {
+    status::json(agent, uptime())
 }
 
 /// Milliseconds since the VM was initialised.

@@ -7,6 +7,7 @@ use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_callgraph::MethodId;
 
 use crate::agent::Agent;
+use crate::attach;
 use crate::book::{NATIVE, NO_LINE};
 use crate::jvm::{Env, FrameInfo};
 use crate::planner;
@@ -120,6 +121,9 @@ fn fill(
     let loader = agent.jvmti.loader(class)?;
     let id = agent.loaders.id(agent.jvmti, env, loader);
     env.forget(loader);
+    if attach::is_on() && agent.book().class_named(id, name).is_none() {
+        attach::add_class(agent, class, id, name)?;
+    }
     let book = agent.book();
     let info = book.class_named(id, name)?;
     let id = book.find_method(info, &resolved.method_name, &descriptor)?;

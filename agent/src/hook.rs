@@ -182,6 +182,16 @@ pub fn extra_site(agent: &Agent, method: u32, line: i32) -> u32 {
     site
 }
 
+/// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks.
+pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Option<u32> {
+    if let Some(known) = agent.book().known_allocation(method, line, what) {
+        return Some(known);
+    }
+    let site = agent.book_mut().extra_allocation(method, line, what)?;
+    agent.method_of_site.set(site, method);
+    Some(site)
+}
+
 /// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot.
 pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;

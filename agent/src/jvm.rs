@@ -27,6 +27,37 @@ unsafe impl Send for Jvmti {}
 // SAFETY: as above.
 unsafe impl Sync for Jvmti {}
 
+/// The VM itself; may be used from any thread.
+#[derive(Clone, Copy)]
+pub struct Vm(*mut JavaVM);
+
+// SAFETY: the invocation interface is not bound to a thread (JNI specification, chapter 5).
+unsafe impl Send for Vm {}
+// SAFETY: as above.
+unsafe impl Sync for Vm {}
+
+impl Vm {
+    /// `vm` is what the VM gave to the agent.
+    pub fn new(vm: *mut JavaVM) -> Vm {
+        Vm(vm)
+    }
+
+    /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code.
+    pub fn in_thread<T>(self, body: impl FnOnce() -> T) -> Result<T, Failed> {
+        let mut env = ptr::null_mut();
+        // SAFETY: `vm` is the VM's own; no arguments means no name and no group.
+        let code =
+            unsafe { ((**self.0).AttachCurrentThreadAsDaemon)(self.0, &mut env, ptr::null_mut()) };
+        if code != JNI_OK {
+            return Err(Failed(code));
+        }
+        let result = body();
+        // SAFETY: as above.
+        unsafe { ((**self.0).DetachCurrentThread)(self.0) };
+        Ok(result)
+    }
+}
+
 /// A frame of a Java stack as the VM sees it.
 pub type FrameInfo = ti::jvmtiFrameInfo;
 
@@ -88,6 +119,25 @@ impl Jvmti {
             event,
             ptr::null_mut()
         )
+    }
+
+    pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
+        call!(
+            self,
+            SetEventNotificationMode,
+            ti::JVMTI_DISABLE,
+            event,
+            ptr::null_mut()
+        )
+    }
+
+    pub fn give_back(self, capabilities: &ti::jvmtiCapabilities) -> Result<(), Failed> {
+        call!(self, RelinquishCapabilities, capabilities)
+    }
+
+    /// Mean of the bytes between two samples of allocations; 0: each is one.
+    pub fn sample_every(self, bytes: u32) -> Result<(), Failed> {
+        call!(self, SetHeapSamplingInterval, bytes as jint)
     }
 
     pub fn system_property(self, key: &CStr) -> Option<String> {
@@ -194,6 +244,21 @@ impl Jvmti {
         )
         .ok()?;
         Some((self.text(name), self.text(descriptor)))
+    }
+
+    /// Access flags, as the class file has them.
+    pub fn modifiers(self, method: jmethodID) -> u16 {
+        let mut flags = 0;
+        match call!(self, GetMethodModifiers, method, &mut flags) {
+            Ok(()) => flags as u16,
+            Err(_) => 0,
+        }
+    }
+
+    pub fn source_file(self, class: jclass) -> Option<String> {
+        let mut text = ptr::null_mut();
+        call!(self, GetSourceFileName, class, &mut text).ok()?;
+        Some(self.text(text))
     }
 
     /// `La/b/C;`
@@ -326,6 +391,12 @@ impl Env {
         if !object.is_null() {
             jni!(self, DeleteLocalRef, object);
         }
+    }
+
+    /// Versions before 21 know none.
+    pub fn is_virtual_thread(self, thread: jobject) -> bool {
+        const JNI_21: jint = 0x0015_0000;
+        jni!(self, GetVersion) >= JNI_21 && jni!(self, IsVirtualThread, thread) != 0
     }
 
     pub fn has_exception(self) -> bool {

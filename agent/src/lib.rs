@@ -50,6 +50,7 @@ mod api;
 mod dump;
 mod status;
 
+mod attach;
 mod control;
 mod signals;
 

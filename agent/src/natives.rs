@@ -411,7 +411,7 @@ pub extern "system" fn Java_java_lang_LucceRt_cell(
     })
 }
 
-fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counters>> {
+pub fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counters>> {
     let counters = Arc::new(agent.log.counters(thread, cells).ok()?);
     agent.all_cells().push(Arc::clone(&counters));
     Some(counters)

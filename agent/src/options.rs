@@ -234,7 +234,7 @@ fn number(key: &str, value: &str) -> Result<u32, BadOption> {
 }
 
 /// `4096`, `64k`, `512m`, `2g`: powers of 1024.
-fn size(key: &str, value: &str) -> Result<u64, BadOption> {
+pub fn size(key: &str, value: &str) -> Result<u64, BadOption> {
     let lower = value.to_ascii_lowercase();
     let (digits, unit) = match lower.as_bytes().last() {
         Some(b'k') => (&lower[..lower.len() - 1], 1 << 10),

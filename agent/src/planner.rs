@@ -76,6 +76,14 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Of a method that is left as it is.
+    pub fn without_hooks(hidden: bool) -> Shape {
+        Shape {
+            transparent: hidden,
+            ..Shape::none()
+        }
+    }
+
     fn none() -> Shape {
         Shape {
             frame: FrameKind::Leaf,

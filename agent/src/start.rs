@@ -163,6 +163,20 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)
 }
 
+/// What the log says of the VM.
+pub fn describe(agent: &Agent) {
+    for (key, property) in [
+        ("jvm", c"java.vm.version"),
+        ("jvm.name", c"java.vm.name"),
+        ("jdk", c"java.version"),
+        ("command", c"sun.java.command"),
+    ] {
+        if let Some(value) = agent.jvmti.system_property(property) {
+            agent.meta(key, &value);
+        }
+    }
+}
+
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     guard((), |agent| {
         if go_live(agent, agent.env(env)).is_none() {
@@ -171,16 +185,7 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
                 "the hooks could not be made live; nothing is recorded",
             );
         }
-        for (key, property) in [
-            ("jvm", c"java.vm.version"),
-            ("jvm.name", c"java.vm.name"),
-            ("jdk", c"java.version"),
-            ("command", c"sun.java.command"),
-        ] {
-            if let Some(value) = agent.jvmti.system_property(property) {
-                agent.meta(key, &value);
-            }
-        }
+        describe(agent);
         if agent.is_live() {
             control::start(agent);
         }
@@ -314,7 +319,7 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
     guard((), finish);
 }
 
-fn finish(agent: &Agent) {
+pub fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
     let counts = &agent.counts;

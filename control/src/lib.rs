@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! lucce ctl PID … ─► ask() ─► /tmp/.lucce_pidPID ─► Listener ─► agent      one request, one reply
+//! lucce attach PID ─► load() ─► /tmp/.java_pidPID ─► the JVM ─► agent
 //! ```
 //!
 //! This crate is the protocol's only specification: [`wire`] what is said, [`Place`] where. Both
@@ -24,9 +25,11 @@ mod place;
 mod timed;
 
 mod ask;
+mod hotspot;
 mod listen;
 
 pub use ask::{AskError, ask};
+pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
 pub use place::{NoProcess, Place};
 pub use wire::Command;

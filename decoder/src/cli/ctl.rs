@@ -52,12 +52,17 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Ok(answer) => answer,
         Err(error) => return Ok(refused(&error)),
     };
-    let Ok(answer) = serde_json::from_str::<Value>(&answer) else {
+    print(&answer, args.json)
+}
+
+/// The agent's answer.
+pub fn print(answer: &str, as_json: bool) -> Result<End, Failure> {
+    let Ok(answer) = serde_json::from_str::<Value>(answer) else {
         complain("the answer is foreign: it is no JSON");
         return Ok(End::Damaged);
     };
     let mut out = stdout();
-    if args.json {
+    if as_json {
         json(&mut out, &answer)?;
     } else {
         show(&mut out, "", &answer)?;

@@ -10,6 +10,7 @@
 mod output;
 mod progress;
 
+mod attach;
 mod bench;
 mod check;
 mod contexts;
@@ -45,6 +46,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
+    Attach(attach::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
     Report(report::Args),
@@ -82,6 +84,7 @@ impl From<io::Error> for Failure {
 pub fn main() -> ExitCode {
     let ended = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
+        Verb::Attach(args) => attach::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Report(args) => report::run(&args),

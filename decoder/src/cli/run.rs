@@ -31,7 +31,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-fn key_value(text: &str) -> Result<String, String> {
+pub fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.is_empty() => Ok(text.to_owned()),
         _ => Err("must be KEY=VALUE".to_owned()),
@@ -83,7 +83,7 @@ fn options(args: &Args) -> Result<OsString, Failure> {
     Ok(options)
 }
 
-fn agent_path() -> Result<PathBuf, Failure> {
+pub fn agent_path() -> Result<PathBuf, Failure> {
     let agent = agent_beside()?;
     if agent.is_file() {
         return Ok(agent);

@@ -1,0 +1,107 @@
+//! What `lucce attach` may ask for: the agent's options, as far as they have a meaning without hooks,
+//! `alloc=` and `tell=`.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::options::{Options, Tracking, size};
+
+use super::DEFAULT_INTERVAL;
+
+#[derive(Debug)]
+pub struct AttachOptions {
+    pub options: Options,
+    /// Bytes between two samples; 0: every allocation.
+    pub interval: u32,
+}
+
+impl AttachOptions {
+    /// # Errors
+    /// One line that names the option.
+    pub fn parse(text: &str) -> Result<AttachOptions, String> {
+        let mut interval = DEFAULT_INTERVAL;
+        let mut rest = Vec::new();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("alloc", value)) => interval = every(value)?,
+                Some(("tell", _)) => {}
+                _ => rest.push(part),
+            }
+        }
+        // The terminal is another program's.
+        if !rest.iter().any(|part| part.starts_with("log=")) {
+            rest.push("log=warn");
+        }
+        let options = Options::parse(&rest.join(",")).map_err(|e| e.to_string())?;
+        let needs_hooks = [
+            (options.record, "record=calls"),
+            (options.tracking != Tracking::Lazy, "tracking=cct"),
+            (!options.alloc, "events without alloc"),
+        ];
+        match needs_hooks.iter().find(|(asked, _)| *asked) {
+            Some((_, option)) => Err(format!(
+                "{option} needs the agent from the start (-agentpath)"
+            )),
+            None => Ok(AttachOptions { options, interval }),
+        }
+    }
+}
+
+/// `all`, or bytes between two samples.
+fn every(value: &str) -> Result<u32, String> {
+    if value == "all" {
+        return Ok(0);
+    }
+    let bytes = size("alloc", value).map_err(|e| format!("{e}, or all"))?;
+    match u32::try_from(bytes)
+        .ok()
+        .filter(|n| i32::try_from(*n).is_ok() && *n > 0)
+    {
+        Some(bytes) => Ok(bytes),
+        None => Err(format!(
+            "option alloc={value} is malformed: from 1 to 2147483647 bytes, or all"
+        )),
+    }
+}
+
+/// Writes why the agent does not stay into the file that `tell=` names, which must be there.
+pub fn tell(text: &str, message: &str) {
+    let file = text.split(',').find_map(|part| part.strip_prefix("tell="));
+    let Some(file) = file else { return };
+    let opened = std::fs::OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(file);
+    // The JVM's standard error has it, too.
+    let _ = opened.and_then(|mut file| file.write_all(message.as_bytes()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Level;
+
+    #[test]
+    fn allocations_are_sampled_unless_all_are_wanted() {
+        let of = |text| AttachOptions::parse(text).unwrap().interval;
+        assert_eq!(of(""), 512 << 10);
+        assert_eq!(of("alloc=all,verify=1"), 0);
+        assert_eq!(of("alloc=64k,tell=/x"), 64 << 10);
+        assert_eq!(AttachOptions::parse("").unwrap().options.log, Level::Warn);
+    }
+
+    #[test]
+    fn what_needs_hooks_is_refused() {
+        for bad in [
+            "record=calls",
+            "tracking=cct",
+            "events=none",
+            "alloc=0",
+            "alloc=lots",
+            "alloc=9g",
+            "evnts=alloc",
+        ] {
+            assert!(AttachOptions::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! An allocation that the VM tells of: its whole stack, made into a number.
+//!
+//! Two stacks of a thread that follow each other mostly differ near their tops only. So the thread keeps
+//! the last one with the context of each frame, and goes on from the outermost frame that differs.
+#![allow(unsafe_code, reason = "a callback of the JVM")]
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+
+use lucce_tracelog::{Thread, ThreadEnd, ThreadId};
+
+use crate::agent::{Agent, count};
+use crate::frames::Kind;
+use crate::gate;
+use crate::hook::{extra_allocation, extra_site};
+use crate::jvm::{Env, FrameInfo};
+use crate::lane::Lane;
+use crate::memory::{self, word64};
+use crate::natives::{guard, more_cells};
+use crate::verify;
+
+use super::weight::Weight;
+
+/// Frames beyond it make an event count as lost.
+const MOST_FRAMES: usize = 1 << 20;
+/// More places than that and all are forgotten.
+const MOST_PLACES: usize = 1 << 16;
+
+/// # Safety
+/// Called by the VM.
+pub unsafe extern "system" fn callback(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    guard((), |agent| {
+        if memory::gate().load(Ordering::Relaxed) & gate::ALLOC == 0 || !agent.is_live() {
+            return;
+        }
+        let size = u64::try_from(size).unwrap_or(0);
+        let recorded = LOCAL.try_with(|local| {
+            // Something that is done here may allocate.
+            let mut local = local.try_borrow_mut().ok()?;
+            local.record(agent, agent.env(env), thread, (class, size))
+        });
+        if !matches!(recorded, Ok(Some(()))) {
+            count(&agent.counts.events_lost);
+        }
+    });
+}
+
+thread_local! {
+    static LOCAL: RefCell<Local> = RefCell::default();
+}
+
+/// What a native thread keeps. Virtual threads that it carries have one lane together.
+#[derive(Default)]
+struct Local {
+    frames: Vec<FrameInfo>,
+    /// The last stack, outermost frame first.
+    last: Vec<Known>,
+    places: HashMap<(usize, i64), Place>,
+    lane: Option<Lane>,
+    virtual_lane: Option<Lane>,
+    weight: Weight,
+    until_verified: u32,
+}
+
+/// A frame of the last stack.
+#[derive(Clone, Copy)]
+struct Known {
+    method: usize,
+    location: i64,
+    /// The innermost shown frame up to here.
+    at: Option<At>,
+}
+
+/// A shown frame: its context, and where in it its callee, or the event, is.
+#[derive(Clone, Copy)]
+struct At {
+    context: ContextId,
+    place: Site,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    NotShown,
+    Shown(Site),
+    /// The VM does not say enough.
+    Unknown,
+}
+
+#[derive(Clone, Copy)]
+struct Site {
+    method: MethodId,
+    site: SiteId,
+    line: i32,
+}
+
+impl Local {
+    /// `None`: it is lost.
+    fn record(
+        &mut self,
+        agent: &Agent,
+        env: Env,
+        thread: jobject,
+        (class, size): (jclass, u64),
+    ) -> Option<()> {
+        self.stack(agent)?;
+        self.contexts(agent, env)?;
+        // Without a Java frame it has no context: the VM's own.
+        let Some(at) = self.last.last().and_then(|known| known.at) else {
+            return Some(());
+        };
+        let allocated = agent.jvmti.signature(class)?;
+        let site = extra_allocation(agent, at.place.method.0, at.place.line, &allocated)?;
+        let number = agent
+            .encoder
+            .event(at.context, SiteId(site), at.place.method);
+        if number == ContextId::UNKNOWN {
+            return None;
+        }
+        let objects = self.weight.of(size, super::interval().unwrap_or(0));
+        let key = (at.context, site, number);
+        self.add(agent, env, thread, key, (objects, objects * size))?;
+        if agent.options.verify > 0 {
+            self.compare(agent, env, number);
+        }
+        Some(())
+    }
+
+    /// The VM's frames, innermost first.
+    fn stack(&mut self, agent: &Agent) -> Option<()> {
+        let empty = FrameInfo {
+            method: std::ptr::null_mut(),
+            location: 0,
+        };
+        self.frames.resize(self.frames.capacity().max(128), empty);
+        loop {
+            let found = agent.jvmti.stack(0, &mut self.frames).ok()?;
+            let room = self.frames.len();
+            if found < room {
+                self.frames.truncate(found);
+                return Some(());
+            }
+            if room >= MOST_FRAMES {
+                return None;
+            }
+            self.frames.resize(room * 2, empty);
+        }
+    }
+
+    /// Brings `last` to what `frames` says.
+    fn contexts(&mut self, agent: &Agent, env: Env) -> Option<()> {
+        let same = |(known, frame): &(&Known, &FrameInfo)| {
+            known.method == frame.method as usize && known.location == frame.location
+        };
+        let frames = self.frames.iter().rev();
+        let common = self.last.iter().zip(frames).take_while(same).count();
+        self.last.truncate(common);
+        let mut at = self.last.last().and_then(|known| known.at);
+        let frames: Vec<FrameInfo> = self.frames.iter().rev().skip(common).copied().collect();
+        for frame in frames {
+            match self.place(agent, env, frame) {
+                Place::NotShown => {}
+                Place::Unknown => return None,
+                Place::Shown(place) => {
+                    let context = match at {
+                        None => agent.encoder.root(place.method),
+                        Some(caller) => agent.encoder.step(
+                            caller.context,
+                            caller.place.site,
+                            caller.place.method,
+                            place.method,
+                        ),
+                    };
+                    if context == ContextId::UNKNOWN {
+                        return None;
+                    }
+                    at = Some(At { context, place });
+                }
+            }
+            self.last.push(Known {
+                method: frame.method as usize,
+                location: frame.location,
+                at,
+            });
+        }
+        Some(())
+    }
+
+    fn place(&mut self, agent: &Agent, env: Env, frame: FrameInfo) -> Place {
+        let key = (frame.method as usize, frame.location);
+        if let Some(known) = self.places.get(&key) {
+            return *known;
+        }
+        let method = agent.frames.resolve(agent, env, frame.method);
+        let place = match method.kind {
+            Kind::Hidden | Kind::Helper => Place::NotShown,
+            Kind::Unknown => Place::Unknown,
+            Kind::Known(id) => {
+                let line = method.line(frame.location);
+                match extra_site(agent, id, line) {
+                    0 => Place::Unknown,
+                    site => Place::Shown(Site {
+                        method: MethodId(id),
+                        site: SiteId(site),
+                        line,
+                    }),
+                }
+            }
+        };
+        if self.places.len() >= MOST_PLACES {
+            self.places.clear();
+        }
+        self.places.insert(key, place);
+        place
+    }
+
+    /// Objects and bytes, for a context, site and number.
+    fn add(
+        &mut self,
+        agent: &Agent,
+        env: Env,
+        thread: jobject,
+        (context, site, number): (ContextId, u32, ContextId),
+        (objects, bytes): (u64, u64),
+    ) -> Option<()> {
+        let is_virtual = env.is_virtual_thread(thread);
+        let lane = match is_virtual {
+            false => &mut self.lane,
+            true => &mut self.virtual_lane,
+        };
+        let lane = lane.get_or_insert_with(|| take_lane(agent, env, is_virtual));
+        let entry = match lane.find(context.0, site) {
+            Some(known) => known,
+            None => lane.insert(context.0, site, number),
+        };
+        if entry == 0 {
+            return None;
+        }
+        let known = word64(entry + 24).load(Ordering::Relaxed) as usize;
+        let cell = match known {
+            0 => {
+                let id = lane_id(agent, lane, is_virtual);
+                let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
+                word64(entry + 24).store(cell as u64, Ordering::Relaxed);
+                cell
+            }
+            known => known,
+        };
+        for (word, more) in [(1, objects), (2, bytes)] {
+            let word = word64(cell + 8 * word);
+            // Only this thread writes it.
+            word.store(
+                word.load(Ordering::Relaxed).wrapping_add(more),
+                Ordering::Relaxed,
+            );
+        }
+        Some(())
+    }
+
+    fn compare(&mut self, agent: &Agent, env: Env, number: ContextId) {
+        self.until_verified = self.until_verified.saturating_sub(1);
+        if self.until_verified == 0 {
+            self.until_verified = agent.options.verify;
+            verify::compare(agent, env, number, 0);
+        }
+    }
+}
+
+impl Drop for Local {
+    /// The thread ends: another one of its kind goes on with its lanes.
+    fn drop(&mut self) {
+        let Some(agent) = Agent::get() else { return };
+        for lane in [self.lane.take(), self.virtual_lane.take()] {
+            let Some(lane) = lane else { continue };
+            if let (Some(id), false) = (lane.id, lane.shared) {
+                agent.note(ThreadEnd { id });
+            }
+            agent.lanes.give(lane);
+        }
+    }
+}
+
+fn take_lane(agent: &Agent, env: Env, is_virtual: bool) -> Lane {
+    let name = match is_virtual {
+        false => agent.jvmti.thread_name(env).unwrap_or_default(),
+        true => "virtual threads".into(),
+    };
+    let mut lane = agent.lanes.take(&name);
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        // From now on what it counts is not one thread's.
+        lane.shared = true;
+        let name = lane.kind.as_str().into();
+        agent.note(Thread {
+            id,
+            name,
+            is_virtual,
+        });
+    }
+    lane
+}
+
+/// The lane's number in the log, with the name of its threads.
+fn lane_id(agent: &Agent, lane: &mut Lane, is_virtual: bool) -> ThreadId {
+    let name = lane.kind.as_str();
+    *lane.id.get_or_insert_with(|| {
+        let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
+        agent.note(Thread {
+            id,
+            name: name.into(),
+            is_virtual,
+        });
+        id
+    })
+}

@@ -1,0 +1,103 @@
+//! `lucce attach`: the agent into a JVM that runs without it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lucce_control::{Command, LoadError, ask, load};
+
+use super::run::agent_path;
+use super::{End, Failure, complain, ctl};
+
+/// Records the allocations of a JVM that runs without the agent.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce attach 1234 --out app.lucce          samples allocations, one every 512 KB
+  lucce attach 1234 --opt alloc=all          counts every one; slower
+  lucce ctl 1234 detach                      the JVM is as it was; the log is ended")]
+pub struct Args {
+    /// The JVM's process id
+    pid: u32,
+    /// The log
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// An option of the agent; may be given several times. alloc=SIZE: a sample every so many bytes;
+    /// alloc=all: each allocation
+    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = super::run::key_value)]
+    opts: Vec<String>,
+    /// Where the agent is in the JVM's file system, if not beside this program
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let agent = match &args.agent {
+        Some(agent) => std::path::absolute(agent)?,
+        None => agent_path()?,
+    };
+    let options = args.options()?;
+    if let Err(error) = load(args.pid, &agent, &options) {
+        complain(&error);
+        return Ok(match error {
+            LoadError::Foreign(_) => End::Damaged,
+            _ => End::Unusable,
+        });
+    }
+    if warns(args.pid) {
+        complain(
+            "the JVM has printed a warning; -XX:+EnableDynamicAgentLoading would have told it that agents may come",
+        );
+    }
+    match ask(args.pid, &Command::Status) {
+        Ok(status) => ctl::print(&status, args.json),
+        Err(error) => Ok(ctl::refused(&error)),
+    }
+}
+
+impl Args {
+    /// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
+    fn options(&self) -> Result<String, Failure> {
+        let mut all = self.opts.clone();
+        if !all.iter().any(|option| option.starts_with("out=")) {
+            let name = PathBuf::from("lucce-%p.lucce");
+            let out = std::path::absolute(self.out.as_ref().unwrap_or(&name))?;
+            all.push(format!("out={}", text(&out)?));
+        }
+        match all.iter().find(|option| option.contains(',')) {
+            Some(option) => Err(Failure::Usage(format!(
+                "the agent's options cannot hold a comma: {option}"
+            ))),
+            None => Ok(all.join(",")),
+        }
+    }
+}
+
+fn text(path: &Path) -> Result<&str, Failure> {
+    let failed = || Failure::Usage(format!("{} is no UTF-8", path.display()));
+    path.to_str().ok_or_else(failed)
+}
+
+/// From JDK 21 on a JVM warns when an agent comes, unless it was told that one may.
+fn warns(pid: u32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut words = command.split(|byte| *byte == 0);
+    let told = words.any(|word| word == b"-XX:+EnableDynamicAgentLoading");
+    !told && release(pid).is_some_and(|version| version >= 21)
+}
+
+/// The feature release: from the file `release` of the JDK that the process runs.
+fn release(pid: u32) -> Option<u32> {
+    let java = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let home = java.ancestors().find(|folder| {
+        let name = folder.join("release");
+        folder.file_name() != Some(OsStr::new("bin")) && name.is_file()
+    })?;
+    let text = fs::read_to_string(home.join("release")).ok()?;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("JAVA_VERSION=\""))?;
+    version.split(['.', '"', '-', '+']).next()?.parse().ok()
+}
