@@ -100,12 +100,20 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         move |Failed(code)| format!("this VM does not support {what} (error {code})")
     };
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
-    jvmti
+    let started = jvmti
         .add_capabilities(&capabilities(jvmti))
         .map_err(refused(
             "what the agent needs; another agent may sample allocations",
-        ))?;
-    let agent = Agent::start(options, jvmti)?;
+        ))
+        .and_then(|()| Agent::start(options, jvmti));
+    let agent = match started {
+        Ok(agent) => agent,
+        Err(message) => {
+            // So that another try finds everything as it was.
+            jvmti.dispose();
+            return Err(message);
+        }
+    };
     let _ = ATTACHED.set(Attached {
         vm: Vm::new(vm),
         interval,

@@ -131,6 +131,12 @@ impl Jvmti {
         )
     }
 
+    /// Ends this environment, which must not be used again.
+    pub fn dispose(self) {
+        // Fails only for what is no environment.
+        let _ = call!(self, DisposeEnvironment);
+    }
+
     pub fn give_back(self, capabilities: &ti::jvmtiCapabilities) -> Result<(), Failed> {
         call!(self, RelinquishCapabilities, capabilities)
     }

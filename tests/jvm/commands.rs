@@ -78,7 +78,7 @@ fn from_standard_input(java: &Java, log: &str, places: &[(&str, &str)]) -> Check
     })
 }
 
-fn frame(frame: &Value) -> String {
+pub fn frame(frame: &Value) -> String {
     let (class, method) = (
         frame["class"].as_str().unwrap_or("?"),
         frame["method"].as_str().unwrap_or("?"),

@@ -6,13 +6,11 @@ use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
-use serde_json::Value;
+use lucce_tests::{Checked, Jdk, Setup, ensure};
 
+use crate::running::Running;
 use crate::{Test, test};
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -27,105 +25,6 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("control::killed", false, move || killed(setup)),
     ];
     per_jdk.chain(others).collect()
-}
-
-/// A JVM that runs until it is told to end.
-struct Running<'a> {
-    java: Java<'a>,
-    child: Child,
-}
-
-impl<'a> Running<'a> {
-    fn start(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Result<Self, String> {
-        let java = Java::new(setup, jdk, name).agent(options).main(["Forever"]);
-        let child = java.spawn()?;
-        let mut running = Running { java, child };
-        running.works_on()?;
-        Ok(running)
-    }
-
-    /// Waits until the program has done more than it had.
-    fn works_on(&mut self) -> Checked {
-        let lines = |java: &Java| java.printed("stdout").lines().count();
-        let before = lines(&self.java);
-        self.until("the program works on", |running| {
-            Ok(lines(&running.java) > before + 1)
-        })
-    }
-
-    fn until(
-        &mut self,
-        what: &str,
-        mut done: impl FnMut(&mut Self) -> Result<bool, String>,
-    ) -> Checked {
-        let started = Instant::now();
-        while !done(self)? {
-            let ended = self.child.try_wait().map_err(|e| e.to_string())?;
-            ensure(ended.is_none(), || {
-                format!("the JVM ended\n{}", self.java.printed("stderr"))
-            })?;
-            ensure(started.elapsed() < Duration::from_secs(120), || {
-                format!("not within two minutes: {what}")
-            })?;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
-    fn pid(&self) -> String {
-        self.child.id().to_string()
-    }
-
-    fn socket(&self) -> PathBuf {
-        format!("/tmp/.lucce_pid{}", self.child.id()).into()
-    }
-
-    fn lucce(&self) -> Lucce<'a> {
-        self.java.lucce()
-    }
-
-    fn ctl(&self, what: &[&str]) -> Result<Value, String> {
-        let pid = self.pid();
-        let all = [&["ctl", &pid], what, &["--json"]].concat();
-        self.lucce().json(&all)
-    }
-
-    /// What is said when it is refused.
-    fn refused(&self, what: &[&str], words: &str) -> Checked {
-        let pid = self.pid();
-        let said = self.lucce().text(2, &[&["ctl", &pid], what].concat())?;
-        ensure(said.contains(words) && said.lines().count() == 1, || {
-            format!("ctl {what:?} says\n{said}instead of something with '{words}'")
-        })
-    }
-
-    fn recorded(&self) -> Result<u64, String> {
-        let status = self.ctl(&["status"])?;
-        status["recorded"]
-            .as_u64()
-            .ok_or_else(|| format!("no count in {status}"))
-    }
-
-    /// Whether events are counted while the program does more.
-    fn counts(&mut self) -> Result<bool, String> {
-        let before = self.recorded()?;
-        self.works_on()?;
-        Ok(self.recorded()? > before)
-    }
-
-    /// Ends as on Ctrl-C.
-    fn end(mut self) -> Result<Java<'a>, String> {
-        let told = Command::new("kill").arg(self.pid()).status();
-        ensure(told.is_ok_and(|status| status.success()), || {
-            "the JVM has gone".into()
-        })?;
-        self.child.wait().map_err(|e| e.to_string())?;
-        let socket = self.socket();
-        ensure(!socket.exists(), || {
-            format!("{} was left", socket.display())
-        })?;
-        Ok(self.java)
-    }
 }
 
 fn control(setup: &'static Setup, jdk: &'static Jdk) -> Checked {

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask jvm-tests` runs them. `--quick` leaves a few, on one JDK.
 
+mod attach;
 mod bad_options;
 mod commands;
 mod control;
@@ -12,6 +13,7 @@ mod loss;
 mod own_events;
 mod programs;
 mod recorded;
+mod running;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -69,6 +71,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         own_events::tests(setup),
         commands::tests(setup),
         control::tests(setup),
+        attach::tests(setup),
         bad_options::tests(setup),
         loss::tests(setup),
         damage::tests(setup),
