@@ -162,6 +162,10 @@ fn sampled(setup: &'static Setup) -> Checked {
     ensure((least..most).contains(&count), || {
         format!("{} objects were made, {count} estimated", after - before)
     })?;
+    let report = jvm
+        .lucce()
+        .text(0, &["report", "--top", "1", &log.to_string_lossy()])?;
+    ensure(report.contains("from samples"), || report.clone())?;
     jvm.end()?.clean();
     Ok(())
 }

@@ -123,7 +123,7 @@ fn is_hidden(class: &str, method: &str) -> bool {
     class.starts_with(HOLDERS.0) && class.ends_with(HOLDERS.1)
         || HIDDEN
             .iter()
-            .any(|(owner, names)| *owner == class && names.iter().any(|name| matches(name)))
+            .any(|(owner, names)| *owner == class && names.iter().any(matches))
 }
 
 #[cfg(test)]

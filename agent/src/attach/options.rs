@@ -4,9 +4,12 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::options::{Options, Tracking, size};
+use crate::options::{Options, size};
 
 use super::DEFAULT_INTERVAL;
+
+/// What means the same without hooks. Everything else is refused.
+const KEYS: [&str; 7] = ["ctl", "encoding", "events", "limit", "log", "out", "verify"];
 
 #[derive(Debug)]
 pub struct AttachOptions {
@@ -33,13 +36,18 @@ impl AttachOptions {
             rest.push("log=warn");
         }
         let options = Options::parse(&rest.join(",")).map_err(|e| e.to_string())?;
-        let needs_hooks = [
-            (options.record, "record=calls"),
-            (options.tracking != Tracking::Lazy, "tracking=cct"),
-            (!options.alloc, "events without alloc"),
-        ];
-        match needs_hooks.iter().find(|(asked, _)| *asked) {
-            Some((_, option)) => Err(format!(
+        let needs_hooks = |part: &&&str| {
+            let key = part.split_once('=').map_or("", |(key, _)| key);
+            !KEYS.contains(&key)
+        };
+        let unusable = rest.iter().find(needs_hooks).copied();
+        let allocations = Options::parse("events=alloc").map_err(|e| e.to_string())?;
+        let unusable = match options.events == allocations.events {
+            true => unusable,
+            false => Some("anything but events=alloc"),
+        };
+        match unusable {
+            Some(option) => Err(format!(
                 "{option} needs the agent from the start (-agentpath)"
             )),
             None => Ok(AttachOptions { options, interval }),
@@ -100,6 +108,7 @@ mod tests {
             "alloc=lots",
             "alloc=9g",
             "evnts=alloc",
+            "record-limit=5m",
         ] {
             assert!(AttachOptions::parse(bad).is_err(), "{bad}");
         }

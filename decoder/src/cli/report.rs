@@ -210,6 +210,14 @@ impl Report {
                 "note: the JVM was killed or still runs; all it recorded is here"
             )?;
         }
+        let sampled = profile.meta.get("sampled.bytes");
+        if let Some(bytes) = sampled.and_then(|bytes| bytes.parse().ok()) {
+            let bytes = grouped(bytes);
+            writeln!(
+                out,
+                "note: estimated from samples, one every {bytes} bytes on average"
+            )?;
+        }
         if self.lost > 0 {
             writeln!(out, "note: {} lost", plural(self.lost, "event"))?;
         }
