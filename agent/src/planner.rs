@@ -252,7 +252,7 @@ const BRACKETED: [(&str, &str); 4] = [
 ];
 
 /// Annotations of methods that the VM leaves out of stack traces.
-const HIDDEN: [&str; 2] = [
+pub const HIDDEN: [&str; 2] = [
     "Ljdk/internal/vm/annotation/Hidden;",
     "Ljava/lang/invoke/LambdaForm$Hidden;",
 ];
