@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use lucce_control::json::Object;
 
 use crate::agent::Agent;
-use crate::{control, natives, start};
+use crate::{attach, control, natives, start};
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
@@ -14,8 +14,14 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     let events = allocations + agent.events_by_kind().values().sum::<u64>();
     let counts = &agent.counts;
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
-    Object::default()
+    let known = Object::default()
         .text("lucce", env!("CARGO_PKG_VERSION"))
+        .raw("attached", attach::is_on());
+    let known = match attach::interval() {
+        Some(bytes) => known.raw("sampled_bytes", bytes),
+        None => known,
+    };
+    known
         .raw("pid", std::process::id())
         .raw("uptime_ms", uptime)
         .raw("counting", counting)
@@ -23,11 +29,19 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("recorded", events)
         .raw("contexts", contexts)
         .raw("lost", lost)
-        .raw("threads", natives::threads(agent))
+        .raw("threads", threads(agent))
         .raw("memory", memory(agent))
         .raw("log", log(agent))
         .raw("panics", counts.panics.load(Ordering::Relaxed))
         .end()
+}
+
+/// That have a record now; without hooks: that have had events, those of one kind together.
+fn threads(agent: &Agent) -> usize {
+    match attach::is_on() {
+        false => natives::threads(agent),
+        true => agent.counts.next_thread.load(Ordering::Relaxed) as usize,
+    }
 }
 
 /// In bytes.

@@ -71,9 +71,8 @@ fn traces(setup: &Setup, jdk: &Jdk, way: &str, flags: &[&str]) -> Checked {
     })?;
     std::thread::sleep(Duration::from_millis(500));
     let last = jvm.ctl(&["detach"])?;
-    ensure(last["lost"] == 0 && last["panics"] == 0, || {
-        format!("at the end: {last}")
-    })?;
+    let fine = last["attached"] == true && last["lost"] == 0 && last["panics"] == 0;
+    ensure(fine, || format!("at the end: {last}"))?;
     jvm.refused(&["status"], "does not listen")?;
     let again = jvm.lucce().text(2, &["attach", &pid])?;
     ensure(again.contains("before"), || again.clone())?;
