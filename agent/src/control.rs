@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use lucce_control::{Command, Conversation, Listener, Place};
+use lucce_control::{Command, Conversation, Listener, Place, sweep};
 
 use crate::agent::Agent;
 use crate::attach;
@@ -48,6 +48,7 @@ pub fn end() {
 }
 
 fn serve(agent: &'static Agent, listener: &Listener) {
+    sweep(&Place::own());
     while agent.is_live() {
         // Whoever was not understood has been told so.
         let client = listener.accept();

@@ -7,6 +7,8 @@
 //! VMInit       ─► helper class, live edition; JNI brackets
 //! event        ─► LucceRt (Java) ─► natives ─► callgraph ─► journal ─► tracelog
 //! VMDeath      ─► the log's end, one line for the user
+//! Agent_OnAttach ─► attach: a JVM that ran already, without hooks
+//! lucce ctl    ─► control: a thread of its own
 //! ```
 //!
 //! A failure of the agent never stops the program: every callback ends in `natives::guard`.

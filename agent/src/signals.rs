@@ -1,15 +1,27 @@
-//! Signals to the process are the VM's: threads of the agent take none.
+//! Signals to the process are the VM's: threads of the agent take none. What a thread's own instructions raise
+//! stays open, for the VM's report of a crash.
 #![allow(unsafe_code, reason = "the calling thread's signal mask")]
 
 use std::mem::MaybeUninit;
 
-/// Runs `body` with all signals blocked; threads that it starts keep it so.
+const OWN: [libc::c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+];
+
+/// Runs `body` with all other signals blocked; threads that it starts keep it so.
 pub fn blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the sets are filled in before they are read; the mask concerns this thread alone.
     let changed = unsafe {
         let mut all = MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());
+        for signal in OWN {
+            libc::sigdelset(all.as_mut_ptr(), signal);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0
     };
     let result = body();

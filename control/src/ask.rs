@@ -93,7 +93,7 @@ fn ask_at(place: &Place, pid: u32, command: &Command) -> Result<String, AskError
         _ => {}
     }
     let mut reply = Timed::new(&stream, PATIENCE);
-    let head = foreign_if_malformed(reply.line(MAX_HEAD))?;
+    let head = foreign_if_malformed(reply.line(MAX_HEAD)).map_err(|e| gone(e, pid))?;
     let (fine, length) = decode_reply_head(&head).map_err(AskError::Malformed)?;
     let body = foreign_if_malformed(reply.text(length))?;
     match fine {
@@ -109,6 +109,16 @@ fn foreign_if_malformed(read: io::Result<String>) -> Result<String, AskError> {
         }
         _ => AskError::Io(e),
     })
+}
+
+/// The process let the socket go while it was asked: it ends, or the agent was detached.
+fn gone(error: AskError, pid: u32) -> AskError {
+    match error {
+        AskError::Io(e) if e.kind() == io::ErrorKind::ConnectionReset => {
+            AskError::NotListening(pid)
+        }
+        other => other,
+    }
 }
 
 fn connect(path: &Path, pid: u32) -> Result<UnixStream, AskError> {

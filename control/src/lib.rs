@@ -31,5 +31,5 @@ mod listen;
 pub use ask::{AskError, ask};
 pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
-pub use place::{NoProcess, Place};
+pub use place::{NoProcess, Place, sweep};
 pub use wire::Command;

@@ -5,9 +5,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "/tmp";
+const SOCKET: &str = ".lucce_pid";
 
 /// There is no process of that number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +69,7 @@ impl Place {
     /// The agent's socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(format!(".lucce_pid{}", self.inner))
+        self.folder.join(format!("{SOCKET}{}", self.inner))
     }
 }
 
@@ -75,12 +77,33 @@ impl Place {
 /// nobody listens. Returns whether there was one.
 #[must_use]
 pub fn remove_stale(pid: u32) -> bool {
-    let left = Place::at(FOLDER.into(), pid).socket();
+    remove_unheard(&Place::at(FOLDER.into(), pid).socket())
+}
+
+/// Removes what killed processes of this user have left in a folder. A socket that nobody listens to is of
+/// no use to anyone: it gets its name when it is listened to.
+pub fn sweep(place: &Place) {
+    /// Other programs may have filled the folder.
+    const MOST: usize = 10_000;
+    let entries = fs::read_dir(place.folder()).into_iter().flatten();
+    for entry in entries.take(MOST).flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(SOCKET));
+        if let Some(Ok(inner)) = number.map(str::parse::<u32>)
+            && inner != place.inner
+            && !Path::new("/proc").join(inner.to_string()).exists()
+        {
+            remove_unheard(&entry.path());
+        }
+    }
+}
+
+fn remove_unheard(path: &Path) -> bool {
     let refused = || {
-        let error = std::os::unix::net::UnixStream::connect(&left).err();
+        let error = UnixStream::connect(path).err();
         error.is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
     };
-    is_own_socket(&left) && refused() && fs::remove_file(&left).is_ok()
+    is_own_socket(path) && refused() && fs::remove_file(path).is_ok()
 }
 
 /// Whether it is a socket of this user.
@@ -133,6 +156,23 @@ mod tests {
         assert!(!is_dead("State:\tS (sleeping)\n"));
         assert!(is_thread("Tgid:\t5\n", 6) && !is_thread("Tgid:\t5\n", 5));
         assert_eq!(Place::of(u32::MAX), Err(NoProcess));
+    }
+
+    #[test]
+    fn what_dead_processes_have_left_is_swept() {
+        use std::os::unix::net::UnixListener;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |inner| Place::at(folder.path().to_owned(), inner);
+        let (dead, alive, heard) = (at(u32::MAX), at(std::process::id()), at(u32::MAX - 1));
+        for place in [&dead, &alive] {
+            drop(UnixListener::bind(place.socket()).unwrap());
+        }
+        let _listener = UnixListener::bind(heard.socket()).unwrap();
+        fs::write(folder.path().join(".lucce_pid4294967293"), "no socket").unwrap();
+        sweep(&at(1));
+        assert!(!dead.socket().exists());
+        assert!(alive.socket().exists() && heard.socket().exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
     #[test]

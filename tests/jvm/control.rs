@@ -181,7 +181,7 @@ fn killed(setup: &'static Setup) -> Checked {
         .kill()
         .and_then(|()| jvm.child.wait())
         .map_err(|e| e.to_string())?;
-    ensure(jvm.socket().exists(), || "no socket was left".into())?;
+    // Another JVM that starts just now may have cleared it away already.
     jvm.refused(&["status"], "no process")?;
     ensure(!jvm.socket().exists(), || "the socket was left".into())?;
     jvm.java.clean();
