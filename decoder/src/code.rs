@@ -122,7 +122,7 @@ impl Code {
         (info.and_then(|info| self.classes.get(&info.class)), info)
     }
 
-    fn line(&self, frame: Frame) -> i32 {
+    pub(crate) fn line(&self, frame: Frame) -> i32 {
         let site = self.sites.get(&frame.site);
         let method = self.methods.get(&frame.method);
         match (site, method) {

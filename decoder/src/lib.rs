@@ -6,7 +6,8 @@
 //! ```
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
-//! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts).
+//! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
+//! `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -24,6 +25,8 @@ mod code;
 mod events;
 mod kinds;
 
+mod survivors;
+
 mod load;
 mod profile;
 
@@ -36,14 +39,20 @@ mod labels;
 
 mod calls;
 
+mod evidence;
+mod leaks;
+
 pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, SiteInfo, What, type_name};
 pub use collapsed::{Collapsed, Value};
 pub use contexts::{Context, Contexts};
 pub use events::{Events, Share};
+pub use evidence::{Evidence, Live, Point};
 pub use frame::StackFrame;
 pub use kinds::{ALLOC, ALLOCATION, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
+pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
+pub use survivors::{Following, Moment, Row};

@@ -108,6 +108,9 @@ impl Profile {
                     });
                 }
             }
+            Record::Followed(r) => self.following.followed(r),
+            Record::Snapshot(r) => self.following.snapshot(r),
+            Record::Survivors(r) => self.following.survivors(r),
         }
         Ok(())
     }
@@ -200,6 +203,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         mismatches: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
+        following: Default::default(),
         sizes: Sizes::default(),
         ended: false,
         damage: None,

@@ -10,6 +10,7 @@ use crate::code::Code;
 use crate::events::Events;
 use crate::frame::StackFrame;
 use crate::kinds::Types;
+use crate::survivors::Following;
 
 /// Told how much more was done, for progress bars.
 pub type Tick<'a> = &'a (dyn Fn(u64) + Sync);
@@ -29,6 +30,8 @@ pub struct Profile {
     pub mismatches: Vec<Mismatch>,
     pub skipped: Vec<Skipped>,
     pub warnings: Vec<String>,
+    /// Sampled objects that were alive, with `events=leak`.
+    pub following: Following,
     pub sizes: Sizes,
     /// The JVM ended by itself.
     pub ended: bool,

@@ -26,6 +26,9 @@
 //! | 15 | `Stat` | t key, n value |
 //! | 16 | `End` | |
 //! | 17 | `EventType` | n id, t kind, t unit, t detail |
+//! | 18 | `Followed` | n key, q context, t type |
+//! | 19 | `Snapshot` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
+//! | 20 | `Survivors` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -38,10 +41,12 @@
 mod code;
 mod event;
 mod graph;
+mod leak;
 mod run;
 
 pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
 pub use event::{EventType, EventTypeId};
+pub use leak::{Followed, Generation, Snapshot, Survivors};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
 pub use run::{End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, Warning};
 
@@ -70,6 +75,9 @@ pub enum Record<'a> {
     Stat(Stat<'a>),
     End(End),
     EventType(EventType<'a>),
+    Followed(Followed<'a>),
+    Snapshot(Snapshot),
+    Survivors(Survivors<'a>),
 }
 
 /// A record's kind: the first byte of the record.
@@ -94,6 +102,9 @@ impl Kind {
     const STAT: u8 = 15;
     const END: u8 = 16;
     const EVENT_TYPE: u8 = 17;
+    const FOLLOWED: u8 = 18;
+    const SNAPSHOT: u8 = 19;
+    const SURVIVORS: u8 = 20;
 
     /// The kind's name, for people.
     #[must_use]
@@ -116,6 +127,9 @@ impl Kind {
             Self::STAT => "stat",
             Self::END => "end",
             Self::EVENT_TYPE => "event-type",
+            Self::FOLLOWED => "followed",
+            Self::SNAPSHOT => "snapshot",
+            Self::SURVIVORS => "survivors",
             _ => "unknown",
         }
     }
@@ -142,6 +156,9 @@ impl Record<'_> {
             Record::Stat(_) => Kind::STAT,
             Record::End(_) => Kind::END,
             Record::EventType(_) => Kind::EVENT_TYPE,
+            Record::Followed(_) => Kind::FOLLOWED,
+            Record::Snapshot(_) => Kind::SNAPSHOT,
+            Record::Survivors(_) => Kind::SURVIVORS,
         })
     }
 
@@ -170,6 +187,9 @@ impl Record<'_> {
             Record::Stat(r) => r.encode(out),
             Record::End(r) => r.encode(out),
             Record::EventType(r) => r.encode(out),
+            Record::Followed(r) => r.encode(out),
+            Record::Snapshot(r) => r.encode(out),
+            Record::Survivors(r) => r.encode(out),
         }
     }
 }
@@ -235,6 +255,9 @@ impl<'a> Record<'a> {
             Kind::STAT => Record::Stat(Stat::decode(input)?),
             Kind::END => Record::End(End::decode(input)?),
             Kind::EVENT_TYPE => Record::EventType(EventType::decode(input)?),
+            Kind::FOLLOWED => Record::Followed(Followed::decode(input)?),
+            Kind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
+            Kind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
             _ => return Ok(None),
         };
         Ok(Some(record))
@@ -266,7 +289,10 @@ into_record!(
     Warning<'a>,
     Stat<'a>,
     End,
-    EventType<'a>
+    EventType<'a>,
+    Followed<'a>,
+    Snapshot,
+    Survivors<'a>
 );
 
 #[cfg(test)]

@@ -123,6 +123,48 @@ fn all() -> Vec<Record<'static>> {
             detail: "".into(),
         }
         .into(),
+        Followed {
+            key: 7,
+            context: ContextId(u64::MAX),
+            of: "[La/B;".into(),
+        }
+        .into(),
+        Snapshot {
+            rows: 1,
+            millis: 2,
+            collections: 300,
+            old: 4,
+            tested: 250,
+            sampled: 1 << 40,
+            following: 6,
+            thinned: 7,
+            lost: 8,
+        }
+        .into(),
+        Survivors {
+            key: 7,
+            objects: 3 << 7,
+            bytes: u64::MAX,
+            generations: vec![
+                Generation {
+                    born: 0,
+                    objects: 1,
+                },
+                Generation {
+                    born: u64::MAX,
+                    objects: u32::MAX,
+                },
+            ]
+            .into(),
+        }
+        .into(),
+        Survivors {
+            key: 0,
+            objects: 0,
+            bytes: 0,
+            generations: vec![].into(),
+        }
+        .into(),
     ]
 }
 
@@ -146,7 +188,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 20);
     assert!(!names.contains(&"unknown"));
 }
 
@@ -188,4 +230,18 @@ fn a_line_table_cannot_claim_more_than_its_record() {
     out.num(0u8);
     out.num(60_000u16);
     assert!(Record::decode_body(Kind(Kind::METHOD), &bytes).is_err());
+}
+
+#[test]
+fn generations_that_cannot_be_are_refused() {
+    // key 1, no objects, no bytes; then generations.
+    for (generations, reason) in [
+        (&[2, 5, 1, 0, 1][..], "generations out of order"),
+        (&[1, 5, 0], "generation without objects"),
+        (&[100, 5, 1], "record ends early"),
+    ] {
+        let bytes = [&[1, 0, 0], generations].concat();
+        let kind = Kind(20);
+        assert_eq!(Record::decode_body(kind, &bytes), Err(Malformed(reason)));
+    }
 }

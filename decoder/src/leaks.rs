@@ -1,0 +1,199 @@
+//! Which contexts leak: all of a log's, judged together.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{Damage, Snapshot};
+
+use crate::evidence::{Evidence, LEAST, Point};
+use crate::profile::{Profile, Tick};
+use crate::survivors::{Moment, Row};
+
+/// A log's leaks, and what they were looked for in.
+#[derive(Debug, Default)]
+pub struct Leaks {
+    /// The strongest evidence first.
+    pub findings: Vec<Leak>,
+    /// Contexts and types of which something was proven alive at the end.
+    pub alive: u64,
+    /// Of those, with enough generations to say something.
+    pub judged: u64,
+    /// How often what was alive was written down.
+    pub snapshots: u64,
+    /// The last of them.
+    pub last: Option<Snapshot>,
+    /// The log's, or that it names a number that it does not explain.
+    pub damage: Option<Damage>,
+}
+
+/// Objects of one type, made in one context, of which ever more live.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Leak {
+    /// The smallest number of the trace.
+    pub id: ContextId,
+    /// Its other numbers.
+    pub aliases: Vec<ContextId>,
+    /// The type of the objects, as Java writes it.
+    pub of: String,
+    pub evidence: Evidence,
+    /// The chance that any of the judged contexts looks like this without growing.
+    pub chance: f64,
+}
+
+/// A finding is worse than this chance of an error.
+const CHANCE: f64 = 0.01;
+/// Beyond one in a million, evidence is all the same.
+const BEYOND: f64 = 1e-6;
+
+/// A stack trace's fingerprint, and a type.
+type Place = (u128, String);
+
+/// One place's rows over all snapshots, and its numbers.
+struct Course {
+    ids: Vec<ContextId>,
+    of: String,
+    /// By the index of the snapshot; those without a row are left out.
+    points: BTreeMap<usize, Point>,
+}
+
+impl Profile {
+    /// `tick` is told how many numbers were decoded.
+    #[must_use]
+    pub fn leaks(&self, tick: Tick<'_>) -> Leaks {
+        let moments = self.following.moments();
+        let (places, unknown) = self.places(tick);
+        let courses = courses(moments, &places);
+        let last = moments.len().wrapping_sub(1);
+        let alive = courses.values().filter_map(|course| course.points.get(&last));
+        let (alive, judged) = alive.fold((0, 0), |(alive, judged), point| {
+            let enough = point.generations.len() as u64 >= LEAST.0;
+            (alive + 1, judged + u64::from(enough))
+        });
+        let leaks = courses.values().filter_map(|course| leak(course, moments, judged));
+        let mut findings: Vec<Leak> = leaks.filter(|leak| leak.chance <= CHANCE).collect();
+        findings.sort_by(order);
+        Leaks {
+            findings,
+            alive,
+            judged,
+            snapshots: moments.len() as u64,
+            last: moments.last().map(|moment| moment.at),
+            damage: self.damage.clone().or(unknown),
+        }
+    }
+
+    /// Where the objects of each key were made. A trace may have several numbers, and its place other
+    /// numbers for allocations that bytecode makes: lines tell traces apart here.
+    fn places(&self, tick: Tick<'_>) -> (HashMap<u32, (ContextId, Place)>, Option<Damage>) {
+        let rows = self.following.moments().iter().flat_map(|m| &m.rows);
+        let mut keys: Vec<u32> = rows.map(|row| row.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let named: Vec<_> = keys
+            .iter()
+            .filter_map(|key| Some((*key, self.following.name(*key)?)))
+            .collect();
+        let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
+        let prints = self.prints(&ids, tick, |frame| (frame.method, self.code.line(frame)));
+        let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
+        let mut places = HashMap::new();
+        for ((key, (id, of)), printed) in named.into_iter().zip(prints) {
+            match printed {
+                Ok(printed) => {
+                    places.insert(key, (*id, (printed.print, of.clone())));
+                }
+                Err(error) => {
+                    unknown.get_or_insert_with(|| {
+                        format!("living objects of {id}, which the log does not explain ({error})")
+                    });
+                }
+            }
+        }
+        let damage = unknown.map(|reason| Damage {
+            offset: self.size,
+            reason: reason.into(),
+        });
+        (places, damage)
+    }
+}
+
+fn courses<'p>(
+    moments: &[Moment],
+    places: &'p HashMap<u32, (ContextId, Place)>,
+) -> HashMap<&'p Place, Course> {
+    let mut courses: HashMap<&Place, Course> = HashMap::new();
+    for (index, moment) in moments.iter().enumerate() {
+        for row in &moment.rows {
+            let Some((id, place)) = places.get(&row.key) else {
+                continue;
+            };
+            let course = courses.entry(place).or_insert_with(|| Course {
+                ids: Vec::new(),
+                of: place.1.clone(),
+                points: BTreeMap::new(),
+            });
+            course.ids.push(*id);
+            let point = course.points.entry(index).or_insert_with(|| self::point(moment));
+            add(point, row);
+        }
+    }
+    courses
+}
+
+fn point(Moment { at, .. }: &Moment) -> Point {
+    Point {
+        collections: at.collections,
+        millis: at.millis,
+        tested: at.tested,
+        thinned: at.thinned,
+        ..Point::default()
+    }
+}
+
+fn add(point: &mut Point, row: &Row) {
+    point.objects = point.objects.saturating_add(row.objects);
+    point.bytes = point.bytes.saturating_add(row.bytes);
+    point.generations.extend(&row.generations);
+    point.generations.sort_by_key(|generation| generation.born);
+    point.generations.dedup_by(|later, first| {
+        let same = later.born == first.born;
+        if same {
+            first.objects = first.objects.saturating_add(later.objects);
+        }
+        same
+    });
+}
+
+fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
+    let points: Vec<Point> = moments
+        .iter()
+        .enumerate()
+        .map(|(index, moment)| {
+            let known = course.points.get(&index);
+            known.cloned().unwrap_or_else(|| point(moment))
+        })
+        .collect();
+    let evidence = Evidence::of(&points)?;
+    let mut ids = course.ids.clone();
+    ids.sort_unstable();
+    ids.dedup();
+    let chance = (evidence.chance * judged as f64).min(1.0);
+    let (id, aliases) = ids.split_first()?;
+    Some(Leak {
+        id: *id,
+        aliases: aliases.to_vec(),
+        of: course.of.clone(),
+        evidence,
+        chance,
+    })
+}
+
+/// By chance; where that is tiny, by the growth of what is alive.
+fn order(a: &Leak, b: &Leak) -> std::cmp::Ordering {
+    let chance = |leak: &Leak| leak.chance.max(BEYOND);
+    chance(a)
+        .total_cmp(&chance(b))
+        .then(b.evidence.growth().cmp(&a.evidence.growth()))
+        .then(a.id.cmp(&b.id))
+        .then(a.of.cmp(&b.of))
+}
