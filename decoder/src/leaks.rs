@@ -64,12 +64,16 @@ impl Profile {
         let (places, unknown) = self.places(tick);
         let courses = courses(moments, &places);
         let last = moments.len().wrapping_sub(1);
-        let alive = courses.values().filter_map(|course| course.points.get(&last));
+        let alive = courses
+            .values()
+            .filter_map(|course| course.points.get(&last));
         let (alive, judged) = alive.fold((0, 0), |(alive, judged), point| {
             let enough = point.generations.len() as u64 >= LEAST.0;
             (alive + 1, judged + u64::from(enough))
         });
-        let leaks = courses.values().filter_map(|course| leak(course, moments, judged));
+        let leaks = courses
+            .values()
+            .filter_map(|course| leak(course, moments, judged));
         let mut findings: Vec<Leak> = leaks.filter(|leak| leak.chance <= CHANCE).collect();
         findings.sort_by(order);
         Leaks {
@@ -133,7 +137,10 @@ fn courses<'p>(
                 points: BTreeMap::new(),
             });
             course.ids.push(*id);
-            let point = course.points.entry(index).or_insert_with(|| self::point(moment));
+            let point = course
+                .points
+                .entry(index)
+                .or_insert_with(|| self::point(moment));
             add(point, row);
         }
     }

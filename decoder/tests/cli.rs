@@ -28,6 +28,9 @@ fn logs(dir: &Path) -> Ids {
     fixture::overcounted(&dir.join("overcounted.log"));
     fixture::kinds(&dir.join("kinds.log"));
     fixture::untyped(&dir.join("untyped.log"));
+    fixture::leaks::leaking(&dir.join("leaking.log"));
+    fixture::leaks::clean(&dir.join("clean.log"));
+    fixture::leaks::cut(&dir.join("cut.log"));
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();
     fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();
@@ -125,7 +128,8 @@ fn every_file_says_what_its_command_prints() {
 #[test]
 fn every_verb_has_help_with_an_example() {
     for verb in [
-        "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "replay",
+        "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "leaks",
+        "replay",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);

@@ -139,7 +139,11 @@ fn point(now: u64, thinned: u32, alive: &[Object]) -> Point {
             _ => generations.push(Generation { born, objects: 1 }),
         }
     }
-    let objects = generations.iter().map(|g| u64::from(g.objects)).sum::<u64>() << thinned;
+    let objects = generations
+        .iter()
+        .map(|g| u64::from(g.objects))
+        .sum::<u64>()
+        << thinned;
     Point {
         collections: now,
         millis: now * 100,
@@ -290,7 +294,10 @@ fn whatever_the_numbers_there_is_an_answer() {
                 0 => course[at].tested = value,
                 1 => course[at].thinned = value as u32,
                 2 => course[at].bytes = value,
-                _ => course[at].generations.iter_mut().for_each(|g| g.born = value),
+                _ => course[at]
+                    .generations
+                    .iter_mut()
+                    .for_each(|g| g.born = value),
             }
         }
         if let Some(evidence) = Evidence::of(&course) {

@@ -3,7 +3,7 @@
 //! | exit code | means |
 //! |---|---|
 //! | 0 | fine |
-//! | 1 | a finding: mismatch, or an id that was asked for and is not known |
+//! | 1 | a finding: mismatch, leak, or an id that was asked for and is not known |
 //! | 2 | usage: bad argument, file that cannot be read or written |
 //! | 3 | damaged or foreign log; what could be read was printed |
 
@@ -17,6 +17,7 @@ mod contexts;
 mod ctl;
 mod decode;
 mod export;
+mod leaks;
 mod replay;
 mod report;
 mod run;
@@ -36,7 +37,7 @@ use progress::Bar;
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Exit codes: 0 fine; 1 mismatch or unknown id; 2 usage; 3 damaged or foreign log."
+    after_help = "Exit codes: 0 fine; 1 mismatch, leak or unknown id; 2 usage; 3 damaged or foreign log."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -55,6 +56,7 @@ enum Verb {
     Check(check::Args),
     Export(export::Args),
     Contexts(contexts::Args),
+    Leaks(leaks::Args),
     Replay(replay::Args),
 }
 
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Contexts(args) => contexts::run(&args),
+        Verb::Leaks(args) => leaks::run(&args),
         Verb::Replay(args) => replay::run(&args),
     };
     ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)

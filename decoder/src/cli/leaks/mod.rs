@@ -1,0 +1,80 @@
+//! `lucce leaks`: which contexts make objects that are never let go.
+
+mod report;
+mod watch;
+
+use std::io::Write;
+use std::path::Path;
+
+use lucce_decoder::{Leaks, Profile};
+
+use super::output::{json, stdout};
+use super::progress::Bar;
+use super::{End, Failure, ending, open};
+use report::Report;
+use watch::Source;
+
+/// Ranks contexts by the evidence that their objects leak, and says what it is.
+///
+/// The log must be of a run with events=leak. Only objects that a collection of the old generation has
+/// left alive count; `jcmd PID GC.run` makes one.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce leaks run-1234.lucce
+  lucce leaks --watch 1234
+
+Exit codes: 0 no leak; 1 a leak; 2 usage; 3 damaged or foreign log.")]
+pub struct Args {
+    /// A log, or the number of a process that runs under the agent
+    #[arg(value_name = "FILE|PID")]
+    source: Source,
+    /// Follows the log until its JVM has ended
+    #[arg(long)]
+    watch: bool,
+    /// Seconds from one look to the next
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..), requires = "watch")]
+    interval: u64,
+    /// How many contexts; 0: all
+    #[arg(long, default_value_t = 10)]
+    top: usize,
+    /// One JSON object; with --watch, one per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let log = args.source.log()?;
+    if args.watch {
+        return watch::run(&log, args);
+    }
+    let (profile, leaks) = look(&log)?;
+    print(&profile, &leaks, args)?;
+    Ok(ended(&log, &leaks))
+}
+
+fn look(log: &Path) -> Result<(Profile, Leaks), Failure> {
+    let profile = open(log)?;
+    let bar = Bar::new("decoding", 0);
+    let leaks = profile.leaks(&|more| bar.tick(more));
+    drop(bar);
+    Ok((profile, leaks))
+}
+
+fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
+    let report = Report::new(profile, leaks, args.top);
+    let mut out = stdout();
+    match args.json {
+        true => json(&mut out, &report)?,
+        false => report.write(&mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn ended(log: &Path, leaks: &Leaks) -> End {
+    let end = match leaks.findings.is_empty() {
+        true => End::Fine,
+        false => End::Finding,
+    };
+    ending(log, leaks.damage.as_ref(), end)
+}

@@ -1,0 +1,258 @@
+//! What the evidence is, in words and as JSON.
+
+use std::io::{self, Write};
+
+use lucce_decoder::{Evidence, Leak, Leaks, Live, Profile, StackFrame};
+use serde::Serialize;
+
+use crate::cli::output::{grouped, plural};
+
+#[derive(Serialize)]
+pub struct Report {
+    /// The agent followed objects at all.
+    followed: bool,
+    /// Mean distance of sampled allocations, in bytes.
+    interval: Option<u64>,
+    totals: Totals,
+    /// The JVM ended by itself.
+    ended: bool,
+    damage: Option<Damage>,
+    leaks: Vec<Row>,
+    /// Leaks that were found and are not listed.
+    more: u64,
+}
+
+/// At the last snapshot.
+#[derive(Serialize)]
+struct Totals {
+    snapshots: u64,
+    millis: u64,
+    collections: u64,
+    old_collections: u64,
+    sampled: u64,
+    following: u64,
+    thinned: u32,
+    lost: u64,
+    /// Contexts and types with objects that were proven alive.
+    alive: u64,
+    /// Of those, with enough generations to say something.
+    judged: u64,
+}
+
+#[derive(Serialize)]
+struct Damage {
+    offset: u64,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    aliases: Vec<String>,
+    class: String,
+    /// How likely it is that any of the judged contexts looks like this without growing.
+    chance: f64,
+    /// The first and the last generation that live, by collections before their birth.
+    born: [u64; 2],
+    /// Generations with living objects, born in each third of that time.
+    generations: [u64; 3],
+    /// After a third, two thirds and all of that time.
+    live: [LiveRow; 3],
+    /// Percent of what was alive after a third that still is.
+    kept: f64,
+    growth_bytes: u64,
+    frames: Vec<StackFrame>,
+}
+
+#[derive(Serialize)]
+struct LiveRow {
+    collections: u64,
+    millis: u64,
+    generations: u64,
+    followed: u64,
+    objects: u64,
+    bytes: u64,
+}
+
+impl Report {
+    pub fn new(profile: &Profile, leaks: &Leaks, top: usize) -> Report {
+        let top = if top == 0 { usize::MAX } else { top };
+        let last = leaks.last.unwrap_or_default();
+        let rows = leaks.findings.iter().take(top);
+        let interval = profile.meta.get("leak.interval");
+        Report {
+            followed: interval.is_some(),
+            interval: interval.and_then(|text| text.parse().ok()),
+            totals: Totals {
+                snapshots: leaks.snapshots,
+                millis: last.millis,
+                collections: last.collections,
+                old_collections: last.old,
+                sampled: last.sampled,
+                following: last.following,
+                thinned: last.thinned,
+                lost: last.lost,
+                alive: leaks.alive,
+                judged: leaks.judged,
+            },
+            ended: profile.ended,
+            damage: leaks.damage.as_ref().map(|damage| Damage {
+                offset: damage.offset,
+                reason: damage.reason.to_string(),
+            }),
+            leaks: rows.map(|leak| Row::new(profile, leak)).collect(),
+            more: leaks.findings.len().saturating_sub(top) as u64,
+        }
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        for (number, row) in self.leaks.iter().enumerate() {
+            row.write(number + 1, out)?;
+        }
+        if self.more > 0 {
+            writeln!(out, "{} more (--top 0)", plural(self.more, "leak"))?;
+        }
+        self.write_totals(out)
+    }
+
+    fn write_totals(&self, out: &mut impl Write) -> io::Result<()> {
+        let totals = &self.totals;
+        if !self.followed {
+            return writeln!(out, "no objects were followed: run with events=leak");
+        }
+        let found = self.leaks.len() as u64 + self.more;
+        let found = match found {
+            0 => "no leak found".to_owned(),
+            _ => format!("{} found", plural(found, "leak")),
+        };
+        let (judged, alive) = (grouped(totals.judged), plural(totals.alive, "context"));
+        let collections = plural(totals.collections, "collection");
+        let old = grouped(totals.old_collections);
+        writeln!(
+            out,
+            "{found}: {alive} with living objects, {judged} with enough generations to judge; {collections}, {old} of the old generation"
+        )?;
+        self.write_notes(out)
+    }
+
+    fn write_notes(&self, out: &mut impl Write) -> io::Result<()> {
+        let totals = &self.totals;
+        if totals.snapshots < 3 {
+            writeln!(
+                out,
+                "note: too early to tell; it takes a few collections of the old generation, 16 others before the first (`jcmd PID GC.run` makes one)"
+            )?;
+        }
+        if totals.thinned > 0 {
+            let times = 1_u64.checked_shl(totals.thinned).unwrap_or(u64::MAX);
+            writeln!(
+                out,
+                "note: only one sampled object in {} is followed, to keep within bounds",
+                grouped(times)
+            )?;
+        }
+        if totals.lost > 0 {
+            let lost = plural(totals.lost, "sampled object");
+            writeln!(out, "note: {lost} left out: no context could be told")?;
+        }
+        match &self.damage {
+            Some(damage) => writeln!(
+                out,
+                "note: the log is damaged at offset {}; what could be read is judged",
+                damage.offset
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Row {
+    fn new(profile: &Profile, leak: &Leak) -> Row {
+        let Evidence {
+            span,
+            thirds,
+            live,
+            kept,
+            ..
+        } = &leak.evidence;
+        let frames = profile.trace(leak.id).map(|trace| trace.frames);
+        Row {
+            id: leak.id.to_string(),
+            aliases: leak.aliases.iter().map(ToString::to_string).collect(),
+            class: leak.of.clone(),
+            chance: leak.chance,
+            born: [span.0, span.1],
+            generations: *thirds,
+            live: live.map(LiveRow::from),
+            kept: kept * 100.0,
+            growth_bytes: leak.evidence.growth(),
+            frames: frames.unwrap_or_default(),
+        }
+    }
+
+    fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
+        let [first, second, last] = &self.live;
+        let growth = plural(self.growth_bytes, "byte");
+        let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
+        writeln!(
+            out,
+            "#{number} {}  +{growth} in {seconds:.1} s  {}",
+            self.class, self.id
+        )?;
+        let [a, b, c] = self.generations.map(grouped);
+        writeln!(
+            out,
+            "  ages: objects of {} live, made between collections {} and {}; the thirds of that time left {a}, {b} and {c}",
+            plural(last.generations, "generation"),
+            grouped(self.born[0]),
+            grouped(self.born[1])
+        )?;
+        let alive = [first, second, last].map(|live| {
+            let (objects, bytes) = (grouped(live.objects), grouped(live.bytes));
+            let after = grouped(live.collections);
+            format!("{objects} ({bytes} bytes) after collection {after}")
+        });
+        let [a, b, c] = alive;
+        writeln!(
+            out,
+            "  growth: about {a}, {b}, {c}; {:.0}% of the first still live",
+            self.kept
+        )?;
+        writeln!(
+            out,
+            "  chance: of {} followed objects; {}",
+            grouped(last.followed),
+            self.chance_in_words()
+        )?;
+        self.frames
+            .iter()
+            .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+        writeln!(out)
+    }
+
+    /// Beyond one in a million nobody wants to know.
+    fn chance_in_words(&self) -> String {
+        match self.chance {
+            chance if chance < 1e-6 => {
+                "what does not grow looks so less than once in 1,000,000 times".to_owned()
+            }
+            chance => format!(
+                "what does not grow looks so once in {} times",
+                grouped((1.0 / chance) as u64)
+            ),
+        }
+    }
+}
+
+impl From<Live> for LiveRow {
+    fn from(live: Live) -> LiveRow {
+        LiveRow {
+            collections: live.collections,
+            millis: live.millis,
+            generations: live.generations,
+            followed: live.followed,
+            objects: live.objects,
+            bytes: live.bytes,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Following the log of a JVM that runs. The log is whole at any time, so it is read again and again.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lucce_decoder::{Leaks, Profile};
+use lucce_tracelog::MAGIC;
+
+use super::{Args, ended, look, print};
+use crate::cli::output::stdout;
+use crate::cli::{End, Failure};
+
+/// Where the log is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    File(PathBuf),
+    Process(u32),
+}
+
+impl FromStr for Source {
+    type Err = std::convert::Infallible;
+
+    /// A file may be named by a number, too.
+    fn from_str(text: &str) -> Result<Source, Self::Err> {
+        let process = text.parse().ok().filter(|_| !Path::new(text).exists());
+        Ok(process.map_or_else(|| Source::File(text.into()), Source::Process))
+    }
+}
+
+impl Source {
+    pub fn log(&self) -> Result<PathBuf, Failure> {
+        match self {
+            Source::File(path) => Ok(path.clone()),
+            Source::Process(pid) => log_of(*pid).map_err(Failure::Usage),
+        }
+    }
+}
+
+/// The log that a process has mapped.
+fn log_of(pid: u32) -> Result<PathBuf, String> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("there is no process {pid}"),
+        _ => format!("process {pid}: {e}"),
+    })?;
+    let maps = String::from_utf8_lossy(&maps);
+    // Address, rights, offset, device, inode; then the file.
+    let files = maps.lines().filter_map(|line| {
+        let at = line.find('/')?;
+        line.get(at..)
+    });
+    let mut last = "";
+    for file in files {
+        if file != last && is_log(Path::new(file)) {
+            return Ok(file.into());
+        }
+        last = file;
+    }
+    Err(format!(
+        "process {pid} has no log open: it does not run under the agent, or its log was removed"
+    ))
+}
+
+fn is_log(path: &Path) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    let ordinary = fs::metadata(path).is_ok_and(|file| file.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut magic);
+    ordinary && read().is_ok() && magic == MAGIC
+}
+
+/// Prints when other contexts leak than before, and at the end.
+pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
+    let (mut seen, mut gone) = (None, false);
+    loop {
+        let started = Instant::now();
+        let (profile, leaks) = look(log)?;
+        let over = gone || profile.ended || leaks.damage.is_some();
+        if !over && is_gone(&profile) {
+            // It may have written until just now.
+            gone = true;
+            continue;
+        }
+        let now = Seen::of(&leaks, args.json);
+        if over || seen.as_ref() != Some(&now) {
+            if !args.json {
+                headline(&leaks, over)?;
+            }
+            print(&profile, &leaks, args)?;
+            seen = Some(now);
+        }
+        if over {
+            return Ok(ended(log, &leaks));
+        }
+        drop((profile, leaks));
+        // However long the log is, most of the time is left to others.
+        let pause = Duration::from_secs(args.interval).max(4 * started.elapsed());
+        thread::sleep(pause);
+    }
+}
+
+/// What was printed: every snapshot for programs, for people other contexts.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    leaks: Vec<(u64, String)>,
+    snapshots: u64,
+}
+
+impl Seen {
+    fn of(leaks: &Leaks, all: bool) -> Seen {
+        let mut names: Vec<_> = leaks
+            .findings
+            .iter()
+            .map(|leak| (leak.id.0, leak.of.clone()))
+            .collect();
+        names.sort();
+        Seen {
+            leaks: names,
+            snapshots: if all { leaks.snapshots } else { 0 },
+        }
+    }
+}
+
+fn headline(leaks: &Leaks, over: bool) -> io::Result<()> {
+    let seconds = leaks.last.map_or(0, |last| last.millis) as f64 / 1e3;
+    let mut out = stdout();
+    match over {
+        true => writeln!(out, "--- the JVM has ended")?,
+        false => writeln!(out, "--- after {seconds:.1} s")?,
+    }
+    out.flush()
+}
+
+fn is_gone(profile: &Profile) -> bool {
+    let process = Path::new("/proc").join(profile.header.pid.to_string());
+    !process.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_process() {
+        assert_eq!("12".parse(), Ok(Source::Process(12)));
+        assert_eq!("12.lucce".parse(), Ok(Source::File("12.lucce".into())));
+        assert_eq!("-1".parse(), Ok(Source::File("-1".into())));
+        assert!(log_of(u32::MAX).unwrap_err().contains("no process"));
+        let own = log_of(std::process::id()).unwrap_err();
+        assert!(own.contains("has no log open"), "{own}");
+    }
+}
