@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::journal::{Log, LogJournal};
 use crate::jvm::{Env, Jvmti};
 use crate::lane::Lanes;
+use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options};
@@ -58,6 +59,8 @@ pub struct Agent {
     pub gate: Gate,
     /// With `tracking=cct`: the memory of all threads' trees.
     pub trees: Trees,
+    /// Only with `events=leak`.
+    pub leaks: Option<Leaks>,
 }
 
 /// The fields that `java.lang.Thread` was given.
@@ -151,6 +154,7 @@ impl Agent {
             counts: Counts::default(),
             gate: Gate::new(control::kinds(&options)),
             trees: Trees::default(),
+            leaks: options.events.leak.map(Leaks::new),
             options,
         };
         AGENT

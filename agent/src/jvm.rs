@@ -468,6 +468,19 @@ impl Env {
         jni!(self, NewWeakGlobalRef, object)
     }
 
+    pub fn forget_global(self, object: jobject) {
+        jni!(self, DeleteGlobalRef, object);
+    }
+
+    pub fn forget_weak(self, object: jobject) {
+        jni!(self, DeleteWeakGlobalRef, object);
+    }
+
+    /// Whether what a weak reference means was collected.
+    pub fn is_gone(self, weak: jobject) -> bool {
+        self.is_same(weak, ptr::null_mut())
+    }
+
     /// A local reference to what a weak one means; null: it is gone.
     pub fn local(self, object: jobject) -> jobject {
         jni!(self, NewLocalRef, object)

@@ -48,6 +48,10 @@ mod watch;
 mod bracket;
 mod natives;
 
+mod canaries;
+mod followed;
+mod leaks;
+
 mod api;
 mod dump;
 mod status;

@@ -32,6 +32,8 @@ pub struct Options {
 pub struct Events {
     /// Allocations by bytecode.
     pub alloc: bool,
+    /// Follow sampled objects: bytes from one to the next, on average.
+    pub leak: Option<u32>,
 }
 
 /// How a thread keeps its current context.
@@ -94,7 +96,9 @@ const RECORDS: [&str; 2] = ["calls", "none"];
 const TRACKING: [(&str, Tracking); 2] = [("lazy", Tracking::Lazy), ("cct", Tracking::Cct)];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 /// Kinds of events that are asked for, and `none`.
-pub const EVENTS: [&str; 2] = ["alloc", "none"];
+pub const EVENTS: [&str; 3] = ["alloc", "leak", "none"];
+/// What the VM itself takes.
+const LEAK_INTERVAL: u32 = 512 << 10;
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
     ("info", Level::Info),
@@ -109,7 +113,10 @@ impl Options {
     pub fn parse(text: &str) -> Result<Options, BadOption> {
         let mut options = Options {
             out: PathBuf::from("lucce-%p.lucce"),
-            events: Events { alloc: true },
+            events: Events {
+                alloc: true,
+                ..Events::default()
+            },
             verify: 0,
             limit: u64::MAX,
             encoding: Policy::LUCCE,
@@ -173,6 +180,8 @@ impl Events {
     fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
         match (kind, how) {
             ("alloc", "") => self.alloc = true,
+            ("leak", "") => self.leak = Some(LEAK_INTERVAL),
+            ("leak", size) => self.leak = Some(leak_interval(size)?),
             ("none", _) => {
                 return Err(malformed("events", all, "none alone, or a list without it"));
             }
@@ -183,6 +192,15 @@ impl Events {
         }
         Ok(())
     }
+}
+
+/// The VM counts in 31 bits.
+fn leak_interval(value: &str) -> Result<u32, BadOption> {
+    let bytes = size("leak", value)?;
+    let known = u32::try_from(bytes).ok();
+    known
+        .filter(|bytes| i32::try_from(*bytes).is_ok())
+        .ok_or_else(|| malformed("leak", value, "a size below 2g, such as 512k"))
 }
 
 fn encoding(value: &str) -> Result<Policy, BadOption> {
@@ -314,11 +332,27 @@ mod tests {
     #[test]
     fn no_options_record_allocations() {
         let options = Options::parse("").unwrap();
-        assert_eq!(options.events, Events { alloc: true });
+        let alloc = Events {
+            alloc: true,
+            leak: None,
+        };
+        assert_eq!(options.events, alloc);
         let none = Options::parse("events=none").unwrap().events;
         assert_eq!(none, Events::default());
         let name = format!("lucce-{}.lucce", process::id());
         assert_eq!(options.out, PathBuf::from(name));
+    }
+
+    #[test]
+    fn leaks_are_looked_for_when_asked() {
+        let leak = |text| {
+            let events = Options::parse(text).map(|options| options.events);
+            events.map(|events| (events.alloc, events.leak))
+        };
+        assert_eq!(leak("events=leak"), Ok((false, Some(512 << 10))));
+        assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
+        assert_eq!(leak("events=leak=0"), Ok((false, Some(0))));
+        assert_eq!(leak("events=alloc"), Ok((true, None)));
     }
 
     #[test]
@@ -343,6 +377,8 @@ mod tests {
             "events=none+alloc",
             "events=alloc=some",
             "events=",
+            "events=leak=x",
+            "events=leak=2g",
             "log=loud",
         ] {
             assert!(Options::parse(bad).is_err(), "{bad}");

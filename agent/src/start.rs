@@ -15,10 +15,11 @@ use lucce_tracelog::End;
 
 use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
+use crate::leaks::Leaks;
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
-use crate::{bracket, control, hook, watch};
+use crate::{bracket, control, hook, leaks, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees.
@@ -72,7 +73,7 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     jvmti
-        .add_capabilities(&capabilities(jvmti, options.record))
+        .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
     let agent = Agent::start(options, jvmti)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
@@ -99,7 +100,7 @@ fn refused(what: &'static str) -> impl Fn(Failed) -> String {
     move |Failed(code)| format!("this VM does not support {what} (error {code})")
 }
 
-fn capabilities(jvmti: Jvmti, record: bool) -> ti::jvmtiCapabilities {
+fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_all_class_hook_events(true);
     wanted.set_can_generate_early_class_hook_events(true);
@@ -108,7 +109,10 @@ fn capabilities(jvmti: Jvmti, record: bool) -> ti::jvmtiCapabilities {
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     // Which thread is started: `this` of Thread.start.
-    wanted.set_can_access_local_variables(record);
+    wanted.set_can_access_local_variables(options.record);
+    if options.events.leak.is_some() {
+        leaks::capabilities(&mut wanted);
+    }
     let can = jvmti.potential().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(
@@ -137,6 +141,8 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.ClassPrepare = Some(class_prepare);
     callbacks.Breakpoint = Some(breakpoint);
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
+    callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
+    callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks
 }
 
@@ -184,6 +190,11 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
                 Level::Error,
                 "the hooks could not be made live; nothing is recorded",
             );
+        }
+        if let Some(leaks) = &agent.leaks
+            && leaks::start(agent, agent.jvmti, leaks.interval()).is_err()
+        {
+            agent.say(Level::Error, "this VM does not sample allocations");
         }
         describe(agent);
         if agent.is_live() {
@@ -315,13 +326,45 @@ unsafe extern "system" fn breakpoint(
     guard((), |agent| watch::reached(agent, agent.env(env), thread));
 }
 
-unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
-    guard((), finish);
+/// Only with `events=leak`; on the thread that has made the object.
+unsafe extern "system" fn sampled_object_alloc(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    _: jobject,
+    object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    guard((), |agent| {
+        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
+            let size = u64::try_from(size).unwrap_or(0);
+            leaks.sampled(agent, agent.env(env), object, class, size);
+        }
+    });
+}
+
+/// Only with `events=leak`; nothing of the VM may be called here.
+unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
+    guard((), |agent| {
+        if let Some(leaks) = &agent.leaks {
+            leaks.collected();
+        }
+    });
+}
+
+unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
+    guard((), |agent| {
+        if let Some(leaks) = &agent.leaks {
+            leaks.finish(agent, agent.env(env));
+        }
+        finish(agent);
+    });
 }
 
 pub fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
+    let sampled = agent.leaks.as_ref().map(Leaks::so_far);
     let counts = &agent.counts;
     let (allocations, contexts) = sum(agent);
     let kinds = agent.events_by_kind();
@@ -367,6 +410,7 @@ pub fn finish(agent: &Agent) {
     let recorded = Recorded {
         allocations,
         contexts,
+        sampled,
         kinds,
         lost,
     };
@@ -408,6 +452,8 @@ pub fn sum(agent: &Agent) -> (u64, u64) {
 struct Recorded {
     allocations: u64,
     contexts: u64,
+    /// With `events=leak`.
+    sampled: Option<u64>,
     kinds: HashMap<String, u64>,
     lost: u64,
 }
@@ -425,6 +471,9 @@ impl Recorded {
         let mut parts = Vec::new();
         if agent.options.events.alloc {
             parts.push(format!("{allocations} allocations in {contexts} contexts"));
+        }
+        if let Some(sampled) = self.sampled {
+            parts.push(format!("{sampled} sampled objects"));
         }
         let mut kinds: Vec<_> = self.kinds.iter().collect();
         kinds.sort_by_key(|(kind, count)| (u64::MAX - **count, *kind));

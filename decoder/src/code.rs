@@ -122,7 +122,15 @@ impl Code {
         (info.and_then(|info| self.classes.get(&info.class)), info)
     }
 
-    pub(crate) fn line(&self, frame: Frame) -> i32 {
+    /// Class, method and line of a frame; the number of a method that the log does not know.
+    pub(crate) fn shown(&self, frame: Frame) -> Result<(&str, &str, i32), MethodId> {
+        match self.names(frame.method) {
+            (Some(class), Some(method)) => Ok((&class.name, &method.name, self.line(frame))),
+            _ => Err(frame.method),
+        }
+    }
+
+    fn line(&self, frame: Frame) -> i32 {
         let site = self.sites.get(&frame.site);
         let method = self.methods.get(&frame.method);
         match (site, method) {

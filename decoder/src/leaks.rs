@@ -86,8 +86,8 @@ impl Profile {
         }
     }
 
-    /// Where the objects of each key were made. A trace may have several numbers, and its place other
-    /// numbers for allocations that bytecode makes: lines tell traces apart here.
+    /// Where the objects of each key were made. A trace may have several numbers, and a class that many
+    /// loaders have defined is another one each time: what a trace shows tells traces apart here.
     fn places(&self, tick: Tick<'_>) -> (HashMap<u32, (ContextId, Place)>, Option<Damage>) {
         let rows = self.following.moments().iter().flat_map(|m| &m.rows);
         let mut keys: Vec<u32> = rows.map(|row| row.key).collect();
@@ -98,7 +98,7 @@ impl Profile {
             .filter_map(|key| Some((*key, self.following.name(*key)?)))
             .collect();
         let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
-        let prints = self.prints(&ids, tick, |frame| (frame.method, self.code.line(frame)));
+        let prints = self.prints(&ids, tick, |frame| self.code.shown(frame));
         let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
         let mut places = HashMap::new();
         for ((key, (id, of)), printed) in named.into_iter().zip(prints) {

@@ -1,0 +1,289 @@
+//! Whether the old generation was collected: the tool interface does not say.
+//!
+//! An object in the old generation may be garbage for hours before anybody collects it. That something
+//! is still there tells nothing until the old generation was collected since. So the agent keeps a few
+//! objects of its own and looks when they go:
+//!
+//! ```text
+//! probe    nobody refers to it: it is gone after the next collection, whichever. One is a tick
+//! canary   held for TICKS ticks: it is in the old generation then, at least as long as any collector
+//!          lets objects age. Then let go: it is gone after the next collection of the old generation
+//! ```
+//! A collection that takes a canary would have taken everything that is older and that nobody refers to.
+//! Pauses in which nothing is collected, which the VM tells all the same, are no ticks.
+
+use std::collections::VecDeque;
+
+/// No collector of HotSpot lets an object survive more collections of the young generation in it: four bits.
+const TICKS: u64 = 16;
+/// Canaries that were let go and live; more are thinned out.
+const MOST: usize = 64;
+
+/// An object of ours. `R` is a reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Canary<R> {
+    pub strong: R,
+    pub weak: R,
+}
+
+#[derive(Clone, Copy)]
+struct Since<T> {
+    what: T,
+    tick: u64,
+    /// Collections before it was made.
+    born: u64,
+}
+
+/// References that nobody needs any more, weak or strong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Freed<R> {
+    Weak(R),
+    Strong(R),
+}
+
+pub struct Canaries<R> {
+    probe: Option<R>,
+    held: VecDeque<Since<Canary<R>>>,
+    /// Let go, the oldest first.
+    free: VecDeque<Since<R>>,
+    ticks: u64,
+    old: u64,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Look {
+    /// The old generation was collected: what was born before this collection was tested.
+    pub tested: Option<u64>,
+    /// A new canary and a new probe are wanted.
+    pub wants: bool,
+}
+
+impl<R: Copy> Canaries<R> {
+    pub fn new() -> Canaries<R> {
+        Canaries {
+            probe: None,
+            held: VecDeque::new(),
+            free: VecDeque::new(),
+            ticks: 0,
+            old: 0,
+        }
+    }
+
+    /// How many collections of the old generation were noticed.
+    pub fn old(&self) -> u64 {
+        self.old
+    }
+
+    pub fn look(&mut self, is_alive: impl Fn(R) -> bool, freed: impl Fn(Freed<R>)) -> Look {
+        // First the canaries: one that is let go just now has not been looked for.
+        let tested = self.collected(&is_alive, &freed);
+        if let Some(probe) = self.probe.take_if(|probe| !is_alive(*probe)) {
+            freed(Freed::Weak(probe));
+            self.ticks += 1;
+        }
+        self.let_go(&freed);
+        Look {
+            tested,
+            wants: self.probe.is_none(),
+        }
+    }
+
+    /// The birth of the youngest canary that is gone.
+    fn collected(
+        &mut self,
+        is_alive: &impl Fn(R) -> bool,
+        freed: &impl Fn(Freed<R>),
+    ) -> Option<u64> {
+        let oldest = self.free.front()?;
+        if is_alive(oldest.what) {
+            return None;
+        }
+        self.old += 1;
+        let mut tested = oldest.born;
+        while let Some(canary) = pop_if(&mut self.free, |canary| !is_alive(canary.what)) {
+            tested = canary.born;
+            freed(Freed::Weak(canary.what));
+        }
+        Some(tested)
+    }
+
+    fn let_go(&mut self, freed: &impl Fn(Freed<R>)) {
+        let is_old = |canary: &Since<_>| self.ticks - canary.tick >= TICKS;
+        while let Some(canary) = pop_if(&mut self.held, is_old) {
+            freed(Freed::Strong(canary.what.strong));
+            self.free.push_back(Since {
+                what: canary.what.weak,
+                tick: canary.tick,
+                born: canary.born,
+            });
+        }
+        if self.free.len() > MOST {
+            // The oldest says when there was one, the youngest says most.
+            let mut stays = false;
+            let last = self.free.len() - 1;
+            let mut at = 0;
+            self.free.retain(|canary| {
+                stays = !stays || at == last;
+                at += 1;
+                if !stays {
+                    freed(Freed::Weak(canary.what));
+                }
+                stays
+            });
+        }
+    }
+
+    /// What was wanted; `born`: collections before.
+    pub fn give(&mut self, canary: Canary<R>, probe: R, born: u64) {
+        self.probe = Some(probe);
+        self.held.push_back(Since {
+            what: canary,
+            tick: self.ticks,
+            born,
+        });
+    }
+}
+
+fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
+    match queue.front().is_some_and(wanted) {
+        true => queue.pop_front(),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// A heap with two generations: (id, collections survived, referred to by us).
+    #[derive(Default)]
+    struct Heap {
+        objects: Vec<(u32, u32)>,
+        strong: HashSet<u32>,
+        next: u32,
+        collections: u64,
+    }
+
+    /// Objects survive so many collections before they are old.
+    const AGE: u32 = 15;
+
+    impl Heap {
+        fn make(&mut self) -> u32 {
+            self.next += 1;
+            self.objects.push((self.next, 0));
+            self.next
+        }
+
+        fn collect(&mut self, old_too: bool) {
+            let strong = &self.strong;
+            self.objects
+                .retain(|(id, age)| strong.contains(id) || *age >= AGE && !old_too);
+            self.objects.iter_mut().for_each(|(_, age)| *age += 1);
+            self.collections += 1;
+        }
+
+        /// A pause that collects nothing.
+        fn pause(&mut self) {
+            self.collections += 1;
+        }
+    }
+
+    struct World {
+        heap: RefCell<Heap>,
+        canaries: Canaries<u32>,
+    }
+
+    impl World {
+        fn new() -> World {
+            World {
+                heap: RefCell::default(),
+                canaries: Canaries::new(),
+            }
+        }
+
+        fn look(&mut self) -> Option<u64> {
+            let alive = |id| {
+                self.heap
+                    .borrow()
+                    .objects
+                    .iter()
+                    .any(|(known, _)| *known == id)
+            };
+            let freed = |freed| {
+                if let Freed::Strong(id) = freed {
+                    assert!(self.heap.borrow_mut().strong.remove(&id));
+                }
+            };
+            let look = self.canaries.look(alive, freed);
+            if look.wants {
+                let mut heap = self.heap.borrow_mut();
+                let (id, probe) = (heap.make(), heap.make());
+                heap.strong.insert(id);
+                let canary = Canary {
+                    strong: id,
+                    weak: id,
+                };
+                self.canaries.give(canary, probe, heap.collections);
+            }
+            look.tested
+        }
+    }
+
+    #[test]
+    fn collections_of_the_young_generation_are_not_taken_for_others() {
+        let mut world = World::new();
+        for _ in 0..500 {
+            assert_eq!(world.look(), None);
+            world.heap.borrow_mut().collect(false);
+            // Whatever pauses there are besides.
+            (0..3).for_each(|_| world.heap.borrow_mut().pause());
+        }
+        assert_eq!(world.canaries.old(), 0);
+        assert!(world.canaries.free.len() <= MOST + 1);
+        assert!(world.heap.borrow().strong.len() <= TICKS as usize + 1);
+    }
+
+    #[test]
+    fn every_collection_of_the_old_generation_is_noticed_once() {
+        let mut world = World::new();
+        for n in 1..=300_u64 {
+            world.look();
+            world.heap.borrow_mut().collect(n % 30 == 0);
+        }
+        world.look();
+        assert_eq!(world.canaries.old(), 10);
+    }
+
+    /// Garbage that is as old as what was tested is gone.
+    #[test]
+    fn what_was_tested_was_collected() {
+        let mut world = World::new();
+        let mut garbage = Vec::new();
+        let mut noticed = 0;
+        for n in 1..=400_u64 {
+            let tested = world.look();
+            let mut heap = world.heap.borrow_mut();
+            if let Some(tested) = tested {
+                noticed += 1;
+                assert!(tested + 2 * TICKS + 64 > heap.collections, "{tested}");
+                let known: HashSet<u32> = heap.objects.iter().map(|(id, _)| *id).collect();
+                let lie = |(born, id): &(u64, u32)| *born < tested && known.contains(id);
+                assert!(!garbage.iter().any(lie));
+            }
+            // Made, referred to for a while, then not any more.
+            let id = heap.make();
+            heap.strong.insert(id);
+            garbage.push((heap.collections, id));
+            if let Some(index) = garbage.len().checked_sub(16) {
+                let (_, id) = garbage[index];
+                heap.strong.remove(&id);
+            }
+            heap.collect(n % 37 == 0);
+        }
+        assert!(noticed >= 9, "{noticed}");
+    }
+}

@@ -1,0 +1,372 @@
+//! Sampled objects that are followed until they die: a table of fixed size.
+//!
+//! An object that the VM samples stands for others that it does not: one of `size` bytes is sampled with
+//! the chance 1 − e^(−size / interval), so it stands for as many as the reciprocal says (Horvitz and
+//! Thompson, "A generalization of sampling without replacement from a finite universe", JASA 47, 1952).
+//!
+//! When the table is full of living objects, every second one is let go, in the order of context and age,
+//! beginning with the first or the second as a coin falls. So each had the same chance to stay, and each
+//! context and each age keeps its share. From then on only every second sampled object is followed, at
+//! random, and each stands for twice as many.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::Generation;
+
+/// Where objects of a type are made.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    pub context: ContextId,
+    /// The type, as a descriptor.
+    pub of: Box<str>,
+}
+
+/// What is known of a place, by its number in the log.
+#[derive(Debug)]
+struct Known {
+    place: Arc<Place>,
+    /// The log has its name.
+    told: bool,
+    objects: u32,
+}
+
+struct Object<R> {
+    reference: R,
+    key: u32,
+    /// Collections before it was made.
+    born: u64,
+    size: u64,
+}
+
+/// See the module. `R` is a weak reference to an object.
+pub struct Followed<R> {
+    capacity: usize,
+    interval: u64,
+    objects: Vec<Object<R>>,
+    keys: HashMap<Arc<Place>, u32>,
+    places: HashMap<u32, Known>,
+    next_key: u32,
+    thinned: u32,
+    random: Random,
+}
+
+/// The living objects of one place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    pub key: u32,
+    /// Objects and bytes that they stand for.
+    pub objects: u64,
+    pub bytes: u64,
+    pub generations: Vec<Generation>,
+}
+
+impl<R: Copy> Followed<R> {
+    /// At most `capacity` objects; `interval`: bytes from one sampled allocation to the next, on average.
+    pub fn new(capacity: usize, interval: u64) -> Followed<R> {
+        Followed {
+            capacity,
+            interval,
+            objects: Vec::new(),
+            keys: HashMap::new(),
+            places: HashMap::new(),
+            next_key: 0,
+            thinned: 0,
+            random: Random::default(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// How many times half of the objects were let go.
+    pub fn thinned(&self) -> u32 {
+        self.thinned
+    }
+
+    /// Whether the next sampled object is one to follow.
+    pub fn wants(&mut self) -> bool {
+        self.random.one_in(self.thinned)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.objects.len() >= self.capacity
+    }
+
+    pub fn add(&mut self, place: Place, born: u64, size: u64, reference: R) {
+        let key = self.key(place);
+        if let Some(known) = self.places.get_mut(&key) {
+            known.objects += 1;
+        }
+        self.objects.push(Object {
+            reference,
+            key,
+            born,
+            size,
+        });
+    }
+
+    fn key(&mut self, place: Place) -> u32 {
+        if let Some(&known) = self.keys.get(&place) {
+            return known;
+        }
+        self.forget_places();
+        self.next_key += 1;
+        let (key, place) = (self.next_key, Arc::new(place));
+        let known = Known {
+            place: Arc::clone(&place),
+            told: false,
+            objects: 0,
+        };
+        self.keys.insert(place, key);
+        self.places.insert(key, known);
+        key
+    }
+
+    /// Places without objects are kept while there are few: most get objects again.
+    fn forget_places(&mut self) {
+        if self.keys.len() < 2 * self.capacity {
+            return;
+        }
+        self.places.retain(|_, known| known.objects > 0);
+        let places = &self.places;
+        self.keys.retain(|_, key| places.contains_key(key));
+    }
+
+    /// Forgets objects that are dead; `free` gets their references.
+    pub fn sweep(&mut self, is_alive: impl Fn(R) -> bool, free: impl Fn(R)) {
+        let places = &mut self.places;
+        self.objects.retain(|object| {
+            let alive = is_alive(object.reference);
+            if !alive {
+                free(object.reference);
+                forget(places, object.key);
+            }
+            alive
+        });
+    }
+
+    /// Makes room after a sweep, if it must be; `free` gets the references of what is let go.
+    pub fn make_room(&mut self, free: impl Fn(R)) {
+        // Otherwise the next sweep would come too soon.
+        if self.objects.len() <= self.capacity - self.capacity / 8 {
+            return;
+        }
+        self.thinned += 1;
+        self.objects.sort_by_key(|object| (object.key, object.born));
+        let mut stays = self.random.one_in(1);
+        let places = &mut self.places;
+        self.objects.retain(|object| {
+            stays = !stays;
+            if !stays {
+                free(object.reference);
+                forget(places, object.key);
+            }
+            stays
+        });
+    }
+
+    /// Those that were born before collection `tested`, by place.
+    pub fn rows(&self, tested: u64) -> Vec<Row> {
+        let mut rows: BTreeMap<u32, (f64, f64, BTreeMap<u64, u32>)> = BTreeMap::new();
+        for object in self.objects.iter().filter(|object| object.born < tested) {
+            let (objects, bytes, generations) = rows.entry(object.key).or_default();
+            let stands_for = self.stands_for(object.size);
+            *objects += stands_for;
+            *bytes += stands_for * object.size as f64;
+            *generations.entry(object.born).or_default() += 1;
+        }
+        let row = |(key, (objects, bytes, generations)): (u32, (f64, f64, BTreeMap<u64, u32>))| {
+            let generation = |(born, objects)| Generation { born, objects };
+            Row {
+                key,
+                objects: objects.round() as u64,
+                bytes: bytes.round() as u64,
+                generations: generations.into_iter().map(generation).collect(),
+            }
+        };
+        rows.into_iter().map(row).collect()
+    }
+
+    /// How many objects one of `size` bytes stands for.
+    fn stands_for(&self, size: u64) -> f64 {
+        let sampled = match self.interval {
+            0 => 1.0,
+            interval => -(-(size as f64) / interval as f64).exp_m1(),
+        };
+        f64::from(self.thinned).exp2() / sampled.max(f64::MIN_POSITIVE)
+    }
+
+    /// The place of a row, when it is asked for the first time.
+    pub fn tell(&mut self, key: u32) -> Option<Arc<Place>> {
+        let known = self.places.get_mut(&key)?;
+        let told = std::mem::replace(&mut known.told, true);
+        (!told).then(|| Arc::clone(&known.place))
+    }
+}
+
+fn forget(places: &mut HashMap<u32, Known>, key: u32) {
+    if let Some(known) = places.get_mut(&key) {
+        known.objects -= 1;
+    }
+}
+
+/// Marsaglia's xorshift: good enough for coins.
+struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Random {
+        Random(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Random {
+    /// True once in 2^`times` times.
+    fn one_in(&mut self, times: u32) -> bool {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let high = self.0 >> 11;
+        high.trailing_zeros() >= times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn place(context: u64, of: &str) -> Place {
+        Place {
+            context: ContextId(context),
+            of: of.into(),
+        }
+    }
+
+    fn generation(born: u64, objects: u32) -> Generation {
+        Generation { born, objects }
+    }
+
+    #[test]
+    fn the_living_are_counted_by_place_and_age() {
+        let mut followed = Followed::new(100, 0);
+        for (context, of, born, size, reference) in [
+            (1, "[B", 0, 24, 1),
+            (1, "[B", 0, 40, 2),
+            (1, "[B", 5, 16, 3),
+            (1, "LA;", 5, 16, 4),
+            (2, "[B", 7, 16, 5),
+            (2, "[B", 8, 16, 6),
+        ] {
+            followed.add(place(context, of), born, size, reference);
+        }
+        let gone = RefCell::new(Vec::new());
+        followed.sweep(|reference| reference != 4, |r| gone.borrow_mut().push(r));
+        assert_eq!(*gone.borrow(), [4]);
+        let row = |key, objects, bytes, generations| Row {
+            key,
+            objects,
+            bytes,
+            generations,
+        };
+        let first = row(1, 3, 80, vec![generation(0, 2), generation(5, 1)]);
+        let last = row(3, 1, 16, vec![generation(7, 1)]);
+        assert_eq!(followed.rows(8), [first, last]);
+        assert_eq!(followed.tell(3).unwrap().context, ContextId(2));
+        assert!(followed.tell(3).is_none());
+    }
+
+    /// Each object of a stream is sampled as the VM does it; those of each size stand for all of them.
+    #[test]
+    fn sampled_objects_stand_for_those_that_are_not() {
+        let mut random = Random::default();
+        for size in [16_u64, 500, 4_000, 50_000] {
+            const INTERVAL: u64 = 1_000;
+            const ALL: u64 = 40_000;
+            let mut followed = Followed::new(1 << 20, INTERVAL);
+            let mut left = 0.0;
+            for n in 0..ALL {
+                left -= size as f64;
+                if left < 0.0 {
+                    random.one_in(0);
+                    let unit = (random.0 >> 11) as f64 / (1_u64 << 53) as f64;
+                    // The distance to the next sample has no memory.
+                    left = -(1.0 - unit).ln() * INTERVAL as f64;
+                    followed.add(place(1, "[B"), 0, size, n);
+                }
+            }
+            let rows = followed.rows(1);
+            let (objects, bytes) = (rows[0].objects as f64, rows[0].bytes as f64);
+            let ratio = objects / ALL as f64;
+            assert!((0.9..1.1).contains(&ratio), "{size}: {ratio}");
+            assert!((bytes / objects - size as f64).abs() < 0.01 * size as f64);
+        }
+    }
+
+    #[test]
+    fn room_is_made_in_a_fair_way() {
+        const CAPACITY: usize = 4_000;
+        let mut followed = Followed::new(CAPACITY, 0);
+        let (mut n, freed) = (0_u64, RefCell::new(0));
+        // Three of four are of context 1; a hundred of each age.
+        while followed.thinned() < 5 {
+            let context = if n % 4 == 0 { 2 } else { 1 };
+            if followed.wants() {
+                followed.add(place(context, "[B"), n / 100, 16, n);
+            }
+            n += 1;
+            if followed.is_full() {
+                followed.sweep(|_| true, |_| unreachable!());
+                followed.make_room(|_| *freed.borrow_mut() += 1);
+                assert!(followed.len() <= CAPACITY / 2 + 1);
+            }
+        }
+        assert!(*freed.borrow() >= 5 * CAPACITY / 2 - CAPACITY);
+        let rows = followed.rows(u64::MAX);
+        let all = rows[0].objects + rows[1].objects;
+        // What is followed stands for all that there was, each context with its share.
+        assert!((all as f64 / n as f64 - 1.0).abs() < 0.1, "{all} of {n}");
+        let share = rows.iter().find(|row| row.key == 1).unwrap().objects as f64 / all as f64;
+        assert!((share - 0.25).abs() < 0.03, "{share}");
+        // So does each part of the ages.
+        let old = |g: &&Generation| g.born < n / 200;
+        let ages = rows.iter().flat_map(|row| &row.generations);
+        let (old, young): (Vec<_>, Vec<_>) = ages.partition(old);
+        let count = |of: &[&Generation]| of.iter().map(|g| f64::from(g.objects)).sum::<f64>();
+        let ratio = count(&old) / count(&young);
+        assert!((0.85..1.15).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn dead_objects_make_room_before_living_ones_are_let_go() {
+        let mut followed = Followed::new(64, 0);
+        for round in 0..50_u64 {
+            while !followed.is_full() {
+                assert!(followed.wants());
+                followed.add(place(round, "[B"), round, 16, round);
+            }
+            followed.sweep(|reference| reference == round && round % 2 == 1, |_| ());
+            if round % 2 == 0 {
+                followed.make_room(|_| unreachable!("nothing lives"));
+                assert_eq!((followed.len(), followed.thinned()), (0, 0));
+            } else {
+                followed.sweep(|_| false, |_| ());
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_forgotten_when_there_are_many() {
+        let mut followed = Followed::new(8, 0);
+        for n in 0..1_000 {
+            followed.add(place(n, "[B"), n, 16, n);
+            followed.sweep(|reference| reference == 0 || reference == n, |_| ());
+        }
+        assert!(followed.keys.len() <= 16 && followed.places.len() == followed.keys.len());
+        // One that lives keeps its number.
+        assert_eq!(followed.rows(1)[0].key, 1);
+    }
+}

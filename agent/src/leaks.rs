@@ -1,0 +1,319 @@
+//! `events=leak`: sampled objects are followed until they die.
+//!
+//! ```text
+//! SampledObjectAlloc ─► context, type, weak reference ─► followed (a table)   on the allocating thread
+//!                    └► canaries: was the old generation collected since? ─► snapshot ─► log
+//! GarbageCollectionFinish ─► one more collection                              nothing else is allowed
+//! VMDeath            ─► a last look
+//! ```
+//! There is no thread for this: without allocations nothing leaks. Ages need no work at collections
+//! either: an object that is alive has survived all collections since its birth.
+//!
+//! Lock: the state's, taken before the log's. Nothing is allocated in the heap under it, because an
+//! allocation may be sampled.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
+
+use crate::agent::{Agent, count};
+use crate::canaries::{Canaries, Canary, Freed, Look};
+use crate::followed::{Followed, Place};
+use crate::frames::Kind;
+use crate::here;
+use crate::jvm::{Env, Failed, Jvmti};
+use crate::natives::current_state;
+
+/// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
+const MOST: usize = 1 << 14;
+/// Snapshots are at least as far apart, and a part of the time that has passed: a run of a year has
+/// hardly more than one of a day.
+const PAUSE: Duration = Duration::from_millis(100);
+const PART: u32 = 20;
+
+pub struct Leaks {
+    interval: u32,
+    started: Instant,
+    collections: AtomicU64,
+    lost: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    followed: Followed<usize>,
+    canaries: Canaries<usize>,
+    sampled: u64,
+    /// What the last collection of the old generation tested, and whether the log says so.
+    tested: u64,
+    told: bool,
+    next: Duration,
+}
+
+thread_local! {
+    /// Objects that are made here for ourselves are not followed.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Until it is dropped, this thread follows nothing.
+struct Busy;
+
+impl Busy {
+    fn begin() -> Option<Busy> {
+        (!BUSY.replace(true)).then_some(Busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(false);
+    }
+}
+
+/// What is needed beside the agent's capabilities.
+pub fn capabilities(wanted: &mut ti::jvmtiCapabilities) {
+    wanted.set_can_generate_sampled_object_alloc_events(true);
+    wanted.set_can_generate_garbage_collection_events(true);
+}
+
+/// The VM is initialised: from now on objects are followed.
+///
+/// # Errors
+/// The VM's.
+pub fn start(agent: &Agent, jvmti: Jvmti, interval: u32) -> Result<(), Failed> {
+    agent.meta("leak.interval", &interval.to_string());
+    jvmti.sample_every(interval)?;
+    jvmti.enable(ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH)?;
+    jvmti.enable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)
+}
+
+impl Leaks {
+    /// `interval`: bytes from one sampled object to the next, on average.
+    pub fn new(interval: u32) -> Leaks {
+        Leaks {
+            interval,
+            started: Instant::now(),
+            collections: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            state: Mutex::new(State {
+                followed: Followed::new(MOST, interval.into()),
+                canaries: Canaries::new(),
+                sampled: 0,
+                tested: 0,
+                told: true,
+                next: PAUSE,
+            }),
+        }
+    }
+
+    pub fn interval(&self) -> u32 {
+        self.interval
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In the VM's own thread, while all others stand still.
+    pub fn collected(&self) {
+        count(&self.collections);
+    }
+
+    fn collections(&self) -> u64 {
+        self.collections.load(Ordering::Relaxed)
+    }
+
+    /// The current thread has made `object`, of `size` bytes, and the VM took it as a sample.
+    pub fn sampled(&self, agent: &Agent, env: Env, object: jobject, class: jclass, size: u64) {
+        if let Some(_busy) = Busy::begin()
+            && !env.has_exception()
+            && !is_ours(agent, env)
+        {
+            self.follow(agent, env, object, class, size);
+            self.look(agent, env);
+        }
+    }
+
+    fn follow(&self, agent: &Agent, env: Env, object: jobject, class: jclass, size: u64) {
+        let wanted = {
+            let mut state = self.state();
+            state.sampled += 1;
+            state.followed.wants()
+        };
+        if !wanted {
+            return;
+        }
+        let place = place(agent, env, class);
+        let weak = place.is_some().then(|| env.weak_global(object));
+        if env.has_exception() {
+            env.clear();
+        }
+        match (place, weak.filter(|weak| !weak.is_null())) {
+            (Some(place), Some(weak)) => {
+                let born = self.collections();
+                let mut state = self.state();
+                if state.followed.is_full() {
+                    state.make_room(env);
+                }
+                state.followed.add(place, born, size, weak as usize);
+            }
+            _ => {
+                count(&self.lost);
+            }
+        }
+    }
+
+    fn look(&self, agent: &Agent, env: Env) {
+        let wants = {
+            let mut state = self.state();
+            let look = state.look(env);
+            if !state.told && self.started.elapsed() >= state.next {
+                self.snapshot(agent, env, &mut state);
+            }
+            look.wants
+        };
+        if let Some((canary, probe)) = wants.then(|| make(env)).flatten() {
+            let born = self.collections();
+            self.state().canaries.give(canary, probe, born);
+        }
+    }
+
+    /// Writes what lives, as far as the last collection of the old generation has tested it.
+    fn snapshot(&self, agent: &Agent, env: Env, state: &mut State) {
+        state.sweep(env);
+        let rows = state.followed.rows(state.tested);
+        let now = self.started.elapsed();
+        state.told = true;
+        state.next = now + PAUSE.max(now / PART);
+        for row in &rows {
+            if let Some(place) = state.followed.tell(row.key) {
+                agent.note(tracelog::Followed {
+                    key: row.key,
+                    context: place.context,
+                    of: (&*place.of).into(),
+                });
+            }
+        }
+        agent.note(Snapshot {
+            rows: rows.len() as u32,
+            millis: now.as_millis() as u64,
+            collections: self.collections(),
+            old: state.canaries.old(),
+            tested: state.tested,
+            sampled: state.sampled,
+            following: state.followed.len() as u64,
+            thinned: state.followed.thinned(),
+            lost: self.lost.load(Ordering::Relaxed),
+        });
+        for row in rows {
+            agent.note(Survivors {
+                key: row.key,
+                objects: row.objects,
+                bytes: row.bytes,
+                generations: row.generations.into(),
+            });
+        }
+    }
+
+    /// How many objects were sampled.
+    pub fn so_far(&self) -> u64 {
+        self.state().sampled
+    }
+
+    /// The VM ends: what was not written yet.
+    pub fn finish(&self, agent: &Agent, env: Env) {
+        // On failure they come and are not looked at.
+        let _ = agent.jvmti.disable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+        let _busy = Busy::begin();
+        let mut state = self.state();
+        state.look(env);
+        if !state.told {
+            self.snapshot(agent, env, &mut state);
+        }
+        for (key, value) in [
+            ("leak.sampled", state.sampled),
+            ("leak.following", state.followed.len() as u64),
+            ("leak.thinned", state.followed.thinned().into()),
+            ("leak.lost", self.lost.load(Ordering::Relaxed)),
+            ("leak.collections", self.collections()),
+            ("leak.old_collections", state.canaries.old()),
+        ] {
+            agent.stat(key, value);
+        }
+    }
+}
+
+impl State {
+    fn look(&mut self, env: Env) -> Look {
+        let freed = |freed| match freed {
+            Freed::Weak(weak) => env.forget_weak(weak as jobject),
+            Freed::Strong(strong) => env.forget_global(strong as jobject),
+        };
+        let look = self.canaries.look(is_alive(env), freed);
+        if let Some(tested) = look.tested {
+            self.told = self.told && tested == self.tested;
+            self.tested = tested;
+        }
+        look
+    }
+
+    fn sweep(&mut self, env: Env) {
+        let free = |weak| env.forget_weak(weak as jobject);
+        self.followed.sweep(is_alive(env), free);
+    }
+
+    fn make_room(&mut self, env: Env) {
+        self.sweep(env);
+        self.followed
+            .make_room(|weak| env.forget_weak(weak as jobject));
+    }
+}
+
+fn is_alive(env: Env) -> impl Fn(usize) -> bool {
+    move |weak| !env.is_gone(weak as jobject)
+}
+
+/// What the slow paths of hooks make is not the program's.
+fn is_ours(agent: &Agent, env: Env) -> bool {
+    let Some((method, _)) = agent.jvmti.frame(0) else {
+        return false;
+    };
+    agent.frames.resolve(agent, env, method).kind == Kind::Helper
+}
+
+fn place(agent: &Agent, env: Env, class: jclass) -> Option<Place> {
+    let state = current_state(agent, env)?;
+    let here = here::current(agent, env, state, 0)?;
+    let context = here.number(agent, state);
+    let of = agent.jvmti.signature(class)?;
+    (context != ContextId::UNKNOWN).then(|| Place {
+        context,
+        of: of.into(),
+    })
+}
+
+/// A canary and a probe.
+fn make(env: Env) -> Option<(Canary<usize>, usize)> {
+    let canary = env.new_bytes(0)?;
+    let (strong, weak) = (env.global(canary), env.weak_global(canary));
+    env.forget(canary);
+    let probe = env.new_bytes(0)?;
+    let weak_probe = env.weak_global(probe);
+    env.forget(probe);
+    let canary = Canary {
+        strong: strong as usize,
+        weak: weak as usize,
+    };
+    let made = [strong, weak, weak_probe]
+        .iter()
+        .all(|made| !made.is_null());
+    if env.has_exception() {
+        env.clear();
+    }
+    made.then_some((canary, weak_probe as usize))
+}
