@@ -9,6 +9,7 @@ mod control;
 mod counts;
 mod damage;
 mod image;
+mod leaks;
 mod loss;
 mod own_events;
 mod programs;
@@ -76,6 +77,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loss::tests(setup),
         damage::tests(setup),
         image::tests(setup),
+        leaks::tests(setup),
         recorded::tests(setup),
     ]
     .into_iter()

@@ -1,0 +1,189 @@
+//! `events=leak` and `lucce leaks`: a server at work, which leaks in a known line or not at all.
+
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, Setup, ensure};
+use serde_json::Value;
+
+use crate::{Test, test};
+
+const PROGRAM: &str = "io.lucce.programs.Leaks";
+const LEAKING: [&str; 4] = ["map", "listeners", "thread-local", "class-loader"];
+const CLEAN: [&str; 3] = ["cache", "queue", "start-up"];
+const COLLECTORS: [&str; 3] = ["Serial", "Parallel", "G1"];
+/// A small heap: its old generation is collected a few times.
+const HEAP: &str = "-Xmx40m";
+const AGENT: &str = "events=leak=16k";
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for collector in COLLECTORS {
+            for kind in LEAKING.into_iter().chain(CLEAN) {
+                let name = format!("leaks::{}::{collector}::{kind}", jdk.version);
+                let first = jdk == setup.jdk() && collector == "G1";
+                let quick = first && ["map", "cache"].contains(&kind);
+                tests.push(test(name, quick, move || judged(setup, jdk, collector, kind)));
+            }
+        }
+        for (name, flags) in [
+            ("int", &["-Xint", "-XX:+UseParallelGC"][..]),
+            ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
+            ("z", &["-XX:+UseZGC"]),
+        ] {
+            let name_of = format!("leaks::{}::{name}", jdk.version);
+            tests.push(test(name_of, false, move || in_a_mode(setup, jdk, name, flags)));
+        }
+        let name = format!("leaks::{}::every_allocation", jdk.version);
+        tests.push(test(name, false, move || every_allocation(setup, jdk)));
+        let name = format!("leaks::{}::watch", jdk.version);
+        tests.push(test(name, false, move || watch(setup, jdk)));
+    }
+    tests
+}
+
+fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
+    Java::new(setup, jdk, &format!("leaks-{}-{name}", jdk.version))
+        .agent(options)
+        .flags([HEAP])
+}
+
+fn judged(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
+    let java = java(setup, jdk, &format!("{collector}-{kind}"), AGENT)
+        .flags([format!("-XX:+Use{collector}GC")])
+        .main([PROGRAM, kind]);
+    let ended = java.run()?.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let output = java.lucce().run(&["leaks", "--json", &log])?;
+    let report = report(&output)?;
+    as_expected(&ended, &report, output.status.code())?;
+    java.clean();
+    Ok(())
+}
+
+fn report(output: &Output) -> Result<Value, String> {
+    serde_json::from_slice(&output.stdout).map_err(|e| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        format!("no JSON from lucce leaks: {e}\n{errors}")
+    })
+}
+
+/// The program says what leaks; `lucce leaks` must say the same, that first of all.
+fn as_expected(ended: &Ended, report: &Value, code: Option<i32>) -> Checked {
+    let leaks = report["leaks"].as_array().ok_or("no list of leaks")?;
+    let found: Vec<String> = leaks.iter().map(place).collect();
+    let told = || format!("{}\n{found:#?}\n{report:#}\n{}", ended.last_line(), ended.text());
+    match ended.last_line() {
+        "clean" => ensure(found.is_empty() && code == Some(0), told)?,
+        leak => {
+            let first = found.first().is_some_and(|first| first == leak);
+            ensure(first && code == Some(1), told)?;
+        }
+    }
+    let old = report["totals"]["old_collections"].as_u64();
+    ensure(old >= Some(4) && report["ended"] == true, told)
+}
+
+/// As the program says it.
+fn place(leak: &Value) -> String {
+    let (frame, class) = (&leak["frames"][0], &leak["class"]);
+    let (line, of) = (&frame["line"], frame["class"].as_str());
+    let class = class.as_str().unwrap_or("?");
+    format!("leak {class} {} {line}", of.unwrap_or("?"))
+}
+
+/// Under stricter checks and other ways to run Java: it ends, the VM complains of nothing, and every
+/// number that was written down decodes.
+fn in_a_mode(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
+    let java = java(setup, jdk, name, "events=alloc+leak=16k,verify=97")
+        .flags(["-Xcheck:jni", "-Xverify:all"])
+        .flags(flags)
+        .main([PROGRAM, "map", "1500"]);
+    let ended = java.run()?.expect(0)?;
+    let text = ended.text();
+    ended.ensure(!text.contains("FATAL") && !text.contains("JNI call"), "no complaints")?;
+    java.lucce().check(&java.log())?;
+    let log = java.log().to_string_lossy().into_owned();
+    let report = java.lucce().json(&["leaks", "--json", &log])?;
+    ended.ensure(report["damage"].is_null(), "every number decodes")?;
+    let sampled = java.lucce().json(&["stats", "--json", &log])?;
+    ended.ensure(stat(&sampled, "leak.sampled") > 1_000, &sampled.to_string())?;
+    java.clean();
+    Ok(())
+}
+
+fn stat(stats: &Value, key: &str) -> u64 {
+    stats["agent"][key].as_u64().unwrap_or(0)
+}
+
+/// Much more than can be followed: most is let go in a fair way, and the leak is still found.
+fn every_allocation(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = java(setup, jdk, "every", "events=leak=0")
+        .flags(["-XX:+UseSerialGC"])
+        .main([PROGRAM, "listeners", "9000"]);
+    let ended = java.run()?.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let output = java.lucce().run(&["leaks", "--json", &log])?;
+    let report = report(&output)?;
+    as_expected(&ended, &report, output.status.code())?;
+    let following = report["totals"]["following"].as_u64();
+    let thinned = report["totals"]["thinned"].as_u64();
+    ended.ensure(following <= Some(1 << 14) && thinned > Some(0), "some are let go")?;
+    // What is followed stands for all that lives, 27,000 listeners at the end.
+    let live = &report["leaks"][0]["live"][2];
+    let (objects, bytes) = (live["objects"].as_f64(), live["bytes"].as_f64());
+    let of_all = |part: Option<f64>, all: f64| part.is_some_and(|n| n > 0.5 * all && n < 1.2 * all);
+    let right = of_all(objects, 27_000.0) && of_all(bytes, 27_000.0 * 144.0);
+    ensure(right, || format!("{live:#}"))?;
+    java.clean();
+    Ok(())
+}
+
+/// Follows a process by its number from its first seconds to its end.
+fn watch(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = java(setup, jdk, "watch", AGENT)
+        .flags(["-XX:+UseParallelGC"])
+        .main([PROGRAM, "map", "36000"]);
+    let mut child = java.spawn()?;
+    let output = watched(java.lucce(), child.id());
+    let status = child.wait().map_err(|e| e.to_string())?;
+    let output = output?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let reports: Vec<Value> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let told = || format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    ensure(status.success() && output.status.code() == Some(1), told)?;
+    let (Some(first), Some(last)) = (reports.first(), reports.last()) else {
+        return Err(told());
+    };
+    ensure(first["ended"] == false && last["ended"] == true, told)?;
+    let found = place(&last["leaks"][0]);
+    ensure(found.starts_with("leak byte[] io.lucce.programs.Leaks "), told)?;
+    let early = reports.iter().any(|report| {
+        report["ended"] == false && report["leaks"].as_array().is_some_and(|l| !l.is_empty())
+    });
+    ensure(early, || format!("found before the end\n{}", told()))?;
+    java.clean();
+    Ok(())
+}
+
+/// The log is there once the VM has loaded the agent.
+fn watched(lucce: Lucce, process: u32) -> Result<Output, String> {
+    let started = Instant::now();
+    loop {
+        let pid = process.to_string();
+        let mut command = lucce.command();
+        command.args(["leaks", "--watch", "--interval", "1", "--json", &pid]);
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
+        let early = output.status.code() == Some(2) && output.stdout.is_empty();
+        if !early || started.elapsed() > Duration::from_secs(60) {
+            return Ok(output);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
