@@ -1,4 +1,4 @@
-//! Compiles the helper class in its editions, with the JDK's own compiler, and the JNI brackets.
+//! Compiles the helper class in its editions, with the JDK's own compiler, and what must be C.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,9 @@ fn main() {
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    println!("cargo::rerun-if-changed=include");
     cc::Build::new()
-        .file("c/bracket.c")
+        .files(["c/bracket.c", "c/place.c"])
         .warnings(true)
         .compile("bracket");
     for (name, constants) in EDITIONS {

@@ -24,7 +24,7 @@ const MOST_TYPES: usize = 1 << 16;
 const MOST_KINDS: usize = 1 << 10;
 
 /// Characters of the name of an event of the program's own.
-const MOST_OF_KIND: usize = 100;
+pub const MOST_OF_KIND: usize = 100;
 
 /// An event of the program's own: `kind` is a string of Java.
 pub fn own_event(
@@ -41,7 +41,7 @@ pub fn own_event(
 }
 
 /// What a program's own events are called: not as ours are.
-fn own_kind(name: &str) -> String {
+pub fn own_kind(name: &str) -> String {
     match name {
         "" => "own".to_string(),
         name if EVENTS.contains(&name) => format!("own {name}"),

@@ -53,6 +53,8 @@ mod followed;
 mod leaks;
 
 mod api;
+mod native_api;
+
 mod dump;
 mod status;
 

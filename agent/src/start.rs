@@ -19,7 +19,7 @@ use crate::leaks::Leaks;
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
-use crate::{bracket, control, hook, leaks, watch};
+use crate::{bracket, control, hook, leaks, native_api, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees.
@@ -71,6 +71,7 @@ pub unsafe extern "system" fn Agent_OnLoad(
 
 fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
+    native_api::loaded(vm);
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))

@@ -25,7 +25,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 let name = format!("leaks::{}::{collector}::{kind}", jdk.version);
                 let first = jdk == setup.jdk() && collector == "G1";
                 let quick = first && ["map", "cache"].contains(&kind);
-                tests.push(test(name, quick, move || judged(setup, jdk, collector, kind)));
+                tests.push(test(name, quick, move || {
+                    judged(setup, jdk, collector, kind)
+                }));
             }
         }
         for (name, flags) in [
@@ -34,7 +36,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             ("z", &["-XX:+UseZGC"]),
         ] {
             let name_of = format!("leaks::{}::{name}", jdk.version);
-            tests.push(test(name_of, false, move || in_a_mode(setup, jdk, name, flags)));
+            tests.push(test(name_of, false, move || {
+                in_a_mode(setup, jdk, name, flags)
+            }));
         }
         let name = format!("leaks::{}::every_allocation", jdk.version);
         tests.push(test(name, false, move || every_allocation(setup, jdk)));
@@ -74,7 +78,13 @@ fn report(output: &Output) -> Result<Value, String> {
 fn as_expected(ended: &Ended, report: &Value, code: Option<i32>) -> Checked {
     let leaks = report["leaks"].as_array().ok_or("no list of leaks")?;
     let found: Vec<String> = leaks.iter().map(place).collect();
-    let told = || format!("{}\n{found:#?}\n{report:#}\n{}", ended.last_line(), ended.text());
+    let told = || {
+        format!(
+            "{}\n{found:#?}\n{report:#}\n{}",
+            ended.last_line(),
+            ended.text()
+        )
+    };
     match ended.last_line() {
         "clean" => ensure(found.is_empty() && code == Some(0), told)?,
         leak => {
@@ -103,7 +113,10 @@ fn in_a_mode(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
         .main([PROGRAM, "map", "1500"]);
     let ended = java.run()?.expect(0)?;
     let text = ended.text();
-    ended.ensure(!text.contains("FATAL") && !text.contains("JNI call"), "no complaints")?;
+    ended.ensure(
+        !text.contains("FATAL") && !text.contains("JNI call"),
+        "no complaints",
+    )?;
     java.lucce().check(&java.log())?;
     let log = java.log().to_string_lossy().into_owned();
     let report = java.lucce().json(&["leaks", "--json", &log])?;
@@ -130,7 +143,10 @@ fn every_allocation(setup: &Setup, jdk: &Jdk) -> Checked {
     as_expected(&ended, &report, output.status.code())?;
     let following = report["totals"]["following"].as_u64();
     let thinned = report["totals"]["thinned"].as_u64();
-    ended.ensure(following <= Some(1 << 14) && thinned > Some(0), "some are let go")?;
+    ended.ensure(
+        following <= Some(1 << 14) && thinned > Some(0),
+        "some are let go",
+    )?;
     // What is followed stands for all that lives, 27,000 listeners at the end.
     let live = &report["leaks"][0]["live"][2];
     let (objects, bytes) = (live["objects"].as_f64(), live["bytes"].as_f64());
@@ -162,7 +178,10 @@ fn watch(setup: &Setup, jdk: &Jdk) -> Checked {
     };
     ensure(first["ended"] == false && last["ended"] == true, told)?;
     let found = place(&last["leaks"][0]);
-    ensure(found.starts_with("leak byte[] io.lucce.programs.Leaks "), told)?;
+    ensure(
+        found.starts_with("leak byte[] io.lucce.programs.Leaks "),
+        told,
+    )?;
     let early = reports.iter().any(|report| {
         report["ended"] == false && report["leaks"].as_array().is_some_and(|l| !l.is_empty())
     });
