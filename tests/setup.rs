@@ -17,6 +17,8 @@ pub struct Setup {
     pub classes: PathBuf,
     /// The natives that call back.
     pub natives: PathBuf,
+    /// The agent that samples allocations.
+    pub sampler: PathBuf,
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
@@ -62,6 +64,7 @@ impl Setup {
             jdks,
             classes: scratch.join("classes"),
             natives: scratch.join("liblucce_callback.so"),
+            sampler: scratch.join("sampler.so"),
             scratch: scratch.to_owned(),
         };
         fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
@@ -92,17 +95,21 @@ impl Setup {
     }
 
     fn compile_natives(&self) -> Result<(), String> {
+        let callback = self.harness.join("programs/src/main/c/lucce_callback.c");
+        self.compile_c(&callback, &self.natives)?;
+        self.compile_c(&self.harness.join("native/sampler.c"), &self.sampler)
+    }
+
+    fn compile_c(&self, source: &Path, library: &Path) -> Result<(), String> {
         let include = self.jdk().home.join("include");
+        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/include");
         let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", "-I"])
+        cc.args(["-shared", "-fPIC", "-Wall", "-Wextra", "-I"])
             .arg(&include)
             .arg("-I")
             .arg(include.join("linux"));
-        cc.arg("-o").arg(&self.natives);
-        finish(
-            cc.arg(self.harness.join("programs/src/main/c/lucce_callback.c"))
-                .arg("-lpthread"),
-        )
+        cc.arg("-I").arg(header).arg("-o").arg(library);
+        finish(cc.arg(source).args(["-lpthread", "-ldl"]))
     }
 }
 

@@ -88,7 +88,7 @@ lucce_status lucce_current(lucce_env *env, uint64_t *context);
 /*
  * An event of the caller's own under the calling thread's context: counted in the log by context, `kind`
  * (UTF-8, ends with a zero byte, 100 characters count) and thread, with the sum of its values; a negative
- * value counts as 0.
+ * value counts as 0. Nothing is counted, and that is no error, while `lucce ctl stop` is in force.
  */
 lucce_status lucce_event(lucce_env *env, const char *kind, int64_t value);
 

@@ -102,6 +102,9 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
                 .into(),
         );
     }
+    if wanted.events.leak.is_some() && agent.leaks.is_none() {
+        return Err("no objects are followed: start the JVM with events=leak".into());
+    }
     agent.gate.set(kinds(&wanted));
     Ok(())
 }
@@ -109,12 +112,13 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
 /// The kinds that options ask for.
 pub fn kinds(options: &Options) -> u64 {
     let alloc = if options.events.alloc { gate::ALLOC } else { 0 };
-    gate::OWN | alloc
+    let leak = options.events.leak.map_or(0, |_| gate::LEAK);
+    gate::OWN | alloc | leak
 }
 
 /// Their names.
 pub fn names(kinds: u64) -> Vec<&'static str> {
-    [("alloc", gate::ALLOC)]
+    [("alloc", gate::ALLOC), ("leak", gate::LEAK)]
         .into_iter()
         .filter_map(|(name, kind)| (kinds & kind != 0).then_some(name))
         .collect()

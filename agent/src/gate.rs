@@ -12,6 +12,8 @@ use crate::memory;
 pub const ALLOC: u64 = 1;
 /// Events of the program's own: only stopped.
 pub const OWN: u64 = 2;
+/// Objects to follow, for leaks.
+pub const LEAK: u64 = 4;
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<Asked>);

@@ -26,6 +26,7 @@ use crate::agent::{Agent, count};
 use crate::canaries::{Canaries, Canary, Freed, Look};
 use crate::followed::{Followed, Place};
 use crate::frames::Kind;
+use crate::gate;
 use crate::here;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::current_state;
@@ -131,6 +132,7 @@ impl Leaks {
     /// The current thread has made `object`, of `size` bytes, and the VM took it as a sample.
     pub fn sampled(&self, agent: &Agent, env: Env, object: jobject, class: jclass, size: u64) {
         if let Some(_busy) = Busy::begin()
+            && agent.gate.is_open(gate::LEAK)
             && !env.has_exception()
             && !is_ours(agent, env)
         {

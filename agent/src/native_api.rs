@@ -15,6 +15,7 @@ use lucce_callgraph::{ContextId, MethodId};
 use crate::agent::{Agent, count};
 use crate::events::{MOST_OF_KIND, event_cell, own_kind};
 use crate::frames::Kind;
+use crate::gate;
 use crate::here;
 use crate::jvm::Env;
 use crate::names::external;
@@ -112,10 +113,7 @@ pub extern "C" fn lucce_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env)?;
-        if context.is_null() {
-            return Err(Status::BadArgument);
-        }
+        let mut thread = Caller::new(agent, env, context)?;
         let number = thread.number(agent)?;
         // SAFETY: the caller's memory for one number; C code of this thread's own.
         unsafe {
@@ -129,14 +127,14 @@ pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env)?;
-        if kind.is_null() {
-            return Err(Status::BadArgument);
-        }
+        let mut thread = Caller::new(agent, env, kind)?;
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
         let kind = own_kind(&kind);
+        if !agent.gate.is_open(gate::OWN) {
+            return Ok(());
+        }
         let number = thread.number(agent)?;
         let event = agent.event_type(&kind, "", "");
         let cell = event.and_then(|event| {
@@ -159,8 +157,8 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env)?;
-        if scope.is_null() || !scope.is_aligned() {
+        let mut thread = Caller::new(agent, env, scope)?;
+        if !scope.is_aligned() {
             return Err(Status::BadArgument);
         }
         let number = thread.number(agent)?;
@@ -236,8 +234,9 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(agent: &Agent, env: *mut JNIEnv) -> Result<Caller, Status> {
-        if env.is_null() {
+    /// `argument`: what must not be null beside.
+    fn new<T>(agent: &Agent, env: *mut JNIEnv, argument: *const T) -> Result<Caller, Status> {
+        if env.is_null() || argument.is_null() {
             return Err(Status::BadArgument);
         }
         if !agent.is_live() {

@@ -92,7 +92,7 @@ fn births(life: Life, now: u64, run: Run, random: &mut Random) -> u64 {
             let phase = now as f64 / period as f64 * std::f64::consts::TAU;
             run.births * (1.0 + phase.sin())
         }
-        Life::Bursts(every) if now % every != 0 => 0.0,
+        Life::Bursts(every) if !now.is_multiple_of(every) => 0.0,
         Life::Bursts(_) => run.births * 20.0,
         _ => run.births,
     };
@@ -121,7 +121,7 @@ fn die(life: Life, now: u64, alive: &mut Vec<Object>, random: &mut Random) {
                 alive.remove(random.below(alive.len() as u64) as usize);
             }
         }
-        Life::Waves(period) if now % period == 0 => alive.clear(),
+        Life::Waves(period) if now.is_multiple_of(period) => alive.clear(),
         Life::Some(_, mean)
         | Life::Steady(mean)
         | Life::StartUpAndSteady(_, mean)

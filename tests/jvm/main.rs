@@ -11,6 +11,7 @@ mod damage;
 mod image;
 mod leaks;
 mod loss;
+mod native_api;
 mod own_events;
 mod programs;
 mod recorded;
@@ -78,6 +79,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         damage::tests(setup),
         image::tests(setup),
         leaks::tests(setup),
+        native_api::tests(setup),
         recorded::tests(setup),
     ]
     .into_iter()
