@@ -180,6 +180,28 @@ static jint line_of(jmethodID method, jlocation at) {
     return line;
 }
 
+/* Hidden classes have a dot in their names; the others are the methods of the JDK that are annotated @Hidden,
+ * and lucce's own. */
+static int is_hidden(const char *class, const char *method) {
+    static const struct {
+        const char *class, *method;
+    } annotated[] = {
+        {"Ljava/lang/invoke/", ""},
+        {"Ljava/lang/LucceRt", ""},
+        {"Ljava/lang/Thread;", "runWith"},
+        {"Ljava/lang/VirtualThread$VThreadContinuation$1;", "run"},
+        {"Ljava/security/AccessController;", "executePrivileged"},
+        {"Ljdk/internal/reflect/Direct", "invokeImpl"},
+        {"Ljdk/internal/vm/Continuation;", ""},
+    };
+    if (strchr(class, '.') != NULL) return 1;
+    for (size_t i = 0; i < sizeof annotated / sizeof annotated[0]; i++) {
+        int same_class = strncmp(class, annotated[i].class, strlen(annotated[i].class)) == 0;
+        if (same_class && (annotated[i].method[0] == 0 || strcmp(method, annotated[i].method) == 0)) return 1;
+    }
+    return 0;
+}
+
 /* Class, method and line as text; whether the VM hides the frame in traces of Java. */
 static int describe(JNIEnv *env, jvmtiFrameInfo *frame, char *text, size_t size) {
     jclass class = NULL;
@@ -187,9 +209,7 @@ static int describe(JNIEnv *env, jvmtiFrameInfo *frame, char *text, size_t size)
     (*jvmti)->GetMethodDeclaringClass(jvmti, frame->method, &class);
     (*jvmti)->GetClassSignature(jvmti, class, &signature, NULL);
     (*jvmti)->GetMethodName(jvmti, frame->method, &name, NULL, NULL);
-    /* Hidden classes have a dot; the others are those with methods that are annotated @Hidden. */
-    int hidden = strchr(signature, '.') != NULL || strncmp(signature, "Ljava/lang/invoke/", 18) == 0 ||
-                 strcmp(signature, "Ljdk/internal/vm/Continuation;") == 0 || strcmp(name, "runWith") == 0;
+    int hidden = is_hidden(signature, name);
     for (char *c = signature; *c != 0; c++) {
         if (*c == '/') *c = '.';
     }
