@@ -45,7 +45,7 @@ typedef const struct JNINativeInterface_ *lucce_env;
 /* Results. New ones may come; those that are there keep their values. */
 typedef enum lucce_status {
     LUCCE_OK = 0,
-    /* The JVM is not initialised yet or has ended, or liblucce.so was not loaded as an agent. */
+    /* The JVM is not initialised yet or has ended, or liblucce.so was not there from its start. */
     LUCCE_NOT_RUNNING = -1,
     /* A null pointer, or memory that is not aligned. */
     LUCCE_BAD_ARGUMENT = -2,
