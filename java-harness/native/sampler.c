@@ -22,7 +22,7 @@
 
 #include "lucce.h"
 
-enum { DEPTH = 600, INTERVAL = 16 << 10, KEPT = 256, SHOWN = 3 };
+enum { DEPTH = 1 << 15, INTERVAL = 16 << 10, KEPT = 256, SHOWN = 3 };
 
 static lucce_current_fn *current;
 static lucce_event_fn *event;
@@ -239,13 +239,17 @@ static int is_same(JNIEnv *env, lucce_frame *frames, size_t count, jvmtiFrameInf
             return 0;
         }
     }
+    if (at < count && different < SHOWN) {
+        printf("sampler: the VM shows %d frames, decoded %zu; behind them %s.%s:%d\n", (int)real_count, count,
+               frames[at].class_name, frames[at].method, frames[at].line);
+    }
     return at == count;
 }
 
 static void compare(JNIEnv *env, uint64_t number) {
-    jvmtiFrameInfo real[DEPTH];
+    jvmtiFrameInfo *real = malloc(DEPTH * sizeof *real);
     jint real_count = 0;
-    if ((*jvmti)->GetStackTrace(jvmti, NULL, 0, DEPTH, real, &real_count) != JVMTI_ERROR_NONE) return;
+    if ((*jvmti)->GetStackTrace(jvmti, NULL, 0, DEPTH, real, &real_count) != JVMTI_ERROR_NONE) real_count = 0;
     size_t needed = 0, count = 0;
     decode(number, NULL, 0, &needed, NULL);
     lucce_frame *frames = malloc(needed);
@@ -253,6 +257,7 @@ static void compare(JNIEnv *env, uint64_t number) {
     int right = status == LUCCE_OK && real_count < DEPTH && is_same(env, frames, count, real, real_count);
     *(right ? &same : &different) += 1;
     free(frames);
+    free(real);
 }
 
 /* ---- events of the VM ---------------------------------------------------------------------------- */
