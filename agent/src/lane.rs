@@ -4,8 +4,11 @@
 //! that start thread after thread neither look every context up again nor fill the log. Threads are
 //! of one kind if their names differ in digits only. While two of them live, each has its own lane.
 //!
-//! The index is a hash table that Java code reads, `[shift, mask, 0 × 6]` and then entries
-//! `[ctx, site, number, cell]` of a word each; ctx 0: empty.
+//! The index is a hash table that Java code reads, `[shift, mask, copies, 0 × 5]` and then entries
+//! `[context, site's low 20 bits << 44 | cell >> 3]`; context 0: empty. A context is that of one method,
+//! whose sites follow each other, so the low bits tell them apart.
+//!
+//! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,12 +19,15 @@ use lucce_callgraph::ContextId;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 const HEADER: usize = 8;
-const WORDS: usize = 4;
+const WORDS: usize = 2;
+const SITE_BITS: u32 = 20;
+const CELL_BITS: u32 = 64 - SITE_BITS;
+/// Words: the helper class has their number, too.
+const COPIES: usize = 2 << 13;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-const SITE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 pub struct Lane {
     /// What its threads are called, with `*` for digits.
@@ -32,6 +38,7 @@ pub struct Lane {
     pub shared: bool,
     table: Box<[AtomicU64]>,
     used: usize,
+    copies: Box<[AtomicU64]>,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
     events: HashMap<(ContextId, EventTypeId), EventPlace, BuildHasherDefault<Mixer>>,
@@ -50,6 +57,7 @@ impl Lane {
             shared: false,
             table: Box::default(),
             used: 0,
+            copies: Box::default(),
             cells: None,
             next_cell: 0,
             events: HashMap::default(),
@@ -67,14 +75,14 @@ impl Lane {
         }
     }
 
-    /// The address of an entry.
+    /// The address of the cell for events at `site` of a frame with this context.
     pub fn find(&self, context: u64, site: u32) -> Option<usize> {
-        let mut slot = self.first_slot(context, site.into())?;
+        let mut slot = self.first_slot(context, site)?;
         loop {
-            let entry = self.entry(slot)?;
-            let [known, at] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
-            if known == context && at == u64::from(site) {
-                return Some(entry.as_ptr() as usize);
+            let [known, at] = self.entry(slot)?;
+            let (known, at) = (known.load(Ordering::Relaxed), at.load(Ordering::Relaxed));
+            if known == context && at >> CELL_BITS == low_bits(site) {
+                return Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize);
             }
             if known == 0 {
                 return None;
@@ -83,58 +91,60 @@ impl Lane {
         }
     }
 
-    /// A new entry; its address.
-    pub fn insert(&mut self, context: u64, site: u32, number: ContextId) -> usize {
+    pub fn insert(&mut self, context: u64, site: u32, cell: usize) {
         if (self.used + 1) * 2 > self.entries() {
             self.grow();
         }
         self.used += 1;
-        self.put([context, site.into(), number.0, 0]).unwrap_or(0)
+        self.put(context, low_bits(site) << CELL_BITS | cell as u64 >> 3);
     }
 
     fn entries(&self) -> usize {
         self.table.len().saturating_sub(HEADER) / WORDS
     }
 
-    fn entry(&self, slot: usize) -> Option<&[AtomicU64]> {
+    fn entry(&self, slot: usize) -> Option<&[AtomicU64; WORDS]> {
         let at = HEADER + (slot & (self.entries() - 1)) * WORDS;
-        self.table.get(at..at + WORDS)
+        self.table.get(at..)?.first_chunk()
     }
 
-    fn first_slot(&self, context: u64, site: u64) -> Option<usize> {
-        let hash = context
-            .wrapping_mul(MULTIPLIER)
-            .wrapping_add(site.wrapping_mul(SITE_MULTIPLIER));
+    /// The low bits of a site are enough to tell where it goes.
+    fn first_slot(&self, context: u64, site: u32) -> Option<usize> {
+        let hash = (context ^ low_bits(site) << CELL_BITS).wrapping_mul(MULTIPLIER);
         let shift = self.table.first()?.load(Ordering::Relaxed);
         Some((hash >> shift) as usize)
     }
 
     fn grow(&mut self) {
+        if self.copies.is_empty() {
+            self.copies = words(COPIES);
+        }
         let entries = (self.entries() * 2).max(FIRST_ENTRIES);
-        let fresh = (0..HEADER + entries * WORDS)
-            .map(|_| AtomicU64::new(0))
-            .collect();
-        let old = std::mem::replace(&mut self.table, fresh);
-        let shift = 64 - entries.trailing_zeros();
-        self.table[0].store(shift.into(), Ordering::Relaxed);
-        self.table[1].store(entries as u64 - 1, Ordering::Relaxed);
+        let old = std::mem::replace(&mut self.table, words(HEADER + entries * WORDS));
+        let header = [
+            (64 - entries.trailing_zeros()).into(),
+            entries as u64 - 1,
+            self.copies.as_ptr() as usize as u64,
+        ];
+        for (word, value) in self.table.iter().zip(header) {
+            word.store(value, Ordering::Relaxed);
+        }
         for entry in old.get(HEADER..).unwrap_or(&[]).chunks_exact(WORDS) {
-            let words = [0, 1, 2, 3].map(|at| entry[at].load(Ordering::Relaxed));
-            if words[0] != 0 {
-                self.put(words);
+            let [context, at] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
+            if context != 0 {
+                self.put(context, at);
             }
         }
     }
 
-    fn put(&mut self, words: [u64; WORDS]) -> Option<usize> {
-        let mut slot = self.first_slot(words[0], words[1])?;
+    fn put(&mut self, context: u64, at: u64) -> Option<()> {
+        let mut slot = self.first_slot(context, (at >> CELL_BITS) as u32)?;
         loop {
             let entry = self.entry(slot)?;
             if entry[0].load(Ordering::Relaxed) == 0 {
-                for (word, value) in entry.iter().zip(words) {
-                    word.store(value, Ordering::Relaxed);
-                }
-                return Some(entry.as_ptr() as usize);
+                entry[1].store(at, Ordering::Relaxed);
+                entry[0].store(context, Ordering::Relaxed);
+                return Some(());
             }
             slot += 1;
         }
@@ -268,6 +278,14 @@ impl Lanes {
     }
 }
 
+fn words(count: usize) -> Box<[AtomicU64]> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn low_bits(site: u32) -> u64 {
+    u64::from(site) & ((1 << SITE_BITS) - 1)
+}
+
 /// A name with one `*` for each row of digits.
 fn kind(name: &str) -> String {
     let mut kind = String::with_capacity(name.len());
@@ -285,24 +303,26 @@ fn kind(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As the helper class reads an entry.
+    /// As the helper class reads a cell.
     fn number(lane: &Lane, context: u64, site: u32) -> Option<u64> {
         let at = lane.find(context, site)?;
-        Some(crate::memory::word64(at + 16).load(Ordering::Relaxed))
+        Some(crate::memory::word64(at).load(Ordering::Relaxed))
     }
 
     #[test]
     fn every_entry_is_found_while_the_index_grows() {
         let mut lane = Lane::new(String::new());
-        assert_eq!((lane.index(), number(&lane, 1, 1)), (0, None));
+        assert_eq!((lane.index(), lane.find(1, 1)), (0, None));
+        // The largest address that a program can have.
+        let cell = |n: u64| ((1 << 47) - 8 * n) as usize;
         for n in 1..2000_u64 {
-            lane.insert(n * 0x1_0000_0001, (n % 7) as u32, ContextId(n));
+            lane.insert(n / 3 * 0x1_0000_0001 + 1, (n % 3) as u32 + (1 << 27), cell(n));
             for known in (1..=n).step_by(97) {
-                let site = (known % 7) as u32;
-                assert_eq!(number(&lane, known * 0x1_0000_0001, site), Some(known));
+                let (context, site) = (known / 3 * 0x1_0000_0001 + 1, (known % 3) as u32);
+                assert_eq!(lane.find(context, site + (1 << 27)), Some(cell(known)));
             }
         }
-        assert_eq!(number(&lane, 5, 5), None);
+        assert_eq!(lane.find(5, 5), None);
     }
 
     #[test]
@@ -344,7 +364,8 @@ mod tests {
         let lanes = Lanes::default();
         let mut first = lanes.take("pool-1-thread-1");
         assert_eq!(first.kind, "pool-*-thread-*");
-        first.insert(7, 1, ContextId(9));
+        let cell = first.cell(ContextId(9), |_| None);
+        first.insert(7, 1, cell);
         // While it lives, another one has its own.
         let second = lanes.take("pool-1-thread-2");
         assert_eq!(number(&second, 7, 1), None);

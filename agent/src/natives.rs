@@ -39,7 +39,6 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"step0", c"(JII)J"),
         (c"child0", c"(JJII)J"),
         (c"insert0", c"(JJI)J"),
-        (c"cell", c"(JJ)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
@@ -351,23 +350,44 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
             return 0;
         };
         let env = agent.env(env);
-        take_lane(agent, env, state);
-        let frame = context_id(agent, state, context as u64);
-        let entry = state.entry(context as u64, site as u32, || {
-            if frame == ContextId::UNKNOWN {
-                return frame;
-            }
-            if let book::What::New(_) = info.what {
-                size_once(agent, env, site as u32);
-            }
-            let at = SiteId(site as u32);
-            agent.encoder.event(frame, at, MethodId(info.method))
-        });
-        if entry == 0 {
-            count(&agent.counts.events_lost);
-        }
-        entry as jlong
+        insert(agent, env, state, context as u64, SiteId(site as u32), &info).unwrap_or(0) as jlong
     })
+}
+
+/// The cell for events at `site` of a frame with this context.
+fn insert(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    context: u64,
+    site: SiteId,
+    info: &book::SiteInfo,
+) -> Option<usize> {
+    // A lane of an earlier thread may have it.
+    if let Some(known) = take_lane(agent, env, state).find(context, site.0) {
+        return Some(known);
+    }
+    let frame = context_id(agent, state, context);
+    let number = match frame {
+        ContextId::UNKNOWN => frame,
+        _ => {
+            if let book::What::New(_) = info.what {
+                size_once(agent, env, site.0);
+            }
+            agent.encoder.event(frame, site, MethodId(info.method))
+        }
+    };
+    if number == ContextId::UNKNOWN {
+        count(&agent.counts.events_lost);
+        return None;
+    }
+    let is_virtual = state.is_virtual;
+    let lane = take_lane(agent, env, state);
+    let id = lane_id(agent, env, lane, is_virtual);
+    let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
+    lane.insert(context, site.0, cell);
+    state.indexed();
+    Some(cell)
 }
 
 /// A thread's lane, from its first event on.
@@ -386,28 +406,6 @@ pub fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s
             });
         }
         lane
-    })
-}
-
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_cell(
-    env: *mut JNIEnv,
-    _: jclass,
-    ts: jlong,
-    entry: jlong,
-) -> jlong {
-    guard(0, |agent| {
-        let Some(state) = state(ts) else {
-            return 0;
-        };
-        let word = |at: usize| crate::memory::word64(entry as usize + 8 * at);
-        let number = ContextId(word(2).load(Ordering::Relaxed));
-        let (env, is_virtual) = (agent.env(env), state.is_virtual);
-        let lane = take_lane(agent, env, state);
-        let id = lane_id(agent, env, lane, is_virtual);
-        let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
-        word(3).store(cell as u64, Ordering::Relaxed);
-        cell as jlong
     })
 }
 

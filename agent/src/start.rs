@@ -161,8 +161,6 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 fn helper(agent: &Agent, env: Env) -> Option<()> {
     let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
-    env.set_static_long(class, c"tables", agent.encoder.tables().block as i64)?;
-    env.set_static_long(class, c"methods", agent.method_of_site.address() as i64)?;
     let boot = agent.stacks.boot;
     let first = (agent.stacks.relative(boot.start) + SLOT) as i64;
     env.set_static_long(class, c"bootStacks", first)?;
@@ -212,7 +210,14 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     bracket::install(agent, env, class)?;
     let bytes = edition(&agent.options);
     agent.live.store(true, Ordering::Release);
-    let bytes = with_base(bytes, agent.stacks.base())?;
+    let bytes = with_constants(
+        bytes,
+        [
+            agent.stacks.base(),
+            agent.method_of_site.address(),
+            agent.encoder.tables().block,
+        ],
+    )?;
     agent.jvmti.redefine(class, &bytes).ok()?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }
@@ -228,20 +233,26 @@ fn edition(options: &Options) -> &'static [u8] {
     }
 }
 
-/// The helper class with the address that its slots are relative to, a constant of its pool.
-fn with_base(class: &[u8], base: usize) -> Option<Vec<u8>> {
-    let hole = 0x1c5c_ba5e_1c5c_ba5e_u64.to_be_bytes();
+/// The first of the helper class's constants that stand for addresses, in the order of its text.
+const HOLE: u64 = 0x1c5c_ba5e_1c5c_ba5e;
+
+/// The helper class with addresses in place of the constants that stand for them.
+fn with_constants(class: &[u8], addresses: [usize; 3]) -> Option<Vec<u8>> {
     let mut class = class.to_vec();
-    let mut found = class
-        .windows(8)
-        .enumerate()
-        .filter(|(_, bytes)| *bytes == hole);
-    let (at, None) = (found.next()?.0, found.next()) else {
-        return None;
-    };
-    class
-        .get_mut(at..at + 8)?
-        .copy_from_slice(&(base as u64).to_be_bytes());
+    for (hole, address) in (HOLE..).zip(addresses) {
+        let hole = hole.to_be_bytes();
+        let mut found = class
+            .windows(8)
+            .enumerate()
+            .filter(|(_, bytes)| *bytes == hole)
+            .map(|(at, _)| at);
+        let (at, None) = (found.next()?, found.next()) else {
+            return None;
+        };
+        class
+            .get_mut(at..at + 8)?
+            .copy_from_slice(&(address as u64).to_be_bytes());
+    }
     Some(class)
 }
 

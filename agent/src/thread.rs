@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_callgraph::{MethodId, SiteId};
 
 use crate::lane::Lane;
 use crate::memory::{Range, SLOT};
@@ -120,21 +120,10 @@ impl ThreadState {
         lane
     }
 
-    /// The address of the entry for a context and site, made if it is new.
-    pub fn entry(&mut self, context: u64, site: u32, number: impl FnOnce() -> ContextId) -> usize {
-        let Some(lane) = &mut self.lane else {
-            return 0;
-        };
-        if let Some(known) = lane.find(context, site) {
-            return known;
-        }
-        let number = number();
-        if number == ContextId::UNKNOWN {
-            return 0;
-        }
-        let entry = lane.insert(context, site, number);
-        self.index.store(lane.index(), Ordering::Relaxed);
-        entry
+    /// The lane's index has changed.
+    pub fn indexed(&self) {
+        let index = self.lane.as_ref().map_or(0, Lane::index);
+        self.index.store(index, Ordering::Relaxed);
     }
 
     /// The thread has ended.

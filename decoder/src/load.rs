@@ -125,6 +125,11 @@ impl Profile {
                 });
                 continue;
             }
+            self.sizes.counters.0 += 1;
+            // Of a context that was only asked for.
+            if cell.count == 0 {
+                continue;
+            }
             shares.push(Share {
                 id: cell.id,
                 thread: cells.thread,
@@ -133,7 +138,6 @@ impl Profile {
                 event: ALLOCATION,
                 value: cell.bytes,
             });
-            self.sizes.counters.0 += 1;
         }
         self.sizes.counters.1 += cells.size();
         tick(cells.size());

@@ -13,9 +13,9 @@ import jdk.internal.vm.annotation.Hidden;
  * 0, what a thread's field holds at first, is a place that may be written, too.
  *
  * <pre>
- * +0  int  site  where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
- * +4  int  tag   method whose context `ctx` is; 0: none
- * +8  long ctx   the context of the frame that was called from here
+ * +0   int  site   where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
+ * +4   int  tag    method whose context `ctx` is; 0: none
+ * +8   long ctx    the context of the frame that was called from here
  * </pre>
  *
  * <p>Several editions of this class are compiled from this text. The first is defined before any Java
@@ -38,10 +38,16 @@ public final class LucceRt {
     /** Below a frame of which nobody knows where it was called from. */
     private static final int LOST = (1 << 28) - 2;
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
-    /** The agent puts the address here, so that compiled code has it as a constant. */
+    /** The agent puts addresses in these places, so that compiled code has them as constants. */
     private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
-    /** Bytes of a slot, and where in it the tag and the context are. */
+    /** int[]: the method that a site lies in. */
+    private static final long METHODS = 0x1C5C_BA5E_1C5C_BA5FL;
+    /** Block of the encoder's tables, see callgraph's RawTables. */
+    private static final long TABLES = 0x1C5C_BA5E_1C5C_BA60L;
+    /** Bytes of a slot, and where its parts are. */
     private static final int SLOT = 16, TAG = 4, CTX = 8;
+    /** Transitions that a thread has copies of: log2. */
+    private static final int CACHE = 13;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
     private static final int SCRATCH = 26;
 
@@ -49,10 +55,6 @@ public final class LucceRt {
     static long bootStacks, bootStacksEnd, bootStackSize;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
     static boolean threads;
-    /** Block of the encoder's tables, see callgraph's RawTables. */
-    static long tables;
-    /** int[]: the method that a site lies in. */
-    static long methods;
     /** Bytes of an array's header, of a reference. */
     static int header, headerOfLongs, referenceShift;
 
@@ -351,9 +353,12 @@ public final class LucceRt {
     @Hidden
     public static long current(long p, int site) {
         if (!LIVE) return 0;
-        Thread t = Thread.currentThread();
-        long entry = entry(t, p, site);
-        return entry == 0 ? 0 : Memory.U.getLong(entry + 16);
+        return current(Thread.currentThread(), p, site);
+    }
+
+    private static long current(Thread t, long p, int site) {
+        long cell = cell(t, p, site);
+        return cell == 0 ? 0 : Memory.U.getLong(cell);
     }
 
     /** An event of the program's own. */
@@ -361,9 +366,8 @@ public final class LucceRt {
     public static void event(String kind, long value, long p, int site) {
         if (!LIVE || kind == null || !isOpen(OWN)) return;
         Thread t = Thread.currentThread();
-        long entry = entry(t, p, site);
-        if (entry == 0) return;
-        long number = Memory.U.getLong(entry + 16);
+        long number = current(t, p, site);
+        if (number == 0) return;
         event0(t.$ts, number, kind, value);
         if (VERIFY) compare(t, number, 0);
     }
@@ -373,21 +377,23 @@ public final class LucceRt {
         count(p, site, bytes, 0);
     }
 
-    /** `returned`: frames that are not there any more, counted on whose behalf. */
-    @Hidden
+    /**
+     * {@code returned}: frames that are not there any more, counted on whose behalf.
+     *
+     * <p>Not inlined: it would be most of the code of methods that allocate.
+     */
+    @Hidden @DontInline
     private static void count(long p, int site, long bytes, int returned) {
         if (RECORD) tell(EVENT_HAPPENED, p, site);
         if (RECORD && returned > 0) tell(RETURNED, p, 0);
         if (!isOpen(ALLOC)) return;
         Thread t = Thread.currentThread();
-        long entry = entry(t, p, site);
-        if (entry == 0) return;
+        long cell = cell(t, p, site);
+        if (cell == 0) return;
         Unsafe u = Memory.U;
-        long cell = u.getLong(entry + 24);
-        if (cell == 0) cell = cell(t.$ts, entry);
         u.putLong(cell + 8, u.getLong(cell + 8) + 1);
         if (bytes != 0) u.putLong(cell + 16, u.getLong(cell + 16) + bytes);
-        if (VERIFY) compare(t, u.getLong(entry + 16), returned);
+        if (VERIFY) compare(t, u.getLong(cell), returned);
     }
 
     /** Every so many events the number is compared with the VM's own stack trace. */
@@ -398,25 +404,32 @@ public final class LucceRt {
         if (n <= 0) verify(t.$ts, number, returned);
     }
 
-    /** This thread's entry for an event at `site`: [ctx, site, number, cell]; 0: not known. */
-    @Hidden
-    private static long entry(Thread t, long p, int site) {
+    /**
+     * This thread's counters for events at `site`: [number, count, bytes]; 0: not known. An entry of
+     * the index is [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method,
+     * whose sites follow each other, so the low bits tell them apart.
+     */
+    @Hidden @ForceInline
+    private static long cell(Thread t, long p, int site) {
         Unsafe u = Memory.U;
         if (TREE && !owns(t, p)) {
             lost(1);
             return 0;
         }
-        int m = u.getInt(methods + ((long) site << 2));
-        long w = u.getLong(p - SLOT + BASE);
-        long c = (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m);
+        int m = u.getInt(METHODS + ((long) site << 2));
         long index = t.$ev;
+        long w = u.getLong(p - SLOT + BASE);
+        long c = (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, index);
         if (index != 0) {
-            long slot = c * MULTIPLIER + site * 0xC2B2AE3D27D4EB4FL >>> (int) u.getLong(index);
+            long slot = (c ^ (long) site << 44) * MULTIPLIER >>> (int) u.getLong(index);
             long mask = u.getLong(index + 8);
             for (; ; slot = slot + 1 & mask) {
-                long e = index + 64 + (slot << 5);
+                long e = index + 64 + (slot << 4);
                 long found = u.getLong(e);
-                if (found == c && u.getInt(e + 8) == site) return e;
+                if (found == c) {
+                    long at = u.getLong(e + 8);
+                    if ((int) (at >>> 44) == (site & 0xFFFFF)) return at << 20 >>> 17;
+                }
                 if (found == 0) break;
             }
         }
@@ -430,15 +443,16 @@ public final class LucceRt {
             return 0;
         }
         if (!known(t)) return 0;
-        long e = insert0(t.$ts, c, site);
+        long cell = insert0(t.$ts, c, site);
         t.$ev = Memory.U.getLong(t.$ts);
-        return e;
+        return cell;
     }
 
     /** The context of the frame of method `m` with slot `p`, from the nearest one that is known. */
     @Hidden @DontInline
-    private static long walk(long p, int m) {
+    private static long walk(long p, int m, long index) {
         Unsafe u = Memory.U;
+        long cache = TREE || index == 0 ? 0 : u.getLong(index + 16);
         long a = p;
         int n = m;
         long c;
@@ -462,13 +476,13 @@ public final class LucceRt {
                 continue;
             }
             a -= SLOT;
-            n = u.getInt(methods + ((long) s << 2));
+            n = u.getInt(METHODS + ((long) s << 2));
         }
         while (a != p && c != 0) {
             int s = u.getInt(a + BASE);
             a += SLOT;
-            n = a == p ? m : u.getInt(methods + ((long) u.getInt(a + BASE) << 2));
-            c = TREE ? child(u, c, s, n) : step(u, c, s, n);
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << 2));
+            c = TREE ? child(u, c, s, n) : step(u, c, s, n, cache);
             remember(u, a, n, c);
         }
         return c;
@@ -480,13 +494,30 @@ public final class LucceRt {
         u.putInt(a - SLOT + TAG + BASE, c == 0 ? 0 : n);
     }
 
-    /** The encoder's fast path, see callgraph's RawTables. */
-    @Hidden
-    private static long step(Unsafe u, long c, int site, int callee) {
-        long block = tables;
+    /**
+     * One call further. {@code cache}: the thread's own copies of transitions that it took lately,
+     * [key, delta], because the table that all threads share is larger than a processor's caches;
+     * 0: none.
+     */
+    @Hidden @ForceInline
+    private static long step(Unsafe u, long c, int site, int callee, long cache) {
         long place = (long) site << 24 | callee;
-        long key = c >>> (int) u.getLong(block + 8) << 52 | place;
-        long table = u.getLongAcquire(null, block);
+        long key = c >>> (int) u.getLong(tables(8)) << 52 | place;
+        long e = cache + (key * MULTIPLIER >>> 64 - CACHE << 4);
+        if (cache != 0 && u.getLong(e) == key) return c + u.getLong(e + 8);
+        return step(u, c, site, callee, key, cache == 0 ? 0 : e);
+    }
+
+    /** A word of the block. Not a sum of constants, of which the Java compiler would make a new one. */
+    @ForceInline
+    private static long tables(int offset) {
+        return TABLES + offset;
+    }
+
+    /** The encoder's fast path, see callgraph's RawTables. */
+    @Hidden @DontInline
+    private static long step(Unsafe u, long c, int site, int callee, long key, long copy) {
+        long table = u.getLongAcquire(null, tables(0));
         long slot = key * MULTIPLIER >>> (int) u.getLong(table);
         long mask = u.getLong(table + 8);
         for (; ; slot = slot + 1 & mask) {
@@ -494,12 +525,17 @@ public final class LucceRt {
             long k = u.getLongAcquire(null, e);
             if (k == key) {
                 long delta = u.getLong(e + 8);
-                if (delta != -1L) return c + delta;
-                break;
+                if (delta == -1L) break;
+                if (copy != 0) {
+                    u.putLong(copy, key);
+                    u.putLong(copy + 8, delta);
+                }
+                return c + delta;
             }
             if (k == 0) return step0(c, site, callee);
         }
-        table = u.getLongAcquire(null, block + 16);
+        long place = (long) site << 24 | callee;
+        table = u.getLongAcquire(null, tables(16));
         slot = (c ^ Long.rotateLeft(place, 32)) * MULTIPLIER >>> (int) u.getLong(table);
         mask = u.getLong(table + 8);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
@@ -523,12 +559,12 @@ public final class LucceRt {
         if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
         Unsafe u = Memory.U;
         int s = u.getInt(p - SLOT + BASE);
-        int caller = u.getInt(methods + ((long) s << 2));
+        int caller = u.getInt(METHODS + ((long) s << 2));
         // Otherwise the caller is a frame that did not look its node up: a native one, say.
         if (caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller) {
             remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CTX + BASE), s, m));
         } else {
-            walk(p, m);
+            walk(p, m, 0);
         }
     }
 
@@ -622,8 +658,6 @@ public final class LucceRt {
     private static native long child0(long ts, long node, int site, int callee);
 
     private static native long insert0(long ts, long c, int site);
-
-    private static native long cell(long ts, long entry);
 
     private static native boolean repair(long ts, long slot, long pointer);
 
