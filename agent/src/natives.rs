@@ -350,7 +350,15 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
             return 0;
         };
         let env = agent.env(env);
-        insert(agent, env, state, context as u64, SiteId(site as u32), &info).unwrap_or(0) as jlong
+        insert(
+            agent,
+            env,
+            state,
+            context as u64,
+            SiteId(site as u32),
+            &info,
+        )
+        .unwrap_or(0) as jlong
     })
 }
 
