@@ -129,8 +129,7 @@ impl Local {
             return None;
         }
         let objects = self.weight.of(size, super::interval().unwrap_or(0));
-        let key = (at.context, site, number);
-        self.add(agent, env, thread, key, (objects, objects * size))?;
+        self.add(agent, env, thread, number, (objects, objects * size))?;
         if agent.options.verify > 0 {
             self.compare(agent, env, number);
         }
@@ -225,13 +224,13 @@ impl Local {
         place
     }
 
-    /// Objects and bytes, for a context, site and number.
+    /// Objects and bytes, for a context's number: it stands for the site, too.
     fn add(
         &mut self,
         agent: &Agent,
         env: Env,
         thread: jobject,
-        (context, site, number): (ContextId, u32, ContextId),
+        number: ContextId,
         (objects, bytes): (u64, u64),
     ) -> Option<()> {
         let is_virtual = env.is_virtual_thread(thread);
@@ -240,22 +239,14 @@ impl Local {
             true => &mut self.virtual_lane,
         };
         let lane = lane.get_or_insert_with(|| take_lane(agent, env, is_virtual));
-        let entry = match lane.find(context.0, site) {
+        let cell = match lane.find(number.0, 0) {
             Some(known) => known,
-            None => lane.insert(context.0, site, number),
-        };
-        if entry == 0 {
-            return None;
-        }
-        let known = word64(entry + 24).load(Ordering::Relaxed) as usize;
-        let cell = match known {
-            0 => {
+            None => {
                 let id = lane_id(agent, lane, is_virtual);
                 let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
-                word64(entry + 24).store(cell as u64, Ordering::Relaxed);
+                lane.insert(number.0, 0, cell);
                 cell
             }
-            known => known,
         };
         for (word, more) in [(1, objects), (2, bytes)] {
             let word = word64(cell + 8 * word);
