@@ -76,10 +76,12 @@ impl Drop for Busy {
     }
 }
 
-/// What is needed beside the agent's capabilities.
-pub fn capabilities(wanted: &mut ti::jvmtiCapabilities) {
+/// What is needed beside the agent's capabilities; one agent at a time can have it.
+pub fn capabilities() -> ti::jvmtiCapabilities {
+    let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(true);
     wanted.set_can_generate_garbage_collection_events(true);
+    wanted
 }
 
 /// The VM is initialised: from now on objects are followed.

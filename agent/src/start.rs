@@ -76,6 +76,13 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
+    if options.events.leak.is_some() {
+        jvmti
+            .add_capabilities(&leaks::capabilities())
+            .map_err(|Failed(code)| {
+                format!("events=leak: another agent samples allocations, and the VM lets only one (error {code})")
+            })?;
+    }
     let agent = Agent::start(options, jvmti)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     agent.meta("options", text);
@@ -111,9 +118,6 @@ fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     wanted.set_can_get_line_numbers(true);
     // Which thread is started: `this` of Thread.start.
     wanted.set_can_access_local_variables(options.record);
-    if options.events.leak.is_some() {
-        leaks::capabilities(&mut wanted);
-    }
     let can = jvmti.potential().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(

@@ -1,6 +1,6 @@
 //! `events=leak` and `lucce leaks`: a server at work, which leaks in a known line or not at all.
 
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         let name = format!("leaks::{}::every_allocation", jdk.version);
         tests.push(test(name, false, move || every_allocation(setup, jdk)));
+        let name = format!("leaks::{}::one_agent_samples", jdk.version);
+        tests.push(test(name, false, move || one_samples(setup, jdk)));
         let name = format!("leaks::{}::watch", jdk.version);
         tests.push(test(name, false, move || watch(setup, jdk)));
     }
@@ -205,4 +207,17 @@ fn watched(lucce: Lucce, process: u32) -> Result<Output, String> {
         }
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The VM lets one agent sample allocations. The second says why it cannot.
+fn one_samples(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = java(setup, jdk, "second", AGENT).main([PROGRAM, "map", "100"]);
+    let mut arguments = java.arguments();
+    arguments.insert(1, arguments[0].clone());
+    let ended = java.run_as(&mut Command::new(jdk.tool("java")), &arguments)?;
+    let said = ended.agent_lines();
+    let told = said.len() == 1 && said[0].contains("another agent samples allocations");
+    ended.ensure(told && ended.code == Some(1), "one line says why")?;
+    java.clean();
+    Ok(())
 }
