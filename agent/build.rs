@@ -5,9 +5,9 @@ use std::process::Command;
 use std::{env, fs};
 
 /// The constants that make the editions.
-const CONSTANTS: [&str; 4] = ["LIVE", "VERIFY", "RECORD", "TREE"];
+const CONSTANTS: [&str; 5] = ["LIVE", "VERIFY", "RECORD", "TREE", "PAPER"];
 /// Name, and which constants are true.
-const EDITIONS: [(&str, &[&str]); 7] = [
+const EDITIONS: [(&str, &[&str]); 9] = [
     ("boot", &[]),
     ("live", &["LIVE"]),
     ("verify", &["LIVE", "VERIFY"]),
@@ -15,6 +15,8 @@ const EDITIONS: [(&str, &[&str]); 7] = [
     ("record-verify", &["LIVE", "VERIFY", "RECORD"]),
     ("tree", &["LIVE", "TREE"]),
     ("tree-verify", &["LIVE", "VERIFY", "TREE"]),
+    ("paper", &["LIVE", "PAPER"]),
+    ("paper-verify", &["LIVE", "VERIFY", "PAPER"]),
 ];
 
 fn main() {

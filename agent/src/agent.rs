@@ -23,7 +23,8 @@ use crate::lane::Lanes;
 use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
-use crate::options::{Level, Options};
+use crate::options::{Level, Options, Tracking};
+use crate::paper::Paper;
 use crate::record::Recorder;
 use crate::tree::Trees;
 use crate::watch::Watch;
@@ -61,6 +62,8 @@ pub struct Agent {
     pub trees: Trees,
     /// Only with `events=leak`.
     pub leaks: Option<Leaks>,
+    /// Only with `tracking=paper`.
+    pub paper: Option<Paper>,
 }
 
 /// The fields that `java.lang.Thread` was given.
@@ -131,7 +134,11 @@ impl Agent {
             false => None,
         };
         let no_memory = || "no address space for the shadow stacks".to_string();
-        let stacks = Stacks::new().ok_or_else(no_memory)?;
+        let paper = match options.tracking {
+            Tracking::Paper => Some(Paper::new().ok_or_else(no_memory)?),
+            Tracking::Lazy | Tracking::Cct => None,
+        };
+        let stacks = Stacks::new(paper.is_some()).ok_or_else(no_memory)?;
         let agent = Agent {
             jvmti,
             stacks,
@@ -155,6 +162,7 @@ impl Agent {
             gate: Gate::new(control::kinds(&options)),
             trees: Trees::default(),
             leaks: options.events.leak.map(Leaks::new),
+            paper,
             options,
         };
         AGENT

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_set_while_stopped_counts_from_the_start_on() {
-        let _stacks = memory::Stacks::new().unwrap();
+        let _stacks = memory::Stacks::new(false).unwrap();
         let open = || memory::gate().load(Ordering::Relaxed);
         let gate = Gate::new(ALLOC);
         assert_eq!(open(), ALLOC);

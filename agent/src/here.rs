@@ -10,6 +10,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use crate::agent::Agent;
 use crate::hook::extra_site;
 use crate::jvm::Env;
+use crate::locals;
 use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write};
 use crate::natives::{child, context_id};
 use crate::options::Tracking;
@@ -19,7 +20,7 @@ use crate::upcall::{self, Callers};
 /// A place where an event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Here {
-    /// The innermost frame's context as its thread keeps it: a number, or with `tracking=cct` a node of
+    /// The innermost frame's context as its thread's events have it: a number, or with `tracking=cct` a node of
     /// the thread's tree.
     pub context: u64,
     /// The method and line at which that frame is.
@@ -86,6 +87,9 @@ fn innermost(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Optio
 /// The context of the frame of `method` with slot `slot`, from the nearest one that is known: what
 /// the helper class does in `walk`. All slots below must be those of frames that are calling.
 fn context(agent: &Agent, state: &mut ThreadState, slot: usize, method: MethodId) -> Option<u64> {
+    if let Some(paper) = &agent.paper {
+        return locals::context(agent, paper, slot, method).map(|number| number.0);
+    }
     let methods = &agent.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {
@@ -126,7 +130,7 @@ fn context(agent: &Agent, state: &mut ThreadState, slot: usize, method: MethodId
 
 fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) -> Option<u64> {
     match agent.options.tracking {
-        Tracking::Lazy => {
+        Tracking::Lazy | Tracking::Paper => {
             let caller = ContextId(from.context);
             number(agent.encoder.step(caller, from.site, from.method, callee))
         }
@@ -137,7 +141,7 @@ fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) ->
 /// The context of a thread's first frame.
 fn first(agent: &Agent, state: &mut ThreadState, method: MethodId) -> Option<u64> {
     match agent.options.tracking {
-        Tracking::Lazy => number(agent.encoder.root(method)),
+        Tracking::Lazy | Tracking::Paper => number(agent.encoder.root(method)),
         Tracking::Cct => child(agent, state, 0, SiteId::ENTRY, method),
     }
 }

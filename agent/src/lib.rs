@@ -29,6 +29,8 @@ mod loaders;
 mod memory;
 mod record;
 
+mod paper;
+
 mod lane;
 mod thread;
 mod tree;
@@ -41,6 +43,7 @@ mod hook;
 
 mod frames;
 mod here;
+mod locals;
 mod upcall;
 mod verify;
 mod watch;

@@ -49,7 +49,7 @@ fn scratch() -> Option<usize> {
 }
 
 /// Reserves up to `most` bytes of zeros, half as much as long as the system refuses.
-fn reserve(most: usize, least: usize) -> Option<Range> {
+pub fn reserve(most: usize, least: usize) -> Option<Range> {
     let mut bytes = most;
     while bytes >= least {
         // SAFETY: a fresh anonymous mapping at an address of the system's choice.
@@ -79,6 +79,8 @@ fn reserve(most: usize, least: usize) -> Option<Range> {
 /// Shadow stacks: regions whose size follows the size of the thread's own stack.
 pub struct Stacks {
     range: Range,
+    /// How far beside each slot its second part lies; 0: it has none.
+    pub beside: usize,
     used: Mutex<Used>,
     /// Regions for threads that are there before native methods can be called.
     pub boot: Range,
@@ -115,8 +117,14 @@ const SCRATCH: usize = 1 << 26;
 const SLOTS_PER_STACK: usize = 8;
 
 impl Stacks {
-    pub fn new() -> Option<Stacks> {
-        let range = reserve(32 << 40, 16 << 30)?;
+    /// `doubled`: every slot has a second part, as large as itself, elsewhere.
+    pub fn new(doubled: bool) -> Option<Stacks> {
+        let mut range = reserve(32 << 40, 16 << 30)?;
+        let mut beside = 0;
+        if doubled {
+            range.bytes /= 2;
+            beside = range.bytes;
+        }
         let base = scratch()?;
         BASE.store(base, Ordering::Relaxed);
         word64(base - SLOT).store(LOST.into(), Ordering::Relaxed);
@@ -133,6 +141,7 @@ impl Stacks {
         }
         Some(Stacks {
             range,
+            beside,
             used: Mutex::new(used),
             boot,
         })
@@ -188,14 +197,18 @@ impl Stacks {
         const KEPT: usize = 16 << 10;
         // Every frame below another has written its slot.
         let went_further = word64(region.start + KEPT).load(Ordering::Relaxed) != 0;
+        let parts = if self.beside == 0 { 1 } else { 2 };
         if went_further {
-            // SAFETY: the region is the stacks' own and its thread has ended.
-            unsafe {
-                libc::madvise(
-                    (region.start + KEPT) as *mut libc::c_void,
-                    region.bytes - KEPT,
-                    libc::MADV_DONTNEED,
-                );
+            for part in 0..parts {
+                let start = region.start + part * self.beside + KEPT;
+                // SAFETY: the region is the stacks' own and its thread has ended.
+                unsafe {
+                    libc::madvise(
+                        start as *mut libc::c_void,
+                        region.bytes - KEPT,
+                        libc::MADV_DONTNEED,
+                    );
+                }
             }
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
@@ -276,6 +289,14 @@ pub fn slot_remember(slot: usize, callee: u32, context: u64) {
         u64::from(callee) << 32 | u64::from(slot_site(slot)),
         Ordering::Relaxed,
     );
+}
+
+/// A word in or beside a slot.
+pub fn slot_part<'a>(slot: usize, offset: usize) -> &'a AtomicU64 {
+    word64(
+        slot.wrapping_add(BASE.load(Ordering::Relaxed))
+            .wrapping_add(offset),
+    )
 }
 
 fn write(address: usize, site: u32) {

@@ -26,7 +26,7 @@ use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{hook, upcall, verify};
+use crate::{hook, locals, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -39,12 +39,14 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"step0", c"(JII)J"),
         (c"child0", c"(JJII)J"),
         (c"insert0", c"(JJI)J"),
+        (c"number0", c"(JI)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
     }
     for (name, descriptor) in [
         (c"attach", c"(Ljava/lang/Thread;J)V"),
+        (c"update0", c"(JII)V"),
         (c"repair", c"(JJJ)Z"),
         (c"verify", c"(JJI)V"),
         (c"lost", c"(I)V"),
@@ -197,7 +199,7 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
             agent.note(ThreadEnd { id });
         }
         match agent.options.tracking {
-            Tracking::Lazy => agent.lanes.give(lane),
+            Tracking::Lazy | Tracking::Paper => agent.lanes.give(lane),
             // Its index holds nodes of the thread's tree, which ends here.
             Tracking::Cct => {
                 let lost = &agent.counts.events_lost;
@@ -328,13 +330,46 @@ pub fn child(
 /// The context's number: with `tracking=cct`, `context` is a node of the thread's tree.
 pub fn context_id(agent: &Agent, state: &mut ThreadState, context: u64) -> ContextId {
     match (agent.options.tracking, u32::try_from(context)) {
-        (Tracking::Lazy, _) => ContextId(context),
+        (Tracking::Lazy | Tracking::Paper, _) => ContextId(context),
         (Tracking::Cct, Ok(node)) => {
             let method = |site: SiteId| MethodId(agent.method_of_site.get(site.0));
             state.tree.context(Node(node), &agent.encoder, method)
         }
         (Tracking::Cct, Err(_)) => ContextId::UNKNOWN,
     }
+}
+
+/// With `tracking=paper`: a method with slot `slot` was called at `site`, and the graph may change.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_update0(
+    _: *mut JNIEnv,
+    _: jclass,
+    slot: jlong,
+    site: jint,
+    callee: jint,
+) {
+    guard((), |agent| {
+        if let (Some(paper), true) = (&agent.paper, slot != 0) {
+            let (site, callee) = (SiteId(site as u32), MethodId(callee as u32));
+            locals::enter(agent, paper, slot as usize, site, callee);
+        }
+    });
+}
+
+/// With `tracking=paper`: the number of the frame of `method` with slot `slot`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_number0(
+    _: *mut JNIEnv,
+    _: jclass,
+    slot: jlong,
+    method: jint,
+) -> jlong {
+    guard(0, |agent| match &agent.paper {
+        Some(paper) if slot != 0 => {
+            locals::number(agent, paper, slot as usize, MethodId(method as u32)).0 as jlong
+        }
+        _ => 0,
+    })
 }
 
 #[unsafe(no_mangle)]

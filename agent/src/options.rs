@@ -43,6 +43,8 @@ pub enum Tracking {
     Lazy,
     /// For comparison: a calling context tree per thread, its node looked up at every entry.
     Cct,
+    /// For comparison: the scheme of the Lucce paper, a number and a version for every frame.
+    Paper,
 }
 
 /// Control while the program runs.
@@ -93,7 +95,11 @@ const ENCODINGS: [(&str, Policy); 3] = [
     ("cct", Policy::CCT),
 ];
 const RECORDS: [&str; 2] = ["calls", "none"];
-const TRACKING: [(&str, Tracking); 2] = [("lazy", Tracking::Lazy), ("cct", Tracking::Cct)];
+const TRACKING: [(&str, Tracking); 3] = [
+    ("lazy", Tracking::Lazy),
+    ("cct", Tracking::Cct),
+    ("paper", Tracking::Paper),
+];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 /// Kinds of events that are asked for, and `none`.
 pub const EVENTS: [&str; 3] = ["alloc", "leak", "none"];
@@ -409,6 +415,8 @@ mod tests {
         assert_eq!(Options::parse("").unwrap().tracking, Tracking::Lazy);
         let options = Options::parse("tracking=cct,verify=1").unwrap();
         assert_eq!(options.tracking, Tracking::Cct);
+        let options = Options::parse("tracking=paper").unwrap();
+        assert_eq!(options.tracking, Tracking::Paper);
         let error = Options::parse("tracking=ccct").unwrap_err().to_string();
         assert_eq!(error, "unknown tracking 'ccct', did you mean 'cct'?");
         let error = Options::parse("record=calls,tracking=cct").unwrap_err();

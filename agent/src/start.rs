@@ -19,10 +19,11 @@ use crate::leaks::Leaks;
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
+use crate::paper::Paper;
 use crate::{bracket, control, hook, leaks, native_api, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
-/// the stream of calls; the same with trees.
+/// the stream of calls; the same with trees; with the paper's scheme.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
 const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
 const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
@@ -35,6 +36,11 @@ const TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree/java/lang/Luc
 const TREE_VERIFY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
     "/tree-verify/java/lang/LucceRt.class"
+));
+const PAPER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/paper/java/lang/LucceRt.class"));
+const PAPER_VERIFY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/paper-verify/java/lang/LucceRt.class"
 ));
 const MEMORY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
@@ -165,6 +171,9 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 fn helper(agent: &Agent, env: Env) -> Option<()> {
     let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
+    let graph = agent.paper.as_ref().map_or(0, Paper::block);
+    env.set_static_long(class, c"graph", graph as i64)?;
+    env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;
     let boot = agent.stacks.boot;
     let first = (agent.stacks.relative(boot.start) + SLOT) as i64;
     env.set_static_long(class, c"bootStacks", first)?;
@@ -234,6 +243,8 @@ fn edition(options: &Options) -> &'static [u8] {
         (Tracking::Lazy, true, true) => RECORD_VERIFY,
         (Tracking::Cct, _, false) => TREE,
         (Tracking::Cct, _, true) => TREE_VERIFY,
+        (Tracking::Paper, _, false) => PAPER,
+        (Tracking::Paper, _, true) => PAPER_VERIFY,
     }
 }
 
@@ -421,6 +432,9 @@ pub fn finish(agent: &Agent) {
         agent.stat("trees.nodes", agent.trees.nodes());
         agent.stat("trees.memory", agent.trees.most_bytes());
     }
+    if let Some(paper) = &agent.paper {
+        tell_paper(agent, paper);
+    }
     agent.note(End {});
     let _ = agent.log.close();
     let recorded = Recorded {
@@ -444,6 +458,22 @@ pub fn finish(agent: &Agent) {
             Level::Info,
             &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
         );
+    }
+}
+
+/// What the paper's scheme takes, its log included, which is counted and not written.
+fn tell_paper(agent: &Agent, paper: &Paper) {
+    let found = paper.statistics();
+    let more = |name| found.more.iter().find(|(key, _)| *key == name);
+    for (key, value) in [
+        ("paper.versions", more("versions").map_or(0, |more| more.1)),
+        ("paper.edges", found.edges),
+        ("paper.log-bytes", found.log_bytes),
+        ("paper.repaired", more("repaired").map_or(0, |more| more.1)),
+        ("paper.undecoded", paper.undecoded()),
+        ("paper.memory", found.memory),
+    ] {
+        agent.stat(key, value);
     }
 }
 

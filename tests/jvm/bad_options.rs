@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 11] = [
+const BAD: [(&str, &[&str]); 12] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -14,6 +14,7 @@ const BAD: [(&str, &[&str]); 11] = [
     ("verify=often", &["verify=often"]),
     ("limit=5x", &["limit=5x"]),
     ("tracking=ccct", &["'ccct'", "'cct'"]),
+    ("tracking=papr", &["'papr'", "'paper'"]),
     (
         "record=calls,tracking=cct",
         &["record=calls", "tracking=lazy"],

@@ -31,7 +31,7 @@ struct Mode {
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 8] = [
+const MODES: [Mode; 9] = [
     Mode {
         name: "default",
         flags: &[],
@@ -93,6 +93,27 @@ const MODES: [Mode; 8] = [
         name: "cct",
         flags: &[],
         options: ",tracking=cct",
+        programs: Some(&[
+            "ClassInit",
+            "ClassLoading",
+            "Constructors",
+            "DeepRecursion",
+            "Exceptions",
+            "HugeMethod",
+            "Lambdas",
+            "ManyThreads",
+            "NativeCallback",
+            "NativeThreads",
+            "ReflectionCalls",
+            "StackOverflow",
+            "VirtualThreads",
+        ]),
+    },
+    Mode {
+        name: "paper",
+        // Its numbers exceed a long: what decodes must be right, and not everything does.
+        flags: &["-Dlucce.check.none-allowed=true"],
+        options: ",tracking=paper",
         programs: Some(&[
             "ClassInit",
             "ClassLoading",

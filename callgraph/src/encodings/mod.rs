@@ -40,7 +40,7 @@ pub use crate::numbering::{Begins, FastMap, Known, Numbering, Rules};
 pub use dacce::{Dacce, Tuning};
 pub use encoding::{Encoding, ThreadId};
 pub use hybrid::Hybrid;
-pub use lucce_paper::LuccePaper;
+pub use lucce_paper::{Algorithm, LuccePaper, Pair, Watch};
 pub use number::{Number, Undecodable};
 pub use pcc::Pcc;
 pub use pcce::Pcce;

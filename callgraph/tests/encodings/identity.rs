@@ -102,6 +102,30 @@ proptest! {
     }
 
     #[test]
+    fn lucce_paper_forgets_only_what_nobody_asks_for(acts in acts(), every in 1..40usize) {
+        let paper = Forgetful {
+            paper: LuccePaper::new(63),
+            every,
+            calls: 0,
+            decoded: Vec::new(),
+        };
+        let mut feed = Feed::new(paper);
+        let numbers = run(&mut feed, &acts);
+        prop_assert_eq!(numbers.len(), feed.encoding.decoded.len());
+        for ((number, plain), then) in numbers.iter().zip(&feed.encoding.decoded) {
+            match then {
+                Err(Undecodable::Lost) => assert!(number.beside.is_empty()),
+                decoded => assert_eq!(decoded.as_ref(), Ok(plain)),
+            }
+            // Its frame may have ended.
+            match feed.encoding.decode(number) {
+                Err(Undecodable::Lost) => {}
+                decoded => assert_eq!(decoded.as_ref(), Ok(plain)),
+            }
+        }
+    }
+
+    #[test]
     fn pcce_with_the_whole_graph(acts in acts(), bits in 1..40u32) {
         check(Pcce::new(&edges_of(&acts), bits, false), &acts, false);
     }
@@ -296,4 +320,50 @@ fn wander(encoder: &Encoder<Vec<Change>>, seed: u64) -> Vec<(ContextId, Vec<Fram
         numbers.push((number, stack.iter().rev().map(frame).collect()));
     }
     numbers
+}
+
+/// Decodes each number at once, and forgets in between what no frame can ask for.
+struct Forgetful {
+    paper: LuccePaper,
+    every: usize,
+    calls: usize,
+    decoded: Vec<Result<Vec<Frame>, Undecodable>>,
+}
+
+impl Encoding for Forgetful {
+    fn name(&self) -> &'static str {
+        self.paper.name()
+    }
+
+    fn start(&mut self, thread: ThreadId, parent: Option<(ThreadId, Frame)>) {
+        self.paper.start(thread, parent);
+    }
+
+    fn enter(&mut self, thread: ThreadId, edge: Edge) {
+        self.paper.enter(thread, edge);
+        self.calls += 1;
+        if self.calls.is_multiple_of(self.every) {
+            let before = self.paper.remembered();
+            self.paper.forget();
+            assert!(self.paper.remembered() <= before);
+        }
+    }
+
+    fn leave(&mut self, thread: ThreadId, edge: Edge) {
+        self.paper.leave(thread, edge);
+    }
+
+    fn current(&mut self, thread: ThreadId, place: Frame) -> Number {
+        let number = self.paper.current(thread, place);
+        self.decoded.push(self.paper.decode(&number));
+        number
+    }
+
+    fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
+        self.paper.decode(number)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.paper.statistics()
+    }
 }

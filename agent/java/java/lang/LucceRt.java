@@ -30,6 +30,8 @@ public final class LucceRt {
     private static final boolean RECORD = __RECORD__;
     /** For comparison: the memo of every frame is filled at its entry, with its node of the thread's tree. */
     private static final boolean TREE = __TREE__;
+    /** For comparison: every frame gets the paper's number and version at its entry. */
+    private static final boolean PAPER = __PAPER__;
 
     /** What {@link #record} is told. */
     private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3;
@@ -55,6 +57,10 @@ public final class LucceRt {
     static long bootStacks, bootStacksEnd, bootStackSize;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
     static boolean threads;
+    /** With PAPER: what its graph says, see `paper`. */
+    static long graph;
+    /** With PAPER: how far beside a slot its second part lies. */
+    static long beside;
     /** Bytes of an array's header, of a reference. */
     static int header, headerOfLongs, referenceShift;
 
@@ -84,10 +90,11 @@ public final class LucceRt {
     /** The same where contexts are looked up at entry. */
     @Hidden @ForceInline
     public static long enter(int method) {
-        if (!LIVE || !TREE) return enter();
+        if (!LIVE || !TREE && !PAPER) return enter();
         Thread t = Thread.currentThread();
         long p = t.$fp;
-        descend(t, p, method);
+        if (TREE) descend(t, p, method);
+        if (PAPER) entered(t, p, method);
         return p;
     }
 
@@ -164,6 +171,7 @@ public final class LucceRt {
         if (!known(t)) return t.$fp;
         long p = upcall(t.$ts, t.$fp);
         if (TREE && method != 0) descend(t, p, method);
+        if (PAPER && method != 0) entered(t, p, method);
         if (RECORD) tell(THROWN, p, 0);
         return p;
     }
@@ -419,7 +427,7 @@ public final class LucceRt {
         int m = u.getInt(METHODS + ((long) site << 2));
         long index = t.$ev;
         long w = u.getLong(p - SLOT + BASE);
-        long c = (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, index);
+        long c = PAPER ? number(u, p, m) : (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, index);
         if (index != 0) {
             long slot = (c ^ (long) site << 44) * MULTIPLIER >>> (int) u.getLong(index);
             long mask = u.getLong(index + 8);
@@ -592,6 +600,119 @@ public final class LucceRt {
         }
     }
 
+    // ---- the paper's scheme, for comparison -----------------------------------------------------------
+    //
+    // A frame's callId lies in its caller's slot, where a context stands otherwise; beside that slot its
+    // version, and the number that our graph has for the context, 0: not asked for yet. callId -1: no long
+    // holds it; version 0 then: nobody knows who called.
+
+    /** Method `m` was entered, its slot is `p`. */
+    @Hidden
+    private static void entered(Thread t, long p, int m) {
+        if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
+        Unsafe u = Memory.U;
+        int s = u.getInt(p - SLOT + BASE);
+        int caller = u.getInt(METHODS + ((long) s << 2));
+        if (caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller) {
+            update(u, p, s, caller, m);
+        } else {
+            enteredAll(p, m);
+        }
+    }
+
+    /** The same for the frame with slot `p` and those below it that had no hook at their entry. */
+    @Hidden @DontInline
+    private static void enteredAll(long p, int m) {
+        Unsafe u = Memory.U;
+        long a = p;
+        int n = m;
+        for (; ; ) {
+            long w = u.getLong(a - SLOT + BASE);
+            if ((int) (w >>> 32) == n) break;
+            int s = (int) w;
+            if (s == ENTRY) {
+                update0(a, s, n);
+                break;
+            }
+            if (s == LOST) {
+                locals(u, a, n, -1, 0);
+                break;
+            }
+            if (s == 0) {
+                Thread t = Thread.currentThread();
+                if (!known(t) || !repair(t.$ts, a - SLOT, p)) return;
+                continue;
+            }
+            a -= SLOT;
+            n = u.getInt(METHODS + ((long) s << 2));
+        }
+        while (a != p) {
+            int s = u.getInt(a + BASE);
+            a += SLOT;
+            int caller = n;
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << 2));
+            update(u, a, s, caller, n);
+        }
+    }
+
+    /** Algorithm 1, where it changes nothing; otherwise in the agent, under a lock. See `paper`. */
+    @Hidden
+    private static void update(Unsafe u, long p, int site, int caller, int callee) {
+        long c = u.getLong(p - 2 * SLOT + CTX + BASE);
+        long v = u.getLong(p - 2 * SLOT + BASE + beside);
+        if (v == 0) {
+            locals(u, p, callee, -1, 0);
+            return;
+        }
+        long g = graph;
+        long updates = u.getLongAcquire(null, g);
+        long nodes = u.getLong(g + 24);
+        if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << 4)) == v) {
+            long inputs = u.getLong(nodes + ((long) callee << 4) + 8);
+            long table = u.getLong(g + 16);
+            long place = (long) site << 24 | callee;
+            long slot = place * MULTIPLIER >>> (int) u.getLong(table);
+            long mask = u.getLong(table + 8);
+            for (; ; slot = slot + 1 & mask) {
+                long e = table + 64 + (slot << 5);
+                long k = u.getLong(e);
+                if (k == 0) break;
+                if (k != place) continue;
+                long av = u.getLong(e + 16);
+                long now = u.getLong(g + 8);
+                boolean same = u.getLong(e + 8) == inputs;
+                u.loadFence();
+                if (!same || u.getLong(g) != updates) break;
+                long sum = c + av;
+                locals(u, p, callee, (c | av | sum) < 0 ? -1 : sum, now);
+                return;
+            }
+        }
+        update0(p, site, callee);
+    }
+
+    /** Of the frame of method `m` with slot `p`. */
+    @ForceInline
+    private static void locals(Unsafe u, long p, int m, long c, long v) {
+        u.putLong(p - SLOT + CTX + BASE, c);
+        u.putLong(p - SLOT + BASE + beside, v);
+        u.putLong(p - SLOT + BASE + beside + 8, 0);
+        u.putInt(p - SLOT + TAG + BASE, m);
+    }
+
+    /** The graph's number for what the local variables of the frame with slot `p` say; 0: lost. */
+    @Hidden
+    private static long number(Unsafe u, long p, int m) {
+        if (p >>> SCRATCH == 0) return 0;
+        if (u.getInt(p - SLOT + TAG + BASE) != m) {
+            enteredAll(p, m);
+            if (u.getInt(p - SLOT + TAG + BASE) != m) return 0;
+        }
+        if (u.getLong(p - SLOT + CTX + BASE) < 0) return 0;
+        long c = u.getLong(p - SLOT + BASE + beside + 8);
+        return c != 0 ? c : number0(p, m);
+    }
+
     /** Whether slot `p` is one of the thread's. */
     @ForceInline
     private static boolean owns(Thread t, long p) {
@@ -656,6 +777,10 @@ public final class LucceRt {
     private static native long step0(long c, int site, int callee);
 
     private static native long child0(long ts, long node, int site, int callee);
+
+    private static native void update0(long p, int site, int callee);
+
+    private static native long number0(long p, int method);
 
     private static native long insert0(long ts, long c, int site);
 

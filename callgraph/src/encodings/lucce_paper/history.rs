@@ -1,0 +1,111 @@
+//! The values that something had in all versions of the graph.
+
+/// A version of the whole graph. The root's is 0.
+pub type Version = u64;
+
+/// Stands for a number that exceeds the limit.
+pub const EXCEEDED: u64 = u64::MAX;
+/// Stands for values that are not kept any more.
+const FORGOTTEN: u64 = u64::MAX - 1;
+
+/// Pairs of a version and the value since then, ascending.
+#[derive(Default)]
+pub struct History(Vec<(Version, u64)>);
+
+/// What a history says of a version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    Value(u64),
+    /// There was none yet.
+    Unset,
+    Forgotten,
+}
+
+impl History {
+    /// Values are below `u64::MAX - 1`, or [`EXCEEDED`].
+    pub fn set(&mut self, since: Version, value: u64) {
+        self.0.push((since, value));
+    }
+
+    pub fn now(&self) -> Option<u64> {
+        self.0.last().map(|(_, value)| *value)
+    }
+
+    pub fn at(&self, version: Version) -> Then {
+        let behind = self.0.partition_point(|(since, _)| *since <= version);
+        match behind.checked_sub(1).and_then(|last| self.0.get(last)) {
+            None => Then::Unset,
+            Some((_, FORGOTTEN)) => Then::Forgotten,
+            Some((_, value)) => Then::Value(*value),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Keeps what it says of the versions in `asked`, ascending, and of those from `floor` on.
+    pub fn forget(&mut self, asked: &[Version], floor: Version) {
+        let mut asked = asked.iter().peekable();
+        let mut ends = self.0.iter().skip(1).map(|(end, _)| *end);
+        let mut kept: Vec<(Version, u64)> = Vec::new();
+        for &(since, value) in &self.0 {
+            while asked.next_if(|version| **version < since).is_some() {}
+            let wanted = ends.next().is_none_or(|end| {
+                end > floor || asked.peek().is_some_and(|version| **version < end)
+            });
+            let value = if wanted { value } else { FORGOTTEN };
+            if value != FORGOTTEN || kept.last().is_none_or(|(_, last)| *last != FORGOTTEN) {
+                kept.push((since, value));
+            }
+        }
+        kept.shrink_to_fit();
+        self.0 = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn squares() -> History {
+        let mut history = History::default();
+        (1..=10).for_each(|n| history.set(n * n, n));
+        history
+    }
+
+    #[test]
+    fn a_value_is_there_from_its_version_on() {
+        let history = squares();
+        assert_eq!(history.at(0), Then::Unset);
+        for version in 1..150 {
+            let value = u64::from((version as u32).isqrt()).min(10);
+            assert_eq!(history.at(version), Then::Value(value), "{version}");
+        }
+        assert_eq!(history.now(), Some(10));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_never_answered_with_another_value() {
+        let whole = squares();
+        for asked in [&[][..], &[3], &[0, 10, 26, 99], &[200]] {
+            for floor in [0, 1, 30, 81, 500] {
+                let mut history = squares();
+                history.forget(asked, floor);
+                for version in 0..150 {
+                    let now = history.at(version);
+                    let needed = version >= floor || asked.contains(&version);
+                    assert!(now == whole.at(version) || now == Then::Forgotten && !needed);
+                }
+                assert_eq!(history.now(), whole.now());
+                let once = history.len();
+                history.forget(asked, floor);
+                assert_eq!(history.len(), once);
+            }
+        }
+        let mut history = squares();
+        history.forget(&[26], 500);
+        // A gap, 25, a gap, 100.
+        assert_eq!(history.len(), 4);
+    }
+}
