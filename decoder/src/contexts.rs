@@ -108,10 +108,7 @@ impl Profile {
         });
         let (offset, id, error) = places.min_by_key(|(offset, ..)| *offset)?;
         let reason = format!("a counter of {id}, which the log does not explain ({error})");
-        Some(Damage {
-            offset,
-            reason: reason.into(),
-        })
+        Some(Damage::at(offset, reason))
     }
 
     /// `shares`: of one context and type.

@@ -113,10 +113,7 @@ impl Profile {
                 }
             }
         }
-        let damage = unknown.map(|reason| Damage {
-            offset: self.size,
-            reason: reason.into(),
-        });
+        let damage = unknown.map(|reason| Damage::at(self.size, reason));
         (places, damage)
     }
 }

@@ -71,10 +71,10 @@ impl Profile {
             Record::Method(r) => self.code.method(r),
             Record::Site(r) => self.code.site(r),
             Record::SiteSize(r) => self.code.site_size(r.site, r.bytes),
-            Record::Change(change) => self.graph.apply(change).map_err(|error| Damage {
-                offset,
-                reason: error.to_string().into(),
-            })?,
+            Record::Change(change) => self
+                .graph
+                .apply(change)
+                .map_err(|error| Damage::at(offset, error.to_string()))?,
             Record::Thread(r) => {
                 let info = ThreadInfo {
                     name: r.name.into(),
@@ -102,10 +102,8 @@ impl Profile {
             Record::EventType(r) => {
                 let id = r.id;
                 if !self.types.add(r) {
-                    return Err(Damage {
-                        offset,
-                        reason: format!("a second meaning of event type {}", id.0).into(),
-                    });
+                    let reason = format!("a second meaning of event type {}", id.0);
+                    return Err(Damage::at(offset, reason));
                 }
             }
             Record::Followed(r) => self.following.followed(r),
@@ -119,10 +117,10 @@ impl Profile {
     fn cells(&mut self, cells: &Cells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.bytes > MAX_BYTES {
-                self.damage.get_or_insert(Damage {
-                    offset: cell.offset,
-                    reason: "a counter of more than any program can count".into(),
-                });
+                self.damage.get_or_insert(Damage::at(
+                    cell.offset,
+                    "a counter of more than any program can count",
+                ));
                 continue;
             }
             self.sizes.counters.0 += 1;
@@ -147,10 +145,10 @@ impl Profile {
     fn event_cells(&mut self, cells: &EventCells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.zero != 0 {
-                self.damage.get_or_insert(Damage {
-                    offset: cell.offset,
-                    reason: "a counter of more than any program can count".into(),
-                });
+                self.damage.get_or_insert(Damage::at(
+                    cell.offset,
+                    "a counter of more than any program can count",
+                ));
                 continue;
             }
             shares.push(Share {
@@ -185,10 +183,7 @@ impl Profile {
             false
         });
         if let Some((offset, reason)) = wrong {
-            self.damage.get_or_insert(Damage {
-                offset,
-                reason: reason.into(),
-            });
+            self.damage.get_or_insert(Damage::at(offset, reason));
         }
     }
 }
@@ -223,9 +218,9 @@ fn layout(header: &Header) -> Result<Layout, OpenError> {
         && version + anchor + call <= 64;
     match possible {
         true => Ok(Layout::new(version, anchor, call)),
-        false => Err(OpenError::Damaged(Damage {
-            offset: 10,
-            reason: format!("a number cannot have {version} + {anchor} + {call} bits").into(),
-        })),
+        false => Err(OpenError::Damaged(Damage::at(
+            10,
+            format!("a number cannot have {version} + {anchor} + {call} bits"),
+        ))),
     }
 }

@@ -19,6 +19,8 @@
 //! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
+use lucce_tracelog::{Damage, OpenError};
+
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
 pub const MAGIC: [u8; 8] = *b"LUCCECAL";
@@ -114,26 +116,28 @@ pub(crate) fn file_header() -> Vec<u8> {
     bytes
 }
 
-pub(crate) enum NotARecording {
-    Foreign,
-    Newer(u16),
-    Damaged,
-}
-
-pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), NotARecording> {
+pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
     if !bytes.starts_with(&MAGIC) {
-        return Err(NotARecording::Foreign);
+        return Err(OpenError::Foreign("a recording of calls"));
     }
-    let header = bytes.get(..FILE_HEADER).ok_or(NotARecording::Damaged)?;
+    let header = bytes.get(..FILE_HEADER).ok_or_else(broken)?;
     let (fields, sum) = header.split_at(FILE_HEADER - 4);
     if sum != crc(fields, &[]).to_le_bytes() {
-        return Err(NotARecording::Damaged);
+        return Err(broken());
     }
-    let version = u32_at(fields, 8).ok_or(NotARecording::Damaged)? as u16;
+    let version = u32_at(fields, 8).ok_or_else(broken)? as u16;
     match version <= FORMAT_VERSION {
         true => Ok(()),
-        false => Err(NotARecording::Newer(version)),
+        false => Err(OpenError::Newer {
+            version,
+            known: FORMAT_VERSION,
+        }),
     }
+}
+
+#[cold]
+fn broken() -> OpenError {
+    OpenError::Damaged(Damage::at(0, "the file's header ends early or is wrong"))
 }
 
 fn crc(header: &[u8], bytes: &[u8]) -> u32 {

@@ -33,7 +33,8 @@ mod reader;
 mod steps;
 
 pub use format::{FORMAT_VERSION, MAGIC};
-pub use reader::{Damage, OpenError, Recording};
+pub use lucce_tracelog::{Damage, OpenError};
+pub use reader::Recording;
 pub use step::{Edge, Start, Step, ThreadId};
 pub use steps::Steps;
 pub use writer::{ThreadWriter, Writer};

@@ -1,78 +1,19 @@
 //! Opens recordings: everything up to the first damage, then where and what it is.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::{error, fmt, fs, io};
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_tracelog::Record;
+use lucce_tracelog::{Damage, OpenError, Record};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::format::{
-    BLOCK_HEADER, FILE_HEADER, FORMAT_VERSION, Head, Kind, NotARecording, check_file_header,
-};
+use crate::format::{BLOCK_HEADER, FILE_HEADER, Head, Kind, check_file_header};
 use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
 use crate::steps::Steps;
 use crate::token::{take, take_small};
 use crate::{Edge, Start, ThreadId};
-
-/// The first thing in a recording that cannot be right. What precedes it was read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damage {
-    /// In the file: of the block.
-    pub offset: u64,
-    /// In the block's unpacked bytes, if it could be unpacked.
-    pub within: Option<usize>,
-    pub reason: Cow<'static, str>,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "damaged at offset {}", self.offset)?;
-        if let Some(within) = self.within {
-            write!(f, " (byte {within} of the unpacked block)")?;
-        }
-        write!(f, ": {}", self.reason)
-    }
-}
-
-impl error::Error for Damage {}
-
-/// Why a file is not read at all.
-#[derive(Debug)]
-pub enum OpenError {
-    Io(io::Error),
-    /// Some other kind of file.
-    Foreign,
-    /// Written by a newer version of this crate.
-    Newer(u16),
-    /// A recording, but its header is not whole.
-    Damaged(Damage),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Io(e) => e.fmt(f),
-            OpenError::Foreign => f.write_str("not a recording of calls (offset 0: wrong magic)"),
-            OpenError::Newer(version) => write!(
-                f,
-                "format version {version}; this program reads up to {FORMAT_VERSION}"
-            ),
-            OpenError::Damaged(damage) => damage.fmt(f),
-        }
-    }
-}
-
-impl error::Error for OpenError {}
-
-impl From<io::Error> for OpenError {
-    fn from(e: io::Error) -> Self {
-        OpenError::Io(e)
-    }
-}
 
 /// A recording in memory: its dictionary is read, its steps are unpacked on the way.
 pub struct Recording {
@@ -113,7 +54,7 @@ impl Recording {
             .take(FILE_HEADER as u64)
             .read_to_end(&mut bytes)?;
         // First, so that a huge foreign file is not read.
-        check(&bytes)?;
+        check_file_header(&bytes)?;
         file.read_to_end(&mut bytes)?;
         Self::from_bytes(bytes)
     }
@@ -121,7 +62,7 @@ impl Recording {
     /// # Errors
     /// See [`OpenError`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Recording, OpenError> {
-        check(&bytes)?;
+        check_file_header(&bytes)?;
         let mut recording = Recording {
             bytes: Vec::new(),
             blocks: Vec::new(),
@@ -328,16 +269,6 @@ impl Recording {
     }
 }
 
-fn check(bytes: &[u8]) -> Result<(), OpenError> {
-    check_file_header(bytes).map_err(|e| match e {
-        NotARecording::Foreign => OpenError::Foreign,
-        NotARecording::Newer(version) => OpenError::Newer(version),
-        NotARecording::Damaged => {
-            OpenError::Damaged(damage(0, "the file's header ends early or is wrong"))
-        }
-    })
-}
-
 fn unpack(head: &Head, packed: &[u8]) -> Result<Vec<u8>, &'static str> {
     let bytes = decompress_to_vec_with_limit(packed, head.unpacked as usize)
         .map_err(|_| "a block cannot be unpacked")?;
@@ -367,11 +298,7 @@ fn edge(bytes: &mut &[u8]) -> Result<Edge, &'static str> {
 
 #[cold]
 fn damage(offset: usize, reason: &'static str) -> Damage {
-    Damage {
-        offset: offset as u64,
-        within: None,
-        reason: reason.into(),
-    }
+    Damage::at(offset as u64, reason)
 }
 
 #[cold]

@@ -1,10 +1,12 @@
 //! All steps of a recording, checked: a reader never sees an exit without its enter.
 
+use lucce_callgraph::MethodId;
+use lucce_tracelog::Damage;
+
 use crate::limits::MAX_DEPTH;
-use crate::reader::{Block, Damage, Recording, inner};
+use crate::reader::{Block, Recording, inner};
 use crate::token::Token;
 use crate::{Edge, Step, ThreadId};
-use lucce_callgraph::MethodId;
 
 /// See [`Recording::steps`]. Every step is possible: an edge's caller is the innermost frame's
 /// method, and frames that end were entered before.

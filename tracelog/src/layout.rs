@@ -41,6 +41,8 @@
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
 //!   kind 3 and records of kind 17.
 
+use crate::error::{Damage, OpenError};
+
 /// The version that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u16 = 1;
 /// The first bytes of every log.
@@ -72,14 +74,6 @@ pub struct Header {
     pub start: u64,
 }
 
-/// Why a file is not read at all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NotALog {
-    Magic,
-    Crc,
-    Newer(u16),
-}
-
 impl Header {
     pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
         let mut bytes = [0; FILE_HEADER as usize];
@@ -97,27 +91,35 @@ impl Header {
         bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, NotALog> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
         if bytes.get(..8) != Some(&MAGIC[..]) {
-            return Err(NotALog::Magic);
+            return Err(OpenError::Foreign("a lucce log"));
         }
-        let checked = bytes.get(..60).ok_or(NotALog::Crc)?;
+        let checked = bytes.get(..60).ok_or_else(broken)?;
         if Some(crc32fast::hash(checked)) != u32_at(bytes, 60) {
-            return Err(NotALog::Crc);
+            return Err(broken());
         }
-        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or(NotALog::Crc)?);
+        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken)?);
         if version > FORMAT_VERSION {
-            return Err(NotALog::Newer(version));
+            return Err(OpenError::Newer {
+                version,
+                known: FORMAT_VERSION,
+            });
         }
-        let [version_bits, anchor_bits, call_bits] = array_at(bytes, 10).ok_or(NotALog::Crc)?;
+        let [version_bits, anchor_bits, call_bits] = array_at(bytes, 10).ok_or_else(broken)?;
         Ok(Header {
             version_bits,
             anchor_bits,
             call_bits,
-            pid: u32_at(bytes, 16).ok_or(NotALog::Crc)?,
-            start: u64_at(bytes, 24).ok_or(NotALog::Crc)?,
+            pid: u32_at(bytes, 16).ok_or_else(broken)?,
+            start: u64_at(bytes, 24).ok_or_else(broken)?,
         })
     }
+}
+
+#[cold]
+fn broken() -> OpenError {
+    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
 }
 
 /// The part of a block header that never changes.

@@ -4,7 +4,7 @@
 //! file even when the process is killed the next moment. What a number needs for decoding is
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
-//! Reading order: `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
+//! Reading order: `error`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
 //! `limits`; then `map`, `cells`, `writer`; then `reader`.
 #![deny(
     clippy::indexing_slicing,
@@ -17,6 +17,7 @@
     allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)
 )]
 
+mod error;
 mod layout;
 pub mod limits;
 mod record;
@@ -29,9 +30,8 @@ mod writer;
 mod reader;
 
 pub use cells::{Cell, Counters, EventCell};
+pub use error::{Damage, OpenError};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
-pub use reader::{
-    Cells, Count, Damage, Entry, EventCells, EventCount, Item, Items, Log, OpenError,
-};
+pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log};
 pub use record::*;
 pub use writer::{Full, Writer};

@@ -3,81 +3,20 @@
 //! A log of a JVM that was killed or still runs is whole: its last block is open, and the disk space
 //! obtained in advance is zeros. A sealed block must match its checksum.
 
-use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::Path;
-use std::{error, fmt};
 
 use lucce_callgraph::ContextId;
 
+use crate::error::{Damage, OpenError};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, FORMAT_VERSION, Header, NotALog, RECORDS, u32_at,
-    u64_at,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, u32_at, u64_at,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{EventTypeId, Kind, Record, ThreadId};
 use crate::wire::{In, Malformed};
-
-/// The first thing in a log that cannot be right. What precedes it was read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damage {
-    pub offset: u64,
-    pub reason: Cow<'static, str>,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "damaged at offset {}: {}", self.offset, self.reason)
-    }
-}
-
-impl error::Error for Damage {}
-
-/// Why a file is not read at all.
-#[derive(Debug)]
-pub enum OpenError {
-    Io(io::Error),
-    /// Some other kind of file.
-    Foreign,
-    /// Written by a newer version of this crate.
-    Newer(u16),
-    /// A log, but its header is not whole.
-    Damaged(Damage),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Io(e) => e.fmt(f),
-            OpenError::Foreign => f.write_str("not a lucce log (offset 0: wrong magic)"),
-            OpenError::Newer(version) => write!(
-                f,
-                "format version {version}; this program reads up to {FORMAT_VERSION}"
-            ),
-            OpenError::Damaged(damage) => damage.fmt(f),
-        }
-    }
-}
-
-impl error::Error for OpenError {}
-
-impl From<io::Error> for OpenError {
-    fn from(e: io::Error) -> Self {
-        OpenError::Io(e)
-    }
-}
-
-impl From<NotALog> for OpenError {
-    fn from(e: NotALog) -> Self {
-        match e {
-            NotALog::Magic => OpenError::Foreign,
-            NotALog::Newer(version) => OpenError::Newer(version),
-            NotALog::Crc => OpenError::Damaged(damage(0, "file header: wrong checksum")),
-        }
-    }
-}
 
 /// A log in memory, as it was at one moment.
 pub struct Log {
@@ -297,7 +236,7 @@ impl<'a> Items<'a> {
         let entry = Record::parse(&mut self.records);
         let size = (before - self.records.0.len()) as u64;
         self.records_at += size;
-        let (kind, record) = entry.map_err(|Malformed(reason)| damage(offset, reason))?;
+        let (kind, record) = entry.map_err(|Malformed(reason)| Damage::at(offset, reason))?;
         Ok(Entry {
             offset,
             size,
@@ -316,18 +255,21 @@ impl<'a> Items<'a> {
             let empty = if magic.is_some() { after } else { rest };
             return match empty.iter().all(|b| *b == 0) {
                 true => Ok(Step::End),
-                false => Err(damage(at, "no block where one must begin")),
+                false => Err(Damage::at(at, "no block where one must begin")),
             };
         }
         if magic != Some(BLOCK_MAGIC) {
-            return Err(damage(at, "no block where one must begin"));
+            return Err(Damage::at(at, "no block where one must begin"));
         }
         let header = rest.get(..BLOCK_HEADER as usize);
-        let header = header.ok_or_else(|| damage(at, "file ends inside a block header"))?;
+        let header = header.ok_or_else(|| Damage::at(at, "file ends inside a block header"))?;
         let head = header.get(4..24).and_then(BlockHead::decode);
-        let head = head.ok_or_else(|| damage(at, "block header: wrong checksum"))?;
+        let head = head.ok_or_else(|| Damage::at(at, "block header: wrong checksum"))?;
         if head.capacity > MAX_CAPACITY || head.cells > MAX_CELLS {
-            return Err(damage(at, "block header: larger than the format allows"));
+            return Err(Damage::at(
+                at,
+                "block header: larger than the format allows",
+            ));
         }
         self.at = at + BLOCK_HEADER + u64::from(head.capacity);
         self.payload(at, header, head)
@@ -340,13 +282,16 @@ impl<'a> Items<'a> {
             _ => return Ok(Step::Skip),
         };
         if used > u64::from(head.capacity) {
-            return Err(damage(at, "block header: more bytes used than there are"));
+            return Err(Damage::at(
+                at,
+                "block header: more bytes used than there are",
+            ));
         }
         let start = at + BLOCK_HEADER;
         let payload = self.rest(start);
         let there = payload.get(..used as usize).unwrap_or(payload);
         if (there.len() as u64) < used {
-            self.then = Some(damage(
+            self.then = Some(Damage::at(
                 start + there.len() as u64,
                 "file ends inside a block",
             ));
@@ -371,7 +316,7 @@ impl<'a> Items<'a> {
         }
         let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
         if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
-            return Err(damage(start, "block: wrong checksum"));
+            return Err(Damage::at(start, "block: wrong checksum"));
         }
         (self.records, self.records_at) = (In(there), start);
         Ok(Step::Records)
@@ -432,14 +377,6 @@ fn keep_counters(before: &[u8], now: &mut [u8]) {
         let (old, new) = cells.split_at_mut(known);
         old.copy_from_slice(before.get(..known).unwrap_or_default());
         new.fill(0);
-    }
-}
-
-#[cold]
-fn damage(offset: u64, reason: &'static str) -> Damage {
-    Damage {
-        offset,
-        reason: reason.into(),
     }
 }
 

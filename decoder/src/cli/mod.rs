@@ -72,7 +72,6 @@ enum End {
 /// Why a verb could not do anything.
 enum Failure {
     Open(PathBuf, OpenError),
-    Recording(PathBuf, lucce_recording::OpenError),
     Output(io::Error),
     Usage(String),
 }
@@ -111,13 +110,6 @@ impl Failure {
             Failure::Usage(message) => (message, End::Unusable),
             Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
             Failure::Open(path, e) => (about(&path, e), End::Damaged),
-            Failure::Recording(path, e) => {
-                let end = match &e {
-                    lucce_recording::OpenError::Io(_) => End::Unusable,
-                    _ => End::Damaged,
-                };
-                (about(&path, e), end)
-            }
         };
         complain(message);
         end

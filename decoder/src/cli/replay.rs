@@ -63,7 +63,7 @@ struct Opened {
 }
 
 fn open(path: &Path) -> Result<Opened, Failure> {
-    let failed = |e| Failure::Recording(path.to_owned(), e);
+    let failed = |e| Failure::Open(path.to_owned(), e);
     let recording = Recording::open(path).map_err(failed)?;
     let bar = Bar::new("reading", 0);
     let survey = Survey::of(&recording, &|steps| bar.tick(steps));

@@ -25,7 +25,7 @@ impl Input {
     pub fn open(path: &Path) -> Result<Input, Failure> {
         let file = match is_recording(path) {
             true => {
-                let failed = |e| Failure::Recording(path.to_owned(), e);
+                let failed = |e| Failure::Open(path.to_owned(), e);
                 let recording = Recording::open(path).map_err(failed)?;
                 let code = Code::from(&recording);
                 Opened::Recording(recording, code.into())
