@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::numbering::{Begins, FastMap, Known, Numbering, Rules};
+use crate::numbering::{FastMap, Known, Numbering, Rules};
 use crate::{Edge, Layout, Policy};
 
 /// What is known of calls, and the counts since the last renumbering.
@@ -53,16 +53,7 @@ impl Adaptation {
     }
 
     pub(crate) fn numbering(&self, layout: Layout, policy: &Policy) -> Numbering {
-        let limit = 1u64.checked_shl(policy.max_node_bits);
-        let rules = Rules {
-            hot_first: true,
-            begins: Begins::Anywhere,
-            limit: limit.unwrap_or(u64::MAX).min(layout.calls()),
-            event_limit: layout.calls(),
-            growth_percent: policy.growth_percent,
-            slack: policy.slack,
-        };
-        Numbering::of(&self.known, &rules)
+        Numbering::of(&self.known, &Rules::with_room(layout, policy))
     }
 
     pub(crate) fn adapted(&mut self, took: Duration) {

@@ -15,7 +15,7 @@
 //! A table at its budget forgets everything in place. A forgotten context then gets a second number.
 
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
-use crate::words::{Generations, Words};
+use crate::words::{Generations, Source, Words};
 use crate::{ContextId, MethodId, SiteId};
 
 /// A call of `callee` at `site` by the frame with number `context`.
@@ -55,8 +55,8 @@ pub(crate) struct AnchorTable {
 }
 
 impl AnchorTable {
-    pub(crate) fn new(budget: usize, address: &AtomicU64) -> Self {
-        let generations = Generations::new(FIRST_SLOTS, address);
+    pub(crate) fn new(budget: usize, address: &AtomicU64, source: Source) -> Self {
+        let generations = Generations::new(FIRST_SLOTS, address, source);
         AnchorTable {
             generations,
             budget: budget.max(1),
@@ -109,7 +109,7 @@ impl AnchorTable {
             forget(self.generations.newest());
             return 0;
         }
-        if (len + 1) * 2 > self.generations.newest().slots() {
+        if (len + 1) * 4 > self.generations.newest().slots() * 3 {
             self.grow(address);
         }
         len
@@ -118,7 +118,7 @@ impl AnchorTable {
     #[cold]
     fn grow(&self, address: &AtomicU64) {
         let old = self.generations.newest();
-        let new = Words::new(old.slots() * 2);
+        let new = self.generations.larger();
         for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
             // Relaxed: this thread holds the mutex that all writers held.
             let [context, place, to] = [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed));
@@ -157,12 +157,12 @@ mod tests {
     #[test]
     fn the_table_stays_within_its_budget_and_forgets() {
         let (budget, address) = (2000, AtomicU64::new(0));
-        let table = AnchorTable::new(budget, &address);
+        let table = AnchorTable::new(budget, &address, None);
         for context in 1..=20_000u64 {
             let call = Call::new(ContextId(context), SiteId(1), MethodId(1));
             table.insert(call, ContextId(context + 7), &address);
             assert_eq!(table.find(call), Some(ContextId(context + 7)));
-            // Slots at most half full, of 32 bytes, and as much again for outgrown generations.
+            // Slots half full at most after growth, of 32 bytes, and as much again for outgrown generations.
             assert!(table.bytes() <= 2 * 2 * (2 * budget + 16) * 32);
         }
         let first = Call::new(ContextId(1), SiteId(1), MethodId(1));
@@ -177,7 +177,7 @@ mod model {
     use crate::words::MULTIPLIER;
     use loom::sync::Arc;
 
-    /// Calls that all begin in the same one of the model's 4 slots.
+    /// Calls that all begin in the same slot, of the model's 2 and of the 4 after them.
     fn colliding() -> impl Iterator<Item = Call> {
         let calls = (1..).map(|ctx| Call::new(ContextId(ctx), SiteId(1), MethodId(1)));
         calls.filter(|call| call.hash().wrapping_mul(MULTIPLIER) >> 62 == 1)
@@ -189,7 +189,7 @@ mod model {
         model.preemption_bound = Some(3);
         model.check(move || {
             let address = AtomicU64::new(0);
-            let table = Arc::new(AnchorTable::new(budget, &address));
+            let table = Arc::new(AnchorTable::new(budget, &address, None));
             let calls: Vec<Call> = colliding().take(3).collect();
             table.insert(calls[0], ContextId(10), &address);
             let (shared, known) = (table.clone(), calls.clone());

@@ -10,6 +10,7 @@ use crate::tables::{RawTables, Tables};
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
     ContextId, DecodeError, Frame, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
+    TableMemory,
 };
 
 /// Shared by all threads. A site must always come with the same caller. Ids out of range and
@@ -23,24 +24,27 @@ pub struct Encoder<J> {
 
 impl<J: Journal> Encoder<J> {
     pub fn new(layout: Layout, policy: Policy, journal: J) -> Self {
-        Self::of(
-            layout,
-            policy,
-            Learner::new(Graph::new(layout), policy, journal),
-        )
+        Self::with(layout, policy, journal, None, None)
     }
 
     /// With numbers that are decided in advance, for the policy `static`.
     pub fn with_plan(layout: Layout, policy: Policy, journal: J, plan: Box<dyn Plan>) -> Self {
-        let mut learner = Learner::new(Graph::new(layout), policy, journal);
-        learner.plan = Some(plan);
-        Self::of(layout, policy, learner)
+        Self::with(layout, policy, journal, Some(plan), None)
     }
 
-    fn of(layout: Layout, policy: Policy, learner: Learner<J>) -> Self {
+    /// With tables in a memory of their own.
+    pub fn with(
+        layout: Layout,
+        policy: Policy,
+        journal: J,
+        plan: Option<Box<dyn Plan>>,
+        memory: Option<&'static dyn TableMemory>,
+    ) -> Self {
+        let mut learner = Learner::new(Graph::new(layout), policy, journal);
+        learner.plan = plan;
         Encoder {
             layout,
-            tables: Tables::new(layout, policy.anchor_budget),
+            tables: Tables::new(layout, policy.anchor_budget, memory),
             learner: Mutex::new(learner),
             unknown: AtomicU64::new(0),
         }
@@ -74,7 +78,7 @@ impl<J: Journal> Encoder<J> {
             callee,
         };
         let key = Key::new(self.layout.version(ctx), site, callee);
-        match key.and_then(|key| self.tables.transitions.find(key)) {
+        match key.and_then(|key| self.tables.transition(key)) {
             Some(ANCHORING) => match self.tables.anchors.find(Call::new(ctx, site, callee)) {
                 Some(known) => known,
                 None => self.learn(step),

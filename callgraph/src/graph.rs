@@ -10,10 +10,11 @@
 //! - An anchor's parent was known before the anchor. So walking back ends.
 
 mod check;
+mod node;
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use self::node::{Incoming, Nodes, grow};
 use crate::{
     Anchor, AnchorId, Base, Change, ContextId, DecodeError, Effect, GraphError, Layout, MethodId,
     Missing, Node, SiteId, Transition, Version,
@@ -31,11 +32,10 @@ pub struct Frame {
 pub struct Graph {
     layout: Layout,
     epochs: Vec<Epoch>,
-    nodes: BTreeMap<(MethodId, Version), Range>,
+    nodes: Nodes,
     /// The newest version in use, 0 before the first base.
     newest: Version,
     transitions: usize,
-    intervals: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -44,29 +44,21 @@ struct Epoch {
     anchors: Vec<Origin>,
 }
 
-/// An anchor: 24 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
+/// An anchor: 20 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
 #[derive(Clone, Copy, Debug)]
 struct Origin {
-    parent: ContextId,
+    /// The upper and the lower half of its number: together they would be aligned to 8 bytes.
+    parent: [u32; 2],
     site: SiteId,
     caller: MethodId,
     head: MethodId,
 }
 
-/// A node's numbers: `[used, capacity)` are free; `incoming` is sorted by addition value.
-#[derive(Clone, Debug)]
-pub(crate) struct Range {
-    pub(crate) capacity: u64,
-    pub(crate) used: u64,
-    incoming: Vec<Incoming>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Incoming {
-    av: u64,
-    from: Version,
-    site: SiteId,
-    caller: MethodId,
+impl Origin {
+    fn parent(&self) -> ContextId {
+        let [upper, lower] = self.parent.map(u64::from);
+        ContextId(upper << 32 | lower)
+    }
 }
 
 impl Graph {
@@ -78,10 +70,9 @@ impl Graph {
         Graph {
             layout,
             epochs: Vec::new(),
-            nodes: BTreeMap::new(),
+            nodes: Nodes::default(),
             newest: Version(0),
             transitions: 0,
-            intervals: 0,
         }
     }
 
@@ -153,7 +144,8 @@ impl Graph {
             site: origin.site,
             method: origin.caller,
         };
-        Ok((origin.parent != ContextId::UNKNOWN).then_some((origin.parent, frame)))
+        let parent = origin.parent();
+        Ok((parent != ContextId::UNKNOWN).then_some((parent, frame)))
     }
 
     fn source(
@@ -169,22 +161,25 @@ impl Graph {
         let edge = edge.ok_or_else(|| unknown(id, Missing::Interval(version, method, call)))?;
         let parent = self
             .layout
-            .pack(edge.from, self.layout.anchor(id), call - edge.av);
+            .pack(edge.from(), self.layout.anchor(id), call - edge.av);
         Ok((
             parent,
             Frame {
-                site: edge.site,
-                method: edge.caller,
+                site: edge.site(),
+                method: edge.caller(),
             },
         ))
     }
 
     /// The transition whose interval holds `call`.
-    fn owner(&self, node: &Range, call: u64) -> Option<Incoming> {
-        let behind = node.incoming.partition_point(|edge| edge.av <= call);
-        let edge = *node.incoming.get(behind.checked_sub(1)?)?;
-        let width = self.node(edge.from, edge.caller)?.capacity;
-        (call - edge.av < width).then_some(edge)
+    fn owner(&self, node: &node::Node, call: u64) -> Option<Incoming> {
+        let edge = node.caller_at(call)?;
+        (call - edge.av < self.width(edge)?).then_some(edge)
+    }
+
+    /// How many numbers a caller owns.
+    fn width(&self, edge: Incoming) -> Option<u64> {
+        Some(self.node(edge.from(), edge.caller())?.capacity)
     }
 
     fn origin(&self, id: ContextId) -> Result<&Origin, Missing> {
@@ -207,8 +202,8 @@ impl Graph {
 
 /// What the encoder asks before it chooses.
 impl Graph {
-    pub(crate) fn node(&self, version: Version, method: MethodId) -> Option<&Range> {
-        self.nodes.get(&(method, version))
+    pub(crate) fn node(&self, version: Version, method: MethodId) -> Option<&node::Node> {
+        self.nodes.get(version, method)
     }
 
     /// The nodes of `method` in `versions`, in order.
@@ -216,27 +211,20 @@ impl Graph {
         &self,
         method: MethodId,
         versions: RangeInclusive<Version>,
-    ) -> impl Iterator<Item = (Version, &Range)> {
-        let keys = (method, *versions.start())..=(method, *versions.end());
-        self.nodes
-            .range(keys)
-            .map(|(&(_, version), node)| (version, node))
+    ) -> impl Iterator<Item = (Version, &node::Node)> {
+        self.nodes.range(method, versions)
     }
 
     /// Whether `[av, av + width)` of the node is nobody's.
-    pub(crate) fn is_free(&self, node: &Range, av: u64, width: u64) -> bool {
+    pub(crate) fn is_free(&self, node: &node::Node, av: u64, width: u64) -> bool {
         let Some(end) = av.checked_add(width).filter(|end| *end <= node.capacity) else {
             return false;
         };
         if av >= node.used {
             return true;
         }
-        let behind = node.incoming.partition_point(|edge| edge.av < end);
-        let before = behind.checked_sub(1).and_then(|at| node.incoming.get(at));
-        let taken = before.and_then(|edge| {
-            let caller = self.node(edge.from, edge.caller)?;
-            Some(edge.av + caller.capacity)
-        });
+        let before = node.caller_at(end - 1);
+        let taken = before.and_then(|edge| Some(edge.av + self.width(edge)?));
         av >= taken.unwrap_or(1)
     }
 
@@ -300,18 +288,11 @@ impl Graph {
         self.epochs.len()
     }
 
-    /// An estimate that counts what grows.
+    /// What was allocated, without the allocator's own bookkeeping.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let node = size_of::<((MethodId, Version), Range)>();
-        let anchors: usize = self
-            .epochs
-            .iter()
-            .map(|epoch| epoch.anchors.capacity())
-            .sum();
-        self.nodes.len() * node
-            + self.intervals * size_of::<Incoming>()
-            + anchors * size_of::<Origin>()
+        let anchors = self.epochs.iter().map(|epoch| epoch.anchors.capacity());
+        self.nodes.bytes() + anchors.sum::<usize>() * size_of::<Origin>()
     }
 }
 
@@ -340,12 +321,8 @@ impl Graph {
             capacity,
         }: Node,
     ) {
-        let range = Range {
-            capacity,
-            used: 1,
-            incoming: Vec::new(),
-        };
-        self.nodes.insert((method, version), range);
+        self.nodes
+            .insert(method, node::Node::new(version, capacity));
         self.newest = self.newest.max(version);
     }
 
@@ -362,26 +339,17 @@ impl Graph {
             return;
         };
         let width = self.node(from, caller).map_or(0, |node| node.capacity);
-        if let Some(node) = self.nodes.get_mut(&(callee, to)) {
-            let at = node.incoming.partition_point(|edge| edge.av < av);
-            let edge = Incoming {
-                av,
-                from,
-                site,
-                caller,
-            };
-            node.incoming.insert(at, edge);
-            node.used = node.used.max(av + width);
-            self.intervals += 1;
-        }
+        let edge = Incoming::new(av, from, site, caller);
+        self.nodes.add((to, callee), edge, width);
     }
 
     fn commit_anchor(&mut self, Anchor { head, parent, .. }: Anchor) {
         let entry = (ContextId::UNKNOWN, SiteId::ENTRY, MethodId(0));
         let (parent, site, caller) = parent.unwrap_or(entry);
         if let Some(epoch) = self.epochs.last_mut() {
+            grow(&mut epoch.anchors);
             epoch.anchors.push(Origin {
-                parent,
+                parent: [(parent.0 >> 32) as u32, parent.0 as u32],
                 site,
                 caller,
                 head,

@@ -96,7 +96,7 @@ impl<J: Journal> Learner<J> {
         self.adaptation.met(step.edge());
         let version = layout.version(step.context);
         let key = Key::new(version, step.site, step.callee).ok_or(Lost)?;
-        let delta = match tables.transitions.find(key) {
+        let delta = match tables.transition(key) {
             Some(delta) => delta,
             None => self.transition(tables, key, step)?,
         };
@@ -145,12 +145,11 @@ impl<J: Journal> Learner<J> {
             return None;
         }
         let need = self.graph.node(from, edge.caller)?.capacity;
-        if let Some(av) = self.plan_for(from).and_then(|plan| plan.addition(edge)) {
-            return self.planned(from, edge.callee, av, need);
-        }
-        match self.policy.lazy {
-            true => self.found(from, edge.callee, need),
-            false => None,
+        let av = self.plan_for(from).and_then(|plan| plan.addition(edge));
+        let planned = av.and_then(|av| self.planned(from, edge.callee, av, need));
+        match planned {
+            None if self.policy.lazy => self.found(from, edge.callee, need),
+            planned => planned,
         }
     }
 

@@ -47,3 +47,4 @@ pub use plan::Plan;
 pub use policy::Policy;
 pub use stats::Stats;
 pub use tables::RawTables;
+pub use words::TableMemory;

@@ -15,7 +15,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::{Edge, MethodId};
+use crate::{Edge, Layout, MethodId, Policy};
 
 /// An edge and how often it was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +64,29 @@ impl Rules {
             event_limit: limit,
             growth_percent: 0,
             slack: 0,
+        }
+    }
+
+    /// For a base version of the versioned graph.
+    #[must_use]
+    pub fn planned(layout: Layout, policy: &Policy) -> Rules {
+        let limit = 1u64.checked_shl(policy.plan_bits).unwrap_or(u64::MAX);
+        Rules {
+            hot_first: true,
+            begins: Begins::Anywhere,
+            limit: limit.min(layout.calls()),
+            event_limit: layout.calls(),
+            growth_percent: 0,
+            slack: 0,
+        }
+    }
+
+    /// The same, with room for callers that are not known yet.
+    pub(crate) fn with_room(layout: Layout, policy: &Policy) -> Rules {
+        Rules {
+            growth_percent: policy.growth_percent,
+            slack: policy.slack,
+            ..Self::planned(layout, policy)
         }
     }
 }

@@ -9,8 +9,10 @@
 //! - A limit on unroll costs most. So nearly all versions belong to the first base; the rest is kept
 //!   for fresh bases when anchors run out.
 //! - callId bits are worth more than anchor bits, until 2^16 anchors per base are too few.
-//! - Numbering anew (`ADAPTIVE`) anchors more, not less: every context of the new version is anchored
-//!   once more, and the old nodes stay.
+//! - A number that is planned leaves little room for what is met later: 2^10 per planned node are
+//!   enough, what needs more is numbered lazily. 32 bits anchor five to twelve times as often.
+//! - Numbering anew (`ADAPTIVE`) seldom pays: every context of the new version is anchored once more,
+//!   and the old nodes stay.
 
 /// The knobs of the versioned graph. Any setting is correct; they differ in numbers and speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +25,8 @@ pub struct Policy {
     pub unroll: u32,
     /// No node other than EVENT's owns more than `2^max_node_bits` numbers.
     pub max_node_bits: u32,
+    /// The same for nodes that are numbered in advance or anew.
+    pub plan_bits: u32,
     /// A base version may unroll into so many percent of the versions that remain.
     pub epoch_percent: u32,
     /// The intern table of anchors forgets everything when it holds this many.
@@ -40,6 +44,7 @@ impl Policy {
         slack: 1,
         unroll: u32::MAX,
         max_node_bits: 32,
+        plan_bits: 10,
         epoch_percent: 94,
         anchor_budget: 1 << 18,
         lazy: true,
@@ -53,14 +58,9 @@ impl Policy {
         ..Policy::LUCCE
     };
 
-    /// Numbered once, from a graph that is given in advance; every other call anchors (PCCE).
-    pub const STATIC: Policy = Policy {
-        growth_percent: 0,
-        slack: 0,
-        unroll: 0,
-        lazy: false,
-        ..Policy::LUCCE
-    };
+    /// Numbered once, from a graph that is given in advance (PCCE); what that does not know, or leaves
+    /// no room for, as by `LUCCE`.
+    pub const STATIC: Policy = Policy::LUCCE;
 
     /// The calling context tree as one setting: every call anchors, only events are added.
     pub const CCT: Policy = Policy {
@@ -68,6 +68,7 @@ impl Policy {
         slack: 0,
         unroll: 0,
         max_node_bits: 0,
+        plan_bits: 0,
         ..Policy::LUCCE
     };
 

@@ -15,4 +15,4 @@ pub(crate) use std::sync::{
 pub(crate) use std::sync::OnceLock;
 
 /// A table's first number of slots: tiny under the model, so that growth happens in it.
-pub(crate) const FIRST_SLOTS: usize = if cfg!(loom) { 4 } else { 1024 };
+pub(crate) const FIRST_SLOTS: usize = if cfg!(loom) { 2 } else { 1024 };

@@ -3,19 +3,21 @@
 use crate::anchor_table::{AnchorTable, Call};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transition_table::{Key, TransitionTable};
+use crate::words::Source;
 use crate::{ContextId, Layout, Version};
 
-const TRANSITIONS: usize = 0;
+const CALLS: usize = 0;
 const VERSION_SHIFT: usize = 1;
 const ANCHORS: usize = 2;
+const EVENTS: usize = 3;
 
 /// Where a reader in another language begins. All addresses are valid as long as the encoder is.
 ///
 /// ```text
-/// block: [0] address of the transition table's header     changes when the table grows
+/// block: [0] address of the header of the calls' transition table    changes when it grows
 ///        [1] how far to shift a number right to get its version
-///        [2] address of the anchor table's header         changes when the table grows
-///        [3] 0
+///        [2] address of the header of the anchor table               changes when it grows
+///        [3] address of the header of the events' transition table   changes when it grows
 /// ```
 ///
 /// A foreign reader of `ctx` calling `callee` at `site` does, with acquiring loads throughout:
@@ -27,6 +29,7 @@ const ANCHORS: usize = 2;
 /// loop    k = table[8 + 2 slot]                               k = 0: slow path
 ///         if k = key: delta = table[9 + 2 slot], stop
 ///         slot = slot + 1 & table[1]
+/// if delta = 0: slow path                                 the table has just moved
 /// if delta != -1: return ctx + delta
 /// table = block[2]; slot = (ctx ^ rotate_left(place, 32)) * MULTIPLIER >>> table[0]
 /// loop    to = table[10 + 4 slot]                             to = 0: slow path
@@ -35,6 +38,7 @@ const ANCHORS: usize = 2;
 ///         slot = slot + 1 & table[1]                          after mask + 1 slots: slow path
 /// ```
 ///
+/// Transitions of [`MethodId::EVENT`] are in the table of `block[3]`, read in the same way.
 /// `MULTIPLIER` is 0x9E37_79B9_7F4A_7C15; `table[i]` is the u64 at `table + 8 i`.
 /// The slow path is [`Encoder::step`](crate::Encoder::step).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,20 +49,25 @@ pub struct RawTables {
 
 pub(crate) struct Tables {
     block: Box<[AtomicU64; 4]>,
-    pub(crate) transitions: TransitionTable,
+    calls: TransitionTable,
+    /// Of [`MethodId::EVENT`]: apart, so that the calls lie closer together. A foreign reader
+    /// remembers the numbers of events by itself, and asks for new ones only.
+    events: TransitionTable,
     pub(crate) anchors: AnchorTable,
 }
 
 impl Tables {
-    pub(crate) fn new(layout: Layout, anchor_budget: usize) -> Tables {
+    pub(crate) fn new(layout: Layout, anchor_budget: usize, source: Source) -> Tables {
         let block = Box::new([0, 1, 2, 3].map(|_| AtomicU64::new(0)));
         // Relaxed: nobody else sees the encoder yet.
         block[VERSION_SHIFT].store(u64::from(layout.version_shift()), Ordering::Relaxed);
-        let transitions = TransitionTable::new(&block[TRANSITIONS]);
-        let anchors = AnchorTable::new(anchor_budget, &block[ANCHORS]);
+        let calls = TransitionTable::new(&block[CALLS], source);
+        let events = TransitionTable::new(&block[EVENTS], source);
+        let anchors = AnchorTable::new(anchor_budget, &block[ANCHORS], source);
         Tables {
             block,
-            transitions,
+            calls,
+            events,
             anchors,
         }
     }
@@ -69,10 +78,20 @@ impl Tables {
         }
     }
 
+    #[inline]
+    pub(crate) fn transition(&self, key: Key) -> Option<u64> {
+        match key.is_event() {
+            false => self.calls.find(key),
+            true => self.events.find(key),
+        }
+    }
+
     /// The caller holds the encoder's mutex.
     pub(crate) fn publish_transition(&self, key: Key, delta: u64) {
-        self.transitions
-            .insert(key, delta, &self.block[TRANSITIONS]);
+        match key.is_event() {
+            false => self.calls.insert(key, delta, &self.block[CALLS]),
+            true => self.events.insert(key, delta, &self.block[EVENTS]),
+        }
     }
 
     /// The caller holds the encoder's mutex.
@@ -83,11 +102,12 @@ impl Tables {
     /// Whatever is called from versions before `version` anchors anew. The caller holds the encoder's
     /// mutex.
     pub(crate) fn retire(&self, version: Version) {
-        self.transitions.retire(version);
+        self.calls.retire(version);
+        self.events.retire(version);
         self.anchors.clear();
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.transitions.bytes() + self.anchors.bytes()
+        self.calls.bytes() + self.events.bytes() + self.anchors.bytes()
     }
 }

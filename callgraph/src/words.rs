@@ -8,20 +8,64 @@
 //! ```
 //!
 //! The first slot of a hash is `hash * MULTIPLIER >> shift`, the next ones `+ 1 & mask`.
+//! Tables are at most three quarters full, so probing ends at an empty slot soon.
 //! A table that has outgrown its memory moves to a new one; the old one stays for readers that
 //! still hold its address. Sizes double, so all old ones together are smaller than the newest.
+//! Memory that can be forgotten (see [`TableMemory`]) is, but for the header: whoever still reads
+//! there may find any entry, or any part of one, to be 0.
+
+use std::ops::Deref;
 
 use crate::sync::{AtomicU64, AtomicUsize, OnceLock, Ordering};
+
+/// Memory that lasts as long as the process, for tables that are read by address.
+pub trait TableMemory: Send + Sync {
+    /// So many zeros. None: there is no such memory; the heap will do.
+    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]>;
+
+    /// The words will not be written any more, and may be read as 0 from now on.
+    fn forget(&self, words: &'static [AtomicU64]);
+}
+
+/// None: the heap. Nothing is forgotten there.
+pub(crate) type Source = Option<&'static dyn TableMemory>;
+
+enum Held {
+    Heap(Box<[AtomicU64]>),
+    Lasting(&'static [AtomicU64]),
+}
+
+impl Held {
+    fn zeroed(words: usize, source: Source) -> Held {
+        match source.and_then(|source| source.zeroed(words)) {
+            Some(memory) => Held::Lasting(memory),
+            None => Held::Heap((0..words).map(|_| AtomicU64::new(0)).collect()),
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        match self {
+            Held::Heap(memory) => memory,
+            Held::Lasting(memory) => memory,
+        }
+    }
+}
 
 const HEADER: usize = 8;
 const ALIGNMENT: usize = 64;
 const GENERATIONS: usize = 40;
+const PAGE: usize = 4096;
 
 pub(crate) const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// One generation of a table with entries of `WORDS` words.
 pub(crate) struct Words<const WORDS: usize> {
-    memory: Box<[AtomicU64]>,
+    memory: Held,
     /// Where the header begins in `memory`.
     start: usize,
     shift: u32,
@@ -30,9 +74,9 @@ pub(crate) struct Words<const WORDS: usize> {
 
 impl<const WORDS: usize> Words<WORDS> {
     /// `slots` is a power of two, at least 2.
-    pub(crate) fn new(slots: usize) -> Self {
+    fn new(slots: usize, source: Source) -> Self {
         let length = slots * WORDS + HEADER + ALIGNMENT / size_of::<u64>() - 1;
-        let memory: Box<[AtomicU64]> = (0..length).map(|_| AtomicU64::new(0)).collect();
+        let memory = Held::zeroed(length, source);
         let misaligned = memory.as_ptr() as usize % ALIGNMENT;
         let start = (ALIGNMENT - misaligned) % ALIGNMENT / size_of::<u64>();
         let words = Words {
@@ -55,6 +99,14 @@ impl<const WORDS: usize> Words<WORDS> {
         self.memory.len() * size_of::<u64>()
     }
 
+    /// Of memory that is forgotten, the header's page stays.
+    fn bytes_when_old(&self) -> usize {
+        match self.memory {
+            Held::Heap(_) => self.bytes(),
+            Held::Lasting(_) => self.bytes().min(PAGE),
+        }
+    }
+
     /// Every slot once, in the order in which `hash` probes them.
     #[inline]
     pub(crate) fn probe(&self, hash: u64) -> impl Iterator<Item = &[AtomicU64]> {
@@ -68,6 +120,13 @@ impl<const WORDS: usize> Words<WORDS> {
         &self.memory[at..at + WORDS]
     }
 
+    /// The header stays.
+    fn forget(&self, source: Source) {
+        if let (Held::Lasting(memory), Some(source)) = (&self.memory, source) {
+            source.forget(&memory[self.start + HEADER..]);
+        }
+    }
+
     fn address(&self) -> u64 {
         self.memory[self.start..].as_ptr() as usize as u64
     }
@@ -78,17 +137,19 @@ pub(crate) struct Generations<const WORDS: usize> {
     all: [OnceLock<Words<WORDS>>; GENERATIONS],
     newest: AtomicUsize,
     first: Words<WORDS>,
+    source: Source,
 }
 
 impl<const WORDS: usize> Generations<WORDS> {
-    pub(crate) fn new(slots: usize, address: &AtomicU64) -> Self {
-        let first = Words::new(slots);
+    pub(crate) fn new(slots: usize, address: &AtomicU64, source: Source) -> Self {
+        let first = Words::new(slots, source);
         // Relaxed: nobody else sees the encoder yet.
         address.store(first.address(), Ordering::Relaxed);
         Generations {
             all: [const { OnceLock::new() }; GENERATIONS],
             newest: AtomicUsize::new(0),
             first,
+            source,
         }
     }
 
@@ -100,6 +161,11 @@ impl<const WORDS: usize> Generations<WORDS> {
         later.unwrap_or(&self.first)
     }
 
+    /// Empty memory, twice as large as the newest.
+    pub(crate) fn larger(&self) -> Words<WORDS> {
+        Words::new(self.newest().slots() * 2, self.source)
+    }
+
     /// Replaces the newest generation; false if there are too many already.
     pub(crate) fn publish(&self, words: Words<WORDS>, address: &AtomicU64) -> bool {
         // Relaxed: only the mutex's holder writes it.
@@ -107,21 +173,24 @@ impl<const WORDS: usize> Generations<WORDS> {
         let Some(place) = self.all.get(index) else {
             return false;
         };
+        let old = self.newest();
         let words = place.get_or_init(|| words);
         // Release: pairs with the Acquire in newest().
         self.newest.store(index + 1, Ordering::Release);
         // Release: pairs with the foreign reader's acquiring load of the table's address.
         address.store(words.address(), Ordering::Release);
+        old.forget(self.source);
         true
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let later: usize = self
-            .all
-            .iter()
-            .filter_map(OnceLock::get)
-            .map(Words::bytes)
-            .sum();
-        later + self.first.bytes()
+        let later = self.all.iter().filter_map(OnceLock::get);
+        let all = [&self.first].into_iter().chain(later);
+        let newest = self.newest().address();
+        all.map(|words| match words.address() == newest {
+            true => words.bytes(),
+            false => words.bytes_when_old(),
+        })
+        .sum()
     }
 }

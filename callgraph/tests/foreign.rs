@@ -38,7 +38,9 @@ fn transition(table: u64, key: u64) -> Option<u64> {
     loop {
         match word(table, 8 + 2 * slot) {
             0 => return None,
-            found if found == key => return Some(word(table, 9 + 2 * slot)),
+            found if found == key => {
+                return Some(word(table, 9 + 2 * slot)).filter(|delta| *delta != 0);
+            }
             _ => slot = (slot + 1) & word(table, 1),
         }
     }
@@ -94,6 +96,49 @@ proptest! {
                 let expected = (seen.3 != ContextId::UNKNOWN).then_some(seen.3.0);
                 prop_assert_eq!(read(tables, seen), expected);
             }
+        }
+    }
+}
+
+/// Forgets as an operating system does.
+struct Forgetting;
+
+impl TableMemory for Forgetting {
+    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+        Some(Box::leak((0..words).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    fn forget(&self, words: &'static [AtomicU64]) {
+        words
+            .iter()
+            .for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+/// While tables move on and their old memory is forgotten, a reader finds nothing or the truth.
+#[test]
+fn a_foreign_reader_of_forgotten_memory_is_never_wrong() {
+    for _ in 0..20 {
+        let policy = Policy::CCT;
+        let encoder = Encoder::with(Layout::DEFAULT, policy, Vec::new(), None, Some(&Forgetting));
+        let done = AtomicBool::new(false);
+        let old: Vec<Seen> = walk(&encoder, 100, 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for &seen in &old {
+                        let found = read(encoder.tables(), seen);
+                        assert!(found.is_none_or(|id| id == seen.3.0), "{found:?} {seen:?}");
+                    }
+                }
+            });
+            for salt in 2..100 {
+                walk(&encoder, 100, salt);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        for seen in old {
+            assert_eq!(read(encoder.tables(), seen), Some(seen.3.0));
         }
     }
 }

@@ -46,7 +46,7 @@ fn check(encoder: &Shared, callees: &[u32]) {
     }
 }
 
-/// The tables have 4 slots under loom: the second transition or anchor makes them grow.
+/// The tables have 2 slots under loom: the second transition or anchor makes them grow.
 fn two_threads(policy: Policy, first: &'static [u32], second: &'static [u32]) {
     model(move || {
         let encoder = encoder(policy);

@@ -16,9 +16,10 @@
 
 use std::collections::BTreeMap;
 
+use super::pcce::{residence, rules};
 use super::threads::Threads;
-use super::{Encoding, Known, Number, Numbering, Rules, Statistics, ThreadId, Undecodable};
-use crate::numbering::{Begins, FastMap};
+use super::{Encoding, Known, Number, Numbering, Statistics, ThreadId, Undecodable};
+use crate::numbering::FastMap;
 use crate::{Edge, Frame, MethodId, SiteId};
 
 /// See the module's description.
@@ -60,22 +61,11 @@ impl Hybrid {
     /// As for [`Pcce`](super::Pcce); an edge that is not in `offsets` moves the stack by 1.
     #[must_use]
     pub fn new(edges: &[Known], bits: u32, open: bool, offsets: FastMap<Edge, u64>) -> Hybrid {
-        let begins = match open {
-            true => Begins::Anywhere,
-            false => Begins::Needed,
-        };
-        let rules = Rules {
-            begins,
-            ..Rules::exact(bits)
-        };
-        let sites = edges
-            .iter()
-            .map(|known| (known.edge.site, known.edge.caller));
         let mut hybrid = Hybrid {
-            numbering: Numbering::of(edges, &rules),
+            numbering: Numbering::of(edges, &rules(bits, open)),
             implicit: FastMap::default(),
             kinds: FastMap::default(),
-            methods: sites.collect(),
+            methods: residence(edges),
             offsets,
             edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
             threads: Threads::default(),
@@ -205,15 +195,14 @@ impl Encoding for Hybrid {
     }
 
     fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        *self.threads.at(thread) = State::default();
+        self.threads.start(thread);
     }
 
     fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        if edge.is_entry() {
-            return;
-        }
         let step = self.step(edge);
-        let state = self.threads.at(thread);
+        let Some(state) = self.threads.calling(thread, edge) else {
+            return;
+        };
         let Some(addition) = self.numbering.addition(edge) else {
             state.stack.push(Saved {
                 offset: state.offset,
@@ -234,11 +223,10 @@ impl Encoding for Hybrid {
     }
 
     fn leave(&mut self, thread: ThreadId, edge: Edge) {
-        if edge.is_entry() {
-            return;
-        }
         let step = self.step(edge);
-        let state = self.threads.at(thread);
+        let Some(state) = self.threads.calling(thread, edge) else {
+            return;
+        };
         let Some(addition) = self.numbering.addition(edge) else {
             if let Some(saved) = state.stack.pop() {
                 (state.offset, state.id) = (saved.offset, saved.id);

@@ -36,7 +36,7 @@ mod pcc;
 mod pcce;
 mod versioned;
 
-pub use crate::numbering::{Begins, FastMap, Known, Numbering, Rules};
+pub use crate::numbering::{Begins, FastMap, Known, Numbering, Numbers, Rules};
 pub use dacce::{Dacce, Tuning};
 pub use encoding::{Encoding, ThreadId};
 pub use hybrid::Hybrid;

@@ -50,21 +50,10 @@ impl Pcce {
     /// happen if `open`: every node then keeps a number for sub-paths that begin there.
     #[must_use]
     pub fn new(edges: &[Known], bits: u32, open: bool) -> Pcce {
-        let begins = match open {
-            true => Begins::Anywhere,
-            false => Begins::Needed,
-        };
-        let rules = Rules {
-            begins,
-            ..Rules::exact(bits)
-        };
-        let sites = edges
-            .iter()
-            .map(|known| (known.edge.site, known.edge.caller));
         Pcce {
-            numbering: Numbering::of(edges, &rules),
+            numbering: Numbering::of(edges, &rules(bits, open)),
             edges: edges.iter().filter(|known| !known.edge.is_entry()).count(),
-            methods: sites.collect(),
+            methods: residence(edges),
             threads: Threads::default(),
             stack_operations: 0,
             unforeseen: 0,
@@ -99,6 +88,24 @@ impl Pcce {
     }
 }
 
+/// Both algorithms number alike.
+pub(super) fn rules(bits: u32, open: bool) -> Rules {
+    let begins = match open {
+        true => Begins::Anywhere,
+        false => Begins::Needed,
+    };
+    Rules {
+        begins,
+        ..Rules::exact(bits)
+    }
+}
+
+/// "The residence function of l".
+pub(super) fn residence(edges: &[Known]) -> FastMap<SiteId, MethodId> {
+    let sites = edges.iter().map(|known| known.edge);
+    sites.map(|edge| (edge.site, edge.caller)).collect()
+}
+
 impl State {
     fn push(&mut self, site: SiteId) {
         match self.stack.last_mut() {
@@ -127,14 +134,13 @@ impl Encoding for Pcce {
     }
 
     fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        *self.threads.at(thread) = State::default();
+        self.threads.start(thread);
     }
 
     fn enter(&mut self, thread: ThreadId, edge: Edge) {
-        if edge.is_entry() {
+        let Some(state) = self.threads.calling(thread, edge) else {
             return;
-        }
-        let state = self.threads.at(thread);
+        };
         match self.numbering.addition(edge) {
             Some(addition) => state.id += addition,
             None => {
@@ -148,10 +154,9 @@ impl Encoding for Pcce {
     }
 
     fn leave(&mut self, thread: ThreadId, edge: Edge) {
-        if edge.is_entry() {
+        let Some(state) = self.threads.calling(thread, edge) else {
             return;
-        }
-        let state = self.threads.at(thread);
+        };
         match self.numbering.addition(edge) {
             Some(addition) => state.id -= addition,
             None => {

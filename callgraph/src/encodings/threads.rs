@@ -1,6 +1,7 @@
 //! Something for each thread.
 
 use super::ThreadId;
+use crate::Edge;
 
 /// Ids are dense: a vector.
 #[derive(Clone, Debug)]
@@ -24,6 +25,16 @@ impl<T: Default> Threads<T> {
             // The vector was just made long enough.
             None => unreachable!(),
         }
+    }
+
+    /// The thread begins anew.
+    pub fn start(&mut self, thread: ThreadId) {
+        *self.at(thread) = T::default();
+    }
+
+    /// The thread's, if `edge` is a call. A thread's entry is none: nothing is added, nothing pushed.
+    pub fn calling(&mut self, thread: ThreadId, edge: Edge) -> Option<&mut T> {
+        (!edge.is_entry()).then(|| self.at(thread))
     }
 
     pub fn get(&self, thread: ThreadId) -> Option<&T> {

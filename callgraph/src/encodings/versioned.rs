@@ -92,7 +92,7 @@ impl Encoding for Versioned {
     }
 
     fn start(&mut self, thread: ThreadId, _: Option<(ThreadId, Frame)>) {
-        *self.threads.at(thread) = Stack::default();
+        self.threads.start(thread);
     }
 
     fn enter(&mut self, thread: ThreadId, edge: Edge) {

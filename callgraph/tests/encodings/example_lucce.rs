@@ -118,11 +118,29 @@ fn a_graph_numbered_in_advance() {
     assert_eq!(counts, [1, 2, 2, 5, 6]);
     assert_eq!(plan.addition(known("CD", 1).edge), Some(3));
     let layout = lucce_callgraph::Layout::DEFAULT;
-    let policy = lucce_callgraph::Policy::STATIC;
+    // As PCCE has it: nothing is numbered that is not in the graph.
+    let policy = lucce_callgraph::Policy {
+        lazy: false,
+        ..lucce_callgraph::Policy::STATIC
+    };
     let mut feed = Feed::new(Versioned::planned("static", layout, policy, plan));
     feed.walk("ACDE");
     // The thread's entry, and an event, which was not planned.
     assert_eq!(feed.encoding.statistics().anchors, 2);
     feed.walk("ABE");
     assert_eq!(feed.encoding.statistics().anchors, 4);
+}
+
+/// The policy of the agent: what is not in the graph is numbered lazily.
+#[test]
+fn what_was_not_known_in_advance_has_a_range_too() {
+    let edges = graph(&["A", "AB", "AC", "BD", "CD", "DE"]);
+    let layout = lucce_callgraph::Layout::DEFAULT;
+    let policy = lucce_callgraph::Policy::STATIC;
+    let plan = Numbering::of(&edges, &Rules::planned(layout, &policy));
+    let mut feed = Feed::new(Versioned::planned("static", layout, policy, plan));
+    for path in ["ACDE", "ABE", "ABDEABDE"] {
+        feed.walk(path);
+    }
+    assert_eq!(feed.encoding.statistics().anchors, 1, "the thread's entry");
 }
