@@ -2,18 +2,20 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
-use lucce_callgraph::{Encoder, Layout};
+use lucce_callgraph::{Encoder, Layout, Plan};
 use lucce_tracelog::{Counters, EventCell, Header, Meta, Record, Skipped, Stat, Writer};
 
 use crate::book::Book;
 use crate::clock;
 use crate::control;
+use crate::earlier::Earlier;
 use crate::events::EventTypes;
 use crate::frames::FrameCache;
 use crate::gate::Gate;
@@ -25,7 +27,9 @@ use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options, Tracking};
 use crate::paper::Paper;
+use crate::plan::{Matches, NamedPlan};
 use crate::record::Recorder;
+use crate::table_memory::Pages;
 use crate::tree::Trees;
 use crate::watch::Watch;
 
@@ -41,6 +45,8 @@ pub struct Agent {
     /// Only with `record=calls`.
     pub recorder: Option<Recorder>,
     pub encoder: Encoder<LogJournal>,
+    /// Only with `encoding=static`.
+    pub matches: Option<Arc<Matches>>,
     pub loaders: Loaders,
     pub lanes: Lanes,
     pub frames: FrameCache,
@@ -122,6 +128,8 @@ impl Agent {
     /// One line for the user: why the VM must not start.
     pub fn start(options: Options, jvmti: Jvmti) -> Result<&'static Agent, String> {
         let layout = Layout::DEFAULT;
+        // Before the log is made: it may have the same name.
+        let earlier = options.graph.as_deref().map(earlier).transpose()?;
         let writer = create(&options)?;
         let book = Arc::new(RwLock::new(Book::default()));
         let log = Arc::new(Log::new(writer));
@@ -133,6 +141,9 @@ impl Agent {
             true => Some(recorder(&options, &book)?),
             false => None,
         };
+        let plan = earlier
+            .map(|earlier| NamedPlan::new(earlier, layout, &options.encoding, Arc::clone(&book)));
+        let matches = plan.as_ref().map(NamedPlan::matches);
         let no_memory = || "no address space for the shadow stacks".to_string();
         let paper = match options.tracking {
             Tracking::Paper => Some(Paper::new().ok_or_else(no_memory)?),
@@ -146,7 +157,14 @@ impl Agent {
             book,
             log,
             recorder,
-            encoder: Encoder::new(layout, options.encoding, journal),
+            encoder: Encoder::with(
+                layout,
+                options.encoding,
+                journal,
+                plan.map(|plan| Box::new(plan) as Box<dyn Plan>),
+                Some(&Pages),
+            ),
+            matches,
             loaders: Loaders::default(),
             lanes: Lanes::default(),
             frames: FrameCache::default(),
@@ -227,6 +245,10 @@ impl Agent {
             value,
         });
     }
+}
+
+fn earlier(path: &Path) -> Result<Earlier, String> {
+    Earlier::read(path).map_err(|e| format!("graph={}: {e}", path.display()))
 }
 
 fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, String> {

@@ -28,6 +28,10 @@ mod jvm;
 mod loaders;
 mod memory;
 mod record;
+mod table_memory;
+
+mod earlier;
+mod plan;
 
 mod paper;
 

@@ -17,6 +17,9 @@ pub struct Options {
     pub limit: u64,
     /// How contexts get their numbers.
     pub encoding: Policy,
+    /// In advance, from an earlier run's log.
+    pub planned: bool,
+    pub graph: Option<PathBuf>,
     /// Record calls, beside the log, and the recording's largest size.
     pub record: bool,
     pub record_limit: u64,
@@ -77,10 +80,11 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "ctl",
     "encoding",
     "events",
+    "graph",
     "limit",
     "log",
     "out",
@@ -89,9 +93,11 @@ const KEYS: [&str; 10] = [
     "tracking",
     "verify",
 ];
-const ENCODINGS: [(&str, Policy); 3] = [
+const STATIC: &str = "static";
+const ENCODINGS: [(&str, Policy); 4] = [
     ("lucce", Policy::LUCCE),
     ("adaptive", Policy::ADAPTIVE),
+    (STATIC, Policy::STATIC),
     ("cct", Policy::CCT),
 ];
 const RECORDS: [&str; 2] = ["calls", "none"];
@@ -126,6 +132,8 @@ impl Options {
             verify: 0,
             limit: u64::MAX,
             encoding: Policy::LUCCE,
+            planned: false,
+            graph: None,
             record: false,
             record_limit: 64 << 20,
             tracking: Tracking::Lazy,
@@ -138,6 +146,7 @@ impl Options {
             };
             options.set(key, value)?;
         }
+        options.check_graph()?;
         if options.record && options.tracking != Tracking::Lazy {
             return Err(BadOption("record=calls needs tracking=lazy".into()));
         }
@@ -150,6 +159,16 @@ impl Options {
         self.events.alloc || self.ctl == Ctl::All
     }
 
+    fn check_graph(&self) -> Result<(), BadOption> {
+        match (self.planned, &self.graph) {
+            (true, None) => Err(BadOption(
+                "encoding=static needs graph=FILE, the log of an earlier run".into(),
+            )),
+            (false, Some(_)) => Err(BadOption("graph=FILE needs encoding=static".into())),
+            _ => Ok(()),
+        }
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
             "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
@@ -157,7 +176,9 @@ impl Options {
             "events" => self.events = Events::parse(value)?,
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
-            "encoding" => self.encoding = encoding(value)?,
+            "encoding" => (self.encoding, self.planned) = (encoding(value)?, value == STATIC),
+            "graph" if value.is_empty() => return Err(malformed(key, value, "a file name")),
+            "graph" => self.graph = Some(value.into()),
             "record" => self.record = record(value)?,
             "record-limit" => self.record_limit = size(key, value)?,
             "tracking" => self.tracking = tracking(value)?,
@@ -399,6 +420,22 @@ mod tests {
         assert_eq!(of("encoding=cct"), Policy::CCT);
         let error = Options::parse("encoding=cc").unwrap_err().to_string();
         assert_eq!(error, "unknown encoding 'cc', did you mean 'cct'?");
+    }
+
+    #[test]
+    fn a_static_encoding_needs_a_graph() {
+        let options = Options::parse("encoding=static,graph=a.lucce").unwrap();
+        assert_eq!(options.encoding, Policy::STATIC);
+        assert_eq!(options.graph, Some(PathBuf::from("a.lucce")));
+        for (bad, needs) in [
+            ("encoding=static", "needs graph="),
+            ("graph=a.lucce", "needs encoding=static"),
+            ("encoding=cct,graph=a.lucce", "needs encoding=static"),
+            ("encoding=static,graph=", "a file name"),
+        ] {
+            let error = Options::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(needs), "{error}");
+        }
     }
 
     #[test]

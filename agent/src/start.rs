@@ -428,6 +428,14 @@ pub fn finish(agent: &Agent) {
     ] {
         agent.stat(key, value);
     }
+    if let Some(matches) = &agent.matches {
+        for (key, value) in matches.stats() {
+            agent.stat(key, value);
+        }
+        if let Some(warning) = matches.warning() {
+            agent.say(Level::Warn, &warning);
+        }
+    }
     if agent.options.tracking == Tracking::Cct {
         agent.stat("trees.nodes", agent.trees.nodes());
         agent.stat("trees.memory", agent.trees.most_bytes());

@@ -1,6 +1,6 @@
 //! The versioned graph on recorded calls, with any layout and policy: what `Policy` is chosen by.
 //!
-//! `tune [layout=12,18,34] [growth=20] [slack=1] [unroll=max] [node=32] [epoch=94] [budget=262144]
+//! `tune [layout=12,18,34] [growth=20] [slack=1] [unroll=max] [node=32] [plan=10] [epoch=94] [budget=262144]
 //! [adapt=0] FILE.calls…`
 //!
 //! "anchoring" is the share of encoded calls and events that anchor; "size" is nodes and anchors as
@@ -53,6 +53,7 @@ fn set(policy: &mut Policy, name: &str, value: u64) {
         "slack" => policy.slack = value,
         "unroll" => policy.unroll = value as u32,
         "node" => policy.max_node_bits = value as u32,
+        "plan" => policy.plan_bits = value as u32,
         "epoch" => policy.epoch_percent = value as u32,
         "budget" => policy.anchor_budget = value as usize,
         "adapt" => policy.adapt_after = value,

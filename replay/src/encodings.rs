@@ -1,8 +1,7 @@
 //! Encodings by their names.
 
 use lucce_callgraph::encodings::{
-    Begins, Dacce, Encoding, FastMap, Hybrid, LuccePaper, Numbering, Pcc, Pcce, Rules, Tuning,
-    Versioned,
+    Dacce, Encoding, FastMap, Hybrid, LuccePaper, Numbering, Pcc, Pcce, Rules, Tuning, Versioned,
 };
 use lucce_callgraph::{Layout, Policy};
 
@@ -46,12 +45,6 @@ pub fn make(name: &str, survey: &Survey) -> Option<Box<dyn Encoding>> {
 
 fn planned(layout: Layout, survey: &Survey) -> Versioned {
     let known: Vec<_> = [&survey.profile[..], &survey.event_profile[..]].concat();
-    let rules = Rules {
-        hot_first: true,
-        begins: Begins::Anywhere,
-        event_limit: layout.calls(),
-        ..Rules::exact(Policy::STATIC.max_node_bits)
-    };
-    let plan = Numbering::of(&known, &rules);
+    let plan = Numbering::of(&known, &Rules::planned(layout, &Policy::STATIC));
     Versioned::planned("static", layout, Policy::STATIC, plan)
 }

@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 12] = [
+const BAD: [(&str, &[&str]); 15] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -13,6 +13,9 @@ const BAD: [(&str, &[&str]); 12] = [
     ("verify=-1", &["verify=-1"]),
     ("verify=often", &["verify=often"]),
     ("limit=5x", &["limit=5x"]),
+    ("encoding=statc", &["'statc'", "'static'"]),
+    ("encoding=static", &["graph=FILE"]),
+    ("graph=a.lucce", &["encoding=static"]),
     ("tracking=ccct", &["'ccct'", "'cct'"]),
     ("tracking=papr", &["'papr'", "'paper'"]),
     (

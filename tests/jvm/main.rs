@@ -13,6 +13,7 @@ mod leaks;
 mod loss;
 mod native_api;
 mod own_events;
+mod planned;
 mod programs;
 mod recorded;
 mod running;
@@ -81,6 +82,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         native_api::tests(setup),
         recorded::tests(setup),
+        planned::tests(setup),
     ]
     .into_iter()
     .flatten()

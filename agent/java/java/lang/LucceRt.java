@@ -534,6 +534,8 @@ public final class LucceRt {
             if (k == key) {
                 long delta = u.getLong(e + 8);
                 if (delta == -1L) break;
+                // The table has just moved, and its memory is gone.
+                if (delta == 0) return step0(c, site, callee);
                 if (copy != 0) {
                     u.putLong(copy, key);
                     u.putLong(copy + 8, delta);
