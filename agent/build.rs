@@ -26,9 +26,9 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo::rerun-if-changed=include");
     cc::Build::new()
-        .files(["c/bracket.c", "c/place.c"])
+        .files(["c/bracket.c", "c/allocate.c", "c/place.c"])
         .warnings(true)
-        .compile("bracket");
+        .compile("jni");
     for (name, constants) in EDITIONS {
         edition(&out.join(name), constants);
     }
@@ -70,6 +70,7 @@ fn compile(out: &Path, source: &Path) {
         .arg(out)
         .arg(source)
         .arg("java/stub/java/lang/Thread.java")
+        .arg("java/stub/jdk/internal/access/JavaLangAccess.java")
         .status();
     match done {
         Ok(status) if status.success() => {}

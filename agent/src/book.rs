@@ -42,6 +42,8 @@ pub enum What {
     Array(Name),
     Native,
     Current,
+    /// A call of a native method that makes an object, which is counted when it returns.
+    Making,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +201,10 @@ impl Book {
                 Mark::New(of) => What::New(self.name(of)),
                 Mark::Array(of) | Mark::Arrays(of) => What::Array(self.name(of)),
                 Mark::Current | Mark::Event => What::Current,
+                Mark::Native(_) => What::Making,
                 Mark::Call
+                | Mark::Monitor
+                | Mark::Park(_)
                 | Mark::Bracket(_)
                 | Mark::DefineHidden
                 | Mark::Intrinsic(_)

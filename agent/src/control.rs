@@ -105,20 +105,41 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
     if wanted.events.leak.is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
+    let has = kinds(&agent.options) | gate::ALLOC;
+    if let Some(name) = names(kinds(&wanted) & !has).first() {
+        return Err(format!(
+            "start the JVM with events={name}: it cannot begin to tell of them now"
+        ));
+    }
     agent.gate.set(kinds(&wanted));
     Ok(())
 }
 
 /// The kinds that options ask for.
 pub fn kinds(options: &Options) -> u64 {
-    let alloc = if options.events.alloc { gate::ALLOC } else { 0 };
-    let leak = options.events.leak.map_or(0, |_| gate::LEAK);
-    gate::OWN | alloc | leak
+    let events = &options.events;
+    let wanted = [
+        (events.alloc, gate::ALLOC),
+        (events.leak.is_some(), gate::LEAK),
+        (events.lock, gate::LOCK),
+        (events.exception, gate::EXCEPTION),
+        (events.objects, gate::OBJECTS),
+    ];
+    let wanted = wanted.iter().filter(|(wanted, _)| *wanted);
+    wanted.fold(gate::OWN, |kinds, (_, kind)| kinds | kind)
 }
+
+const NAMES: [(&str, u64); 5] = [
+    ("alloc", gate::ALLOC),
+    ("alloc=all", gate::OBJECTS),
+    ("exception", gate::EXCEPTION),
+    ("leak", gate::LEAK),
+    ("lock", gate::LOCK),
+];
 
 /// Their names.
 pub fn names(kinds: u64) -> Vec<&'static str> {
-    [("alloc", gate::ALLOC), ("leak", gate::LEAK)]
+    NAMES
         .into_iter()
         .filter_map(|(name, kind)| (kinds & kind != 0).then_some(name))
         .collect()

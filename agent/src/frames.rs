@@ -34,6 +34,10 @@ pub struct Resolved {
     pub slot: bool,
     /// Whether they get it by asking the VM, and so only when the entry hook has run.
     vm: bool,
+    /// The method is synchronized and takes a slot that its caller names.
+    entered_with_lock: bool,
+    /// Where the handler begins that the agent has put in, and where that throws again.
+    pub unwind: Option<(i64, i64)>,
     /// (start, line) of the code that the VM runs.
     lines: Vec<(i64, i32)>,
     pub class_name: String,
@@ -41,6 +45,19 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    pub fn id(&self) -> Option<MethodId> {
+        match self.kind {
+            Kind::Known(id) => Some(MethodId(id)),
+            _ => None,
+        }
+    }
+
+    /// Whether the thread's pointer is right when this method waits for its monitor at bci 0: it has
+    /// not run yet.
+    pub fn is_entered_with_lock(&self) -> bool {
+        self.entered_with_lock
+    }
+
     /// As `StackTraceElement` has it.
     pub fn line(&self, location: i64) -> i32 {
         if self.native {
@@ -85,6 +102,8 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         native: agent.jvmti.is_native(method),
         slot: false,
         vm: false,
+        entered_with_lock: false,
+        unwind: None,
         lines: Vec::new(),
         class_name: String::new(),
         method_name: String::new(),
@@ -135,7 +154,29 @@ fn fill(
     };
     resolved.slot = info.has_slot();
     resolved.vm = info.frame == planner::FrameKind::Vm;
+    resolved.entered_with_lock = info.frame == planner::FrameKind::Push
+        && info.access & SYNCHRONIZED != 0
+        && !resolved.native;
+    drop(book);
+    if resolved.vm && resolved.method_name != "<init>" {
+        resolved.unwind = unwind(agent, method);
+    }
     Some(())
+}
+
+const SYNCHRONIZED: u16 = 0x20;
+
+/// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`, where `N`
+/// is the last local.
+fn unwind(agent: &Agent, method: jmethodID) -> Option<(i64, i64)> {
+    let local = agent.jvmti.max_locals(method)?.checked_sub(2)?;
+    let load = match local {
+        0..=3 => 1,
+        4..=255 => 2,
+        _ => 4,
+    };
+    let last = agent.jvmti.last_location(method)?;
+    Some((last - load - 3, last))
 }
 
 /// A frame with what it is.
@@ -176,6 +217,8 @@ pub struct Walk<'a> {
     piece: usize,
     /// The VM gave fewer frames than were asked for.
     ended: bool,
+    /// Where the innermost frame stands, if that is not where the VM says.
+    stands: Option<i64>,
 }
 
 impl<'a> Walk<'a> {
@@ -190,7 +233,14 @@ impl<'a> Walk<'a> {
             depth: 0,
             piece,
             ended: false,
+            stands: None,
         }
+    }
+
+    /// The innermost frame stands at `location`.
+    pub fn standing_at(mut self, location: Option<i64>) -> Walk<'a> {
+        self.stands = location;
+        self
     }
 
     fn more(&mut self) -> bool {
@@ -229,11 +279,9 @@ impl Iterator for Walk<'_> {
             };
             self.at += 1;
             let method = self.agent.frames.resolve(self.agent, self.env, info.method);
+            let location = self.stands.take().unwrap_or(info.location);
             if method.kind != Kind::Helper {
-                return Some(Frame {
-                    method,
-                    location: info.location,
-                });
+                return Some(Frame { method, location });
             }
         }
     }

@@ -14,6 +14,10 @@ pub const ALLOC: u64 = 1;
 pub const OWN: u64 = 2;
 /// Objects to follow, for leaks.
 pub const LEAK: u64 = 4;
+pub const LOCK: u64 = 8;
+pub const EXCEPTION: u64 = 16;
+/// Objects that no bytecode makes.
+pub const OBJECTS: u64 = 32;
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<Asked>);

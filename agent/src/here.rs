@@ -8,6 +8,7 @@
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::agent::Agent;
+use crate::frames::{Frame, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::locals;
@@ -15,7 +16,7 @@ use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write}
 use crate::natives::{child, context_id};
 use crate::options::Tracking;
 use crate::thread::ThreadState;
-use crate::upcall::{self, Callers};
+use crate::upcall::{self, Callers, PIECE};
 
 /// A place where an event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,25 @@ impl Here {
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or nobody knows who called one. `state` must be the current thread's.
 pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
-    let callers = upcall::callers(agent, env, state, own)?;
+    of(agent, state, Walk::new(agent, env, PIECE).skip(own))
+}
+
+/// The same, if the innermost frame stands at `location`, whatever the VM says.
+pub fn standing_at(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    location: Option<i64>,
+) -> Option<Here> {
+    of(
+        agent,
+        state,
+        Walk::new(agent, env, PIECE).standing_at(location),
+    )
+}
+
+fn of(agent: &Agent, state: &mut ThreadState, frames: impl Iterator<Item = Frame>) -> Option<Here> {
+    let callers = upcall::callers(agent, state, frames)?;
     if !callers.whole {
         return None;
     }
@@ -86,7 +105,12 @@ fn innermost(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Optio
 
 /// The context of the frame of `method` with slot `slot`, from the nearest one that is known: what
 /// the helper class does in `walk`. All slots below must be those of frames that are calling.
-fn context(agent: &Agent, state: &mut ThreadState, slot: usize, method: MethodId) -> Option<u64> {
+pub fn context(
+    agent: &Agent,
+    state: &mut ThreadState,
+    slot: usize,
+    method: MethodId,
+) -> Option<u64> {
     if let Some(paper) = &agent.paper {
         return locals::context(agent, paper, slot, method).map(|number| number.0);
     }

@@ -18,7 +18,7 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     if class.name() == "module-info" {
         return None;
     }
-    let shapes = match planner::shapes(&class, agent.options.alloc_hooks()) {
+    let shapes = match planner::shapes(&class, &agent.options.hooks()) {
         Ok(shapes) => shapes,
         Err(error) => {
             count(&agent.counts.classes_skipped);

@@ -112,23 +112,15 @@ impl Jvmti {
     }
 
     pub fn enable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        call!(
-            self,
-            SetEventNotificationMode,
-            ti::JVMTI_ENABLE,
-            event,
-            ptr::null_mut()
-        )
+        self.notify(ti::JVMTI_ENABLE, event)
     }
 
     pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
-        call!(
-            self,
-            SetEventNotificationMode,
-            ti::JVMTI_DISABLE,
-            event,
-            ptr::null_mut()
-        )
+        self.notify(ti::JVMTI_DISABLE, event)
+    }
+
+    fn notify(self, mode: ti::jvmtiEventMode, event: ti::jvmtiEvent) -> Result<(), Failed> {
+        call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
     /// Ends this environment, which must not be used again.
@@ -302,6 +294,31 @@ impl Jvmti {
             .collect();
         self.free(table.cast());
         lines
+    }
+
+    /// A method's code as the VM runs it.
+    pub fn bytecodes(self, method: jmethodID) -> Vec<u8> {
+        let (mut count, mut code) = (0, ptr::null_mut());
+        if call!(self, GetBytecodes, method, &mut count, &mut code).is_err() || code.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` bytes that this function owns.
+        let bytes = unsafe { std::slice::from_raw_parts(code, count as usize) }.to_vec();
+        self.free(code);
+        bytes
+    }
+
+    pub fn max_locals(self, method: jmethodID) -> Option<usize> {
+        let mut most = 0;
+        call!(self, GetMaxLocals, method, &mut most).ok()?;
+        usize::try_from(most).ok()
+    }
+
+    /// The last bci of a method's code.
+    pub fn last_location(self, method: jmethodID) -> Option<i64> {
+        let (mut first, mut last) = (0, 0);
+        call!(self, GetMethodLocation, method, &mut first, &mut last).ok()?;
+        Some(last)
     }
 
     pub fn tag(self, object: jobject) -> Result<i64, Failed> {
@@ -479,6 +496,10 @@ impl Env {
     /// Whether what a weak reference means was collected.
     pub fn is_gone(self, weak: jobject) -> bool {
         self.is_same(weak, ptr::null_mut())
+    }
+
+    pub fn get_object(self, object: jobject, field: jfieldID) -> jobject {
+        jni!(self, GetObjectField, object, field)
     }
 
     /// A local reference to what a weak one means; null: it is gone.

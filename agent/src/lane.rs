@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
+use crate::recent::RecentCells;
+
 const HEADER: usize = 8;
 const WORDS: usize = 2;
 const SITE_BITS: u32 = 20;
@@ -45,6 +47,8 @@ pub struct Lane {
     event_cells: Vec<Arc<Counters<EventCell>>>,
     /// Of the last ones of those.
     next_event_cell: usize,
+    /// Of what the VM told of.
+    pub recent: RecentCells,
     /// Counts events for which the log has no room.
     lost: Box<[AtomicU64; 3]>,
 }
@@ -63,6 +67,7 @@ impl Lane {
             events: HashMap::default(),
             event_cells: Vec::new(),
             next_event_cell: 0,
+            recent: RecentCells::default(),
             lost: Box::default(),
         }
     }

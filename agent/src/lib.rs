@@ -36,6 +36,7 @@ mod plan;
 mod paper;
 
 mod lane;
+mod recent;
 mod thread;
 mod tree;
 
@@ -45,12 +46,18 @@ mod agent;
 mod events;
 mod hook;
 
+mod arrival;
 mod frames;
 mod here;
 mod locals;
 mod upcall;
 mod verify;
 mod watch;
+
+mod exception;
+mod lock;
+mod vm_alloc;
+mod vm_events;
 
 mod bracket;
 mod natives;

@@ -7,6 +7,7 @@
     reason = "functions that the JVM calls, with pointers that it was given here"
 )]
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -54,6 +55,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
         (c"event0", c"(JJLjava/lang/String;J)V"),
+        (c"parked0", c"(JJLjava/lang/Thread;J)V"),
+        (c"made0", c"(JJLjava/lang/Object;Z)V"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_void(class, method, &zeros);
@@ -61,15 +64,33 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
     (!env.has_exception()).then_some(())
 }
 
+thread_local! {
+    /// How many of the agent's functions run on this thread, one in the other.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
 /// Runs a callback of the VM: a panic is our bug, not the program's.
 pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
     let Some(agent) = Agent::get() else {
         return otherwise;
     };
-    catch_unwind(AssertUnwindSafe(|| body(agent))).unwrap_or_else(|_| {
+    DEPTH.set(DEPTH.get() + 1);
+    let done = catch_unwind(AssertUnwindSafe(|| body(agent)));
+    DEPTH.set(DEPTH.get() - 1);
+    done.unwrap_or_else(|_| {
         count(&agent.counts.panics);
         otherwise
     })
+}
+
+/// As [`guard`], of an event that the VM tells while it runs the program, if that kind is counted: not of
+/// what the agent itself makes the VM do.
+pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
+    guard((), |agent| {
+        if DEPTH.get() == 1 && agent.is_live() && agent.gate.is_open(kind) {
+            body(agent);
+        }
+    });
 }
 
 /// The state at an address that `attach` gave out.

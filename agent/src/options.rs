@@ -37,6 +37,10 @@ pub struct Events {
     pub alloc: bool,
     /// Follow sampled objects: bytes from one to the next, on average.
     pub leak: Option<u32>,
+    /// Those that no bytecode makes.
+    pub objects: bool,
+    pub lock: bool,
+    pub exception: bool,
 }
 
 /// How a thread keeps its current context.
@@ -108,7 +112,7 @@ const TRACKING: [(&str, Tracking); 3] = [
 ];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 /// Kinds of events that are asked for, and `none`.
-pub const EVENTS: [&str; 3] = ["alloc", "leak", "none"];
+pub const EVENTS: [&str; 5] = ["alloc", "exception", "leak", "lock", "none"];
 /// What the VM itself takes.
 const LEAK_INTERVAL: u32 = 512 << 10;
 const LEVELS: [(&str, Level); 5] = [
@@ -169,6 +173,14 @@ impl Options {
         }
     }
 
+    /// What classes get hooks for.
+    pub fn hooks(&self) -> Events {
+        Events {
+            alloc: self.alloc_hooks(),
+            ..self.events.clone()
+        }
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
             "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
@@ -209,6 +221,9 @@ impl Events {
             ("alloc", "") => self.alloc = true,
             ("leak", "") => self.leak = Some(LEAK_INTERVAL),
             ("leak", size) => self.leak = Some(leak_interval(size)?),
+            ("alloc", "all") => (self.alloc, self.objects) = (true, true),
+            ("lock", "") => self.lock = true,
+            ("exception", "") => self.exception = true,
             ("none", _) => {
                 return Err(malformed("events", all, "none alone, or a list without it"));
             }
@@ -362,6 +377,7 @@ mod tests {
         let alloc = Events {
             alloc: true,
             leak: None,
+            ..Events::default()
         };
         assert_eq!(options.events, alloc);
         let none = Options::parse("events=none").unwrap().events;
@@ -380,6 +396,14 @@ mod tests {
         assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
         assert_eq!(leak("events=leak=0"), Ok((false, Some(0))));
         assert_eq!(leak("events=alloc"), Ok((true, None)));
+    }
+
+    #[test]
+    fn kinds_of_events_are_joined() {
+        let events = Options::parse("events=lock+exception").unwrap().events;
+        assert!(events.lock && events.exception && !events.alloc && !events.objects);
+        let events = Options::parse("events=alloc=all").unwrap().events;
+        assert!(events.alloc && events.objects && !events.lock);
     }
 
     #[test]
@@ -403,6 +427,7 @@ mod tests {
             "out=%{A",
             "events=none+alloc",
             "events=alloc=some",
+            "events=lock=all",
             "events=",
             "events=leak=x",
             "events=leak=2g",

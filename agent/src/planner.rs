@@ -10,6 +10,7 @@ use lucce_bytecode::{
     Plan, Scan,
 };
 
+use crate::options::Events;
 use crate::vm_calls;
 
 /// How a method takes part in the shadow stack.
@@ -48,6 +49,12 @@ pub enum Mark {
     Current,
     /// `CallContext.event`
     Event,
+    /// A call of a native method that makes an object, and that the compiler may replace by code of its own.
+    Native(Helper<'static>),
+    /// `monitorenter`: the event itself comes from the VM.
+    Monitor,
+    /// Parks the thread; the helper that does it.
+    Park(Helper<'static>),
     /// `ClassLoader.defineClass0`: marked and redirected.
     DefineHidden,
 }
@@ -228,6 +235,59 @@ pub const INTRINSICS: [Intrinsic; 3] = [
     },
 ];
 
+/// What parks the current thread: class and method, and the helper in its place. Whoever implements
+/// the one of virtual threads is counted by its caller.
+const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
+    (
+        UNSAFE,
+        "park",
+        "(ZJ)V",
+        helper("park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
+    ),
+    (
+        THREADS,
+        "parkVirtualThread",
+        "()V",
+        helper("park", "(Ljdk/internal/access/JavaLangAccess;JI)V"),
+    ),
+    (
+        THREADS,
+        "parkVirtualThread",
+        "(J)V",
+        helper("park", "(Ljdk/internal/access/JavaLangAccess;JJI)V"),
+    ),
+];
+const THREADS: &str = "jdk/internal/access/JavaLangAccess";
+const IMPLEMENTS_PARKING: &str = "java/lang/";
+
+const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
+const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
+
+/// `super.clone()` or that of an array, and what `Array.newInstance` stands on.
+fn making(call: &Call<'_>) -> Option<Mark> {
+    const INVOKESPECIAL: u8 = 183;
+    let of_object = call.opcode == INVOKESPECIAL && call.owner == "java/lang/Object";
+    match (&*call.owner, &*call.name, &*call.descriptor) {
+        (owner, "clone", "()Ljava/lang/Object;") if of_object || owner.starts_with('[') => {
+            Some(Mark::Native(CLONED))
+        }
+        ("java/lang/reflect/Array", "newArray", "(Ljava/lang/Class;I)Ljava/lang/Object;") => {
+            Some(Mark::Native(REFLECTED))
+        }
+        _ => None,
+    }
+}
+
+fn park(class: &str, call: &Call<'_>) -> Option<Mark> {
+    if class.starts_with(IMPLEMENTS_PARKING) {
+        return None;
+    }
+    let found = PARKS.iter().find(|(owner, name, descriptor, _)| {
+        call.owner == *owner && call.name == *name && call.descriptor == *descriptor
+    });
+    found.map(|park| Mark::Park(park.3))
+}
+
 fn intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
     INTRINSICS
         .iter()
@@ -267,8 +327,8 @@ fn is_untouched(class: &str, method: &str) -> bool {
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
-pub fn shapes(class: &ClassFile<'_>, alloc: bool) -> Result<Vec<Shape>, Error> {
-    let view = View::of(class, alloc)?;
+pub fn shapes(class: &ClassFile<'_>, events: &Events) -> Result<Vec<Shape>, Error> {
+    let view = View::of(class, events)?;
     let methods = class.methods().iter().zip(&view.scans);
     Ok(methods
         .map(|(method, scan)| view.shape(method, scan.as_ref()))
@@ -279,6 +339,8 @@ pub fn shapes(class: &ClassFile<'_>, alloc: bool) -> Result<Vec<Shape>, Error> {
 struct View<'v, 'a> {
     class: &'v ClassFile<'a>,
     alloc: bool,
+    lock: bool,
+    objects: bool,
     scans: Vec<Option<Scan<'a>>>,
     by_name: HashMap<(&'v str, &'v str), usize>,
     /// Methods that need no frame: getters and small helpers.
@@ -286,7 +348,13 @@ struct View<'v, 'a> {
 }
 
 impl<'v, 'a> View<'v, 'a> {
-    fn of(class: &'v ClassFile<'a>, alloc: bool) -> Result<Self, Error> {
+    fn of(class: &'v ClassFile<'a>, events: &Events) -> Result<Self, Error> {
+        let Events {
+            alloc,
+            lock,
+            objects,
+            ..
+        } = *events;
         let mut scans = Vec::with_capacity(class.methods().len());
         let mut by_name = HashMap::new();
         for (index, method) in class.methods().iter().enumerate() {
@@ -303,6 +371,7 @@ impl<'v, 'a> View<'v, 'a> {
             scan.as_ref().is_some_and(|scan| {
                 scan.calls.iter().all(is_leaf_call)
                     && (!alloc || scan.allocations.is_empty())
+                    && (!lock || !waits(class, method, scan))
                     && kind_by_name(class.name(), method) == FrameKind::Push
             })
         };
@@ -310,6 +379,8 @@ impl<'v, 'a> View<'v, 'a> {
         Ok(View {
             class,
             alloc,
+            lock,
+            objects,
             scans,
             by_name,
             leaves,
@@ -364,6 +435,13 @@ impl<'v, 'a> View<'v, 'a> {
             })
         });
         let mut places: Vec<Place> = calls.collect();
+        if self.lock {
+            places.extend(scan.monitors.iter().map(|bci| Place {
+                bci: *bci,
+                mark: Mark::Monitor,
+            }));
+            places.sort_by_key(|place| place.bci);
+        }
         if self.alloc {
             places.extend(scan.allocations.iter().map(|alloc| Place {
                 bci: alloc.bci,
@@ -375,6 +453,16 @@ impl<'v, 'a> View<'v, 'a> {
     }
 
     fn call_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
+        if self.lock
+            && let Some(mark) = park(self.class.name(), call)
+        {
+            return Some(mark);
+        }
+        if self.objects
+            && let Some(mark) = making(call)
+        {
+            return Some(mark);
+        }
         let is_api = call.owner == CONTEXT && api_mark(call).is_some();
         if !is_api && (is_leaf_call(call) || self.calls_own_leaf(call)) {
             return None;
@@ -502,6 +590,17 @@ fn is_leaf_call(call: &Call<'_>) -> bool {
     })
 }
 
+/// Whether a method may wait for a lock by itself.
+fn waits(class: &ClassFile<'_>, method: &Method<'_>, scan: &Scan<'_>) -> bool {
+    const SYNCHRONIZED: u16 = 0x20;
+    method.access & SYNCHRONIZED != 0
+        || !scan.monitors.is_empty()
+        || scan
+            .calls
+            .iter()
+            .any(|call| park(class.name(), call).is_some())
+}
+
 fn api_mark(call: &Call<'_>) -> Option<Mark> {
     let known = API
         .iter()
@@ -627,7 +726,18 @@ fn inserts(
         site,
     };
     let insert = match &place.mark {
-        Mark::Call => mark,
+        Mark::Call | Mark::Monitor => mark,
+        Mark::Native(helper) => {
+            let helper = *helper;
+            return vec![
+                (place.bci, mark),
+                (place.bci, Insert::AfterDup { helper, site }),
+            ];
+        }
+        Mark::Park(helper) => Insert::ReplaceWithContext {
+            helper: *helper,
+            site,
+        },
         Mark::Bracket(native) => Insert::MarkTwo {
             helper: PUB_NATIVE,
             site,
@@ -741,6 +851,27 @@ mod tests {
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
         assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
+    }
+
+    #[test]
+    fn a_clone_is_counted_by_whoever_calls_that_of_object() {
+        let clone = |opcode, owner: &'static str| {
+            let mut call = call(owner, "clone");
+            (call.opcode, call.descriptor) = (opcode, "()Ljava/lang/Object;".into());
+            making(&call).is_some()
+        };
+        assert!(clone(183, "java/lang/Object") && clone(182, "[I"));
+        // Another method may be called, which calls this one.
+        assert!(!clone(182, "java/lang/Object") && !clone(183, "a/B"));
+    }
+
+    #[test]
+    fn parking_of_virtual_threads_is_counted_once() {
+        let mut park = call(UNSAFE, "park");
+        park.descriptor = "(ZJ)V".into();
+        let found = |class| super::park(class, &park).is_some();
+        assert!(found("java/util/concurrent/locks/LockSupport"));
+        assert!(!found("java/lang/VirtualThread"));
     }
 
     #[test]

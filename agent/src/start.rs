@@ -20,7 +20,7 @@ use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
 use crate::paper::Paper;
-use crate::{bracket, control, hook, leaks, native_api, watch};
+use crate::{bracket, control, hook, leaks, native_api, vm_alloc, vm_events, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees; with the paper's scheme.
@@ -89,6 +89,9 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
                 format!("events=leak: another agent samples allocations, and the VM lets only one (error {code})")
             })?;
     }
+    for source in vm_events::wanted(&options.events) {
+        vm_events::prepare(jvmti, source)?;
+    }
     let agent = Agent::start(options, jvmti)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     agent.meta("options", text);
@@ -154,6 +157,7 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
+    vm_events::add_callbacks(&mut callbacks);
     callbacks
 }
 
@@ -232,7 +236,23 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
         ],
     )?;
     agent.jvmti.redefine(class, &bytes).ok()?;
+    tell_of_events(agent);
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+fn tell_of_events(agent: &Agent) {
+    let events = &agent.options.events;
+    if events.objects && vm_alloc::install(agent).is_none() {
+        agent.say(
+            Level::Warn,
+            "objects that native code makes are not counted",
+        );
+    }
+    for source in vm_events::wanted(events) {
+        if let Err(message) = vm_events::start(agent.jvmti, source) {
+            agent.say(Level::Error, &message);
+        }
+    }
 }
 
 fn edition(options: &Options) -> &'static [u8] {
@@ -392,6 +412,9 @@ pub fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
     let sampled = agent.leaks.as_ref().map(Leaks::so_far);
+    for source in vm_events::wanted(&agent.options.events) {
+        vm_events::stop(agent.jvmti, source);
+    }
     let counts = &agent.counts;
     let (allocations, contexts) = sum(agent);
     let kinds = agent.events_by_kind();

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex};
 
 use lucce_callgraph::{MethodId, SiteId};
 
+use crate::here::Here;
 use crate::lane::Lane;
+use crate::lock::Waits;
 use crate::memory::{Range, SLOT};
 use crate::record::Recorded;
 use crate::tree::{Node, Tree};
@@ -49,6 +51,10 @@ pub struct ThreadState {
     pub recorded: Option<Arc<Mutex<Recorded>>>,
     /// The ticket of whoever started it; 0: nobody is known.
     pub ticket: usize,
+    /// Monitors that it waits for.
+    pub waits: Waits,
+    /// Where an exception was thrown that a handler of the agent is throwing again.
+    pub thrown: Option<Here>,
 }
 
 impl ThreadState {
@@ -67,7 +73,14 @@ impl ThreadState {
             is_virtual,
             recorded: None,
             ticket: 0,
+            waits: Waits::default(),
+            thrown: None,
         }
+    }
+
+    /// Whether this is a slot of the thread's frames.
+    pub fn owns(&self, slot: usize) -> bool {
+        slot > self.start as usize && slot < self.end as usize
     }
 
     /// The first slot of a frame; the sentinel lies below.
@@ -77,6 +90,12 @@ impl ThreadState {
 
     pub fn verify_again_after(&self, events: u32) {
         self.left.store(events as i32, Ordering::Relaxed);
+    }
+
+    /// One more event: whether it is the one to compare.
+    pub fn must_verify(&self) -> bool {
+        // Relaxed: this thread's own.
+        self.left.fetch_sub(1, Ordering::Relaxed) <= 1
     }
 
     pub fn push(&mut self, upcall: Upcall) {

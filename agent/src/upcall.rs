@@ -37,6 +37,9 @@ struct Below {
     gaps: bool,
 }
 
+/// How many frames the VM is asked for at first.
+pub const PIECE: usize = 64;
+
 /// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
 /// the stack are the frame itself.
 pub fn enter(
@@ -47,7 +50,7 @@ pub fn enter(
     own: usize,
 ) -> usize {
     count(&agent.counts.upcalls);
-    let Some(callers) = callers(agent, env, state, own) else {
+    let Some(callers) = callers(agent, state, Walk::new(agent, env, PIECE).skip(own)) else {
         return lost(agent, state, pointer);
     };
     state.forget_above(callers.slot);
@@ -83,7 +86,8 @@ fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
 
 /// The slot of the frame that code without hooks is about to call.
 pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<usize> {
-    callers(agent, env, state, 0).map(|callers| callers.fill(agent))
+    let frames = Walk::new(agent, env, PIECE);
+    callers(agent, state, frames).map(|callers| callers.fill(agent))
 }
 
 impl Callers {
@@ -98,9 +102,14 @@ impl Callers {
     }
 }
 
-/// Without the innermost `own` frames. `None`: a slot is not that of the frame that must have it.
-pub fn callers(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<Callers> {
-    let frames: Vec<Frame> = Walk::new(agent, env, 64).skip(own).collect();
+/// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
+/// have it.
+pub fn callers(
+    agent: &Agent,
+    state: &ThreadState,
+    frames: impl Iterator<Item = Frame>,
+) -> Option<Callers> {
+    let frames: Vec<Frame> = frames.collect();
     let mut known: Vec<_> = frames
         .iter()
         .filter_map(|frame| match frame.method.kind {
@@ -192,7 +201,7 @@ pub fn leave(state: &mut ThreadState, slot: usize) -> usize {
 /// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
 pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: usize) -> bool {
     count(&agent.counts.repairs);
-    let with_slot = Walk::new(agent, env, 64)
+    let with_slot = Walk::new(agent, env, PIECE)
         .filter(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
     let frames: Vec<Frame> = with_slot.collect();
     let slots = (top + SLOT).saturating_sub(state.first_slot()) / SLOT;

@@ -26,8 +26,18 @@ struct Shown {
 /// Compares what `number` decodes to with the current thread's stack. The innermost `returned`
 /// frames have returned already: the event was counted on their behalf.
 pub fn compare(agent: &Agent, env: Env, number: ContextId, returned: usize) {
+    compare_with(agent, Walk::new(agent, env, 256), number, returned);
+}
+
+/// The same with the current thread's `frames`, innermost first.
+pub fn compare_with(
+    agent: &Agent,
+    frames: impl Iterator<Item = Frame>,
+    number: ContextId,
+    returned: usize,
+) {
     let at = count(&agent.counts.compared) + 1;
-    let real: Vec<Frame> = Walk::new(agent, env, 256)
+    let real: Vec<Frame> = frames
         .filter(|frame| frame.method.kind != Kind::Hidden)
         .collect();
     let decoded = agent.encoder.decode(number, MethodId::EVENT);

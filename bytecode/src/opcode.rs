@@ -31,6 +31,7 @@ pub(crate) const NEW: u8 = 187;
 pub(crate) const NEWARRAY: u8 = 188;
 pub(crate) const ANEWARRAY: u8 = 189;
 pub(crate) const ATHROW: u8 = 191;
+pub(crate) const MONITORENTER: u8 = 194;
 pub(crate) const WIDE: u8 = 196;
 pub(crate) const MULTIANEWARRAY: u8 = 197;
 pub(crate) const IFNULL: u8 = 198;

@@ -16,6 +16,8 @@ pub struct Scan<'a> {
     pub calls: Vec<Call<'a>>,
     /// Every instruction that allocates.
     pub allocations: Vec<Alloc<'a>>,
+    /// Where a monitor is entered.
+    pub monitors: Vec<u16>,
     /// The code may jump backwards.
     pub has_loops: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
@@ -85,6 +87,7 @@ impl<'a> Scan<'a> {
             opcode::NEW..=opcode::ANEWARRAY | opcode::MULTIANEWARRAY => {
                 self.allocations.push(alloc(pool, instruction, operands)?);
             }
+            opcode::MONITORENTER => self.monitors.push(short_bci(instruction, operands)?),
             op => self.has_loops |= jumps_back(op, operands.rest()),
         }
         Ok(())

@@ -17,6 +17,7 @@ mod planned;
 mod programs;
 mod recorded;
 mod running;
+mod vm_events;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -83,6 +84,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         native_api::tests(setup),
         recorded::tests(setup),
         planned::tests(setup),
+        vm_events::tests(setup),
     ]
     .into_iter()
     .flatten()

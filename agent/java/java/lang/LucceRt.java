@@ -1,6 +1,7 @@
 package java.lang;
 
 import java.security.ProtectionDomain;
+import jdk.internal.access.JavaLangAccess;
 import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
@@ -240,7 +241,7 @@ public final class LucceRt {
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
     /** Kinds of events. */
-    private static final int ALLOC = 1, OWN = 2;
+    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32;
 
     /** Opaque: a loop that counts nothing looks again, too. */
     @ForceInline
@@ -377,6 +378,65 @@ public final class LucceRt {
         long number = current(t, p, site);
         if (number == 0) return;
         event0(t.$ts, number, kind, value);
+        if (VERIFY) compare(t, number, 0);
+    }
+
+    // In place of what parks a thread, where that is an event.
+
+    @Hidden @DontInline
+    public static void park(Unsafe u, boolean absolute, long time, long p, int site) {
+        pub(p, site);
+        long since = System.nanoTime();
+        u.park(absolute, time);
+        parked(p, site, since);
+    }
+
+    @Hidden @DontInline
+    public static void park(JavaLangAccess threads, long p, int site) {
+        pub(p, site);
+        long since = System.nanoTime();
+        threads.parkVirtualThread();
+        parked(p, site, since);
+    }
+
+    @Hidden @DontInline
+    public static void park(JavaLangAccess threads, long time, long p, int site) {
+        pub(p, site);
+        long since = System.nanoTime();
+        threads.parkVirtualThread(time);
+        parked(p, site, since);
+    }
+
+    @Hidden
+    private static void parked(long p, int site, long since) {
+        if (!LIVE || !isOpen(LOCK)) return;
+        long passed = System.nanoTime() - since;
+        Thread t = Thread.currentThread();
+        long number = current(t, p, site);
+        if (number == 0) return;
+        parked0(t.$ts, number, t, passed);
+        if (VERIFY) compare(t, number, 0);
+    }
+
+    /** Behind a call of Object.clone itself. */
+    @Hidden @DontInline
+    public static void cloned(Object made, long p, int site) {
+        made(made, false, p, site);
+    }
+
+    /** Behind a call of Array.newArray. */
+    @Hidden @DontInline
+    public static void reflected(Object made, long p, int site) {
+        made(made, true, p, site);
+    }
+
+    @Hidden
+    private static void made(Object made, boolean reflected, long p, int site) {
+        if (!LIVE || !isOpen(OBJECTS)) return;
+        Thread t = Thread.currentThread();
+        long number = current(t, p, site);
+        if (number == 0) return;
+        made0(t.$ts, number, made, reflected);
         if (VERIFY) compare(t, number, 0);
     }
 
@@ -793,6 +853,10 @@ public final class LucceRt {
     private static native void lost(int events);
 
     private static native void event0(long ts, long number, String kind, long value);
+
+    private static native void made0(long ts, long number, Object made, boolean reflected);
+
+    private static native void parked0(long ts, long number, Thread t, long passed);
 
     private static native void record(long ts, int what, long p, int site);
 

@@ -1,0 +1,8 @@
+package jdk.internal.access;
+
+/** What LucceRt needs of it when it is compiled; JDK 21 and later have it. Never part of the product. */
+public interface JavaLangAccess {
+    void parkVirtualThread();
+
+    void parkVirtualThread(long nanos);
+}

@@ -1,0 +1,100 @@
+//! `events=exception`: what is thrown, by bytecode, by native methods and by the VM itself, and whether
+//! a method that the thread is in catches it. An exception that is thrown again is counted again.
+#![allow(unsafe_code, reason = "a callback of the JVM")]
+
+use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
+use jvmti_bindings::sys::jvmti::jvmtiEnv;
+
+use crate::agent::{Agent, count};
+use crate::gate;
+use crate::here::{self, Here};
+use crate::jvm::Env;
+use crate::natives::{guard_event, state_of};
+use crate::thread::ThreadState;
+use crate::vm_events::{self, Kind, found};
+
+static CAUGHT: Kind = Kind {
+    name: "exception",
+    unit: "",
+    how: "caught",
+};
+static UNCAUGHT: Kind = Kind {
+    name: "exception",
+    unit: "",
+    how: "uncaught",
+};
+
+/// A method and a bci.
+type Location = (jmethodID, i64);
+
+pub unsafe extern "system" fn thrown(
+    _: *mut jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    location: i64,
+    exception: jobject,
+    catch_method: jmethodID,
+    catch_location: i64,
+) {
+    guard_event(gate::EXCEPTION, |agent| {
+        let env = agent.env(env);
+        let Some(state) = state_of(agent, env, thread) else {
+            return;
+        };
+        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
+        if is_ours(agent, env, (method, location), Ours::Rethrow) {
+            if let Some(here) = state.thrown.take() {
+                classify(agent, env, state, (here, exception, catch));
+            }
+            return;
+        }
+        let here = here::current(agent, env, state, 0);
+        vm_events::verify(agent, env, state, (here, None));
+        match here {
+            Some(here) => classify(agent, env, state, (here, exception, catch)),
+            None => {
+                count(&agent.counts.events_lost);
+            }
+        }
+    });
+}
+
+/// Counts it, unless a handler of the agent's own catches it: that throws it again, and then the VM tells
+/// who else does.
+fn classify(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    (here, exception, catch): (Here, jobject, Option<Location>),
+) {
+    let kind = match catch {
+        Some(catch) if is_ours(agent, env, catch, Ours::Handler) => {
+            state.thrown = Some(here);
+            return;
+        }
+        Some(_) => &CAUGHT,
+        None => &UNCAUGHT,
+    };
+    if let Some(found) = found(agent, env, state, Some(here), (kind, exception)) {
+        found.count(0);
+    }
+}
+
+/// Parts of the handlers that the agent puts into methods which the VM enters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    Handler,
+    Rethrow,
+}
+
+fn is_ours(agent: &Agent, env: Env, (method, location): Location, part: Ours) -> bool {
+    let resolved = agent.frames.resolve(agent, env, method);
+    resolved.unwind.is_some_and(|(handler, rethrow)| {
+        location
+            == match part {
+                Ours::Handler => handler,
+                Ours::Rethrow => rethrow,
+            }
+    })
+}

@@ -1,0 +1,238 @@
+//! Events that the VM tells of: locks, exceptions, and objects that no bytecode makes.
+//!
+//! Each is switched on and off as a whole, also while the program runs. Capabilities are asked for only
+//! then: some slow the VM down. Those for exceptions the VM gives before it starts and not later.
+//!
+//! A callback finds out where its thread is (`here`), and the cell for that place and the class of the
+//! object that it happened to. What was looked up last is remembered in the thread's lane (`recent`).
+#![allow(unsafe_code, reason = "a cell of the log by its address")]
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
+use lucce_tracelog::EventCell;
+
+use crate::agent::{Agent, count};
+use crate::events::event_cell;
+use crate::frames::Walk;
+use crate::here::Here;
+use crate::jvm::{Env, Jvmti};
+use crate::natives::take_lane;
+use crate::options::Events;
+use crate::recent::Recent;
+use crate::thread::ThreadState;
+use crate::{exception, lock, verify, vm_alloc};
+
+/// What is switched on and off together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Contended monitors, and waiting for them. Parking has hooks of its own.
+    Locks,
+    Exceptions,
+    /// Objects that the VM makes for reflection, `clone` and the like.
+    Objects,
+}
+
+const LOCKS: [ti::jvmtiEvent; 4] = [
+    ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
+    ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
+    ti::JVMTI_EVENT_MONITOR_WAIT,
+    ti::JVMTI_EVENT_MONITOR_WAITED,
+];
+
+impl Source {
+    fn events(self) -> &'static [ti::jvmtiEvent] {
+        match self {
+            Source::Locks => &LOCKS,
+            Source::Exceptions => &[ti::JVMTI_EVENT_EXCEPTION],
+            Source::Objects => &[ti::JVMTI_EVENT_VM_OBJECT_ALLOC],
+        }
+    }
+
+    fn capabilities(self) -> ti::jvmtiCapabilities {
+        let mut wanted = ti::jvmtiCapabilities::default();
+        match self {
+            Source::Locks => {
+                wanted.set_can_generate_monitor_events(true);
+                // Whether a method stands at a `monitorenter`.
+                wanted.set_can_get_bytecodes(true);
+            }
+            Source::Exceptions => wanted.set_can_generate_exception_events(true),
+            Source::Objects => wanted.set_can_generate_vm_object_alloc_events(true),
+        }
+        wanted
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Source::Locks => "lock",
+            Source::Exceptions => "exception",
+            Source::Objects => "alloc=all",
+        }
+    }
+}
+
+/// The sources that `events` asks for.
+pub fn wanted(events: &Events) -> impl Iterator<Item = Source> {
+    [
+        (Source::Locks, events.lock),
+        (Source::Exceptions, events.exception),
+        (Source::Objects, events.objects),
+    ]
+    .into_iter()
+    .filter_map(|(source, wanted)| wanted.then_some(source))
+}
+
+/// Before the VM starts: what it does not give later.
+///
+/// # Errors
+/// This VM does not give it at all.
+pub fn prepare(jvmti: Jvmti, source: Source) -> Result<(), String> {
+    let given = jvmti.add_capabilities(&source.capabilities());
+    given.map_err(|_| format!("this VM does not tell of events={}", source.name()))
+}
+
+/// Switches a source on; at any time from `VMInit` on, from any thread. What is on stays on.
+///
+/// # Errors
+/// The VM does not do that, or not any more: one line for the user.
+pub fn start(jvmti: Jvmti, source: Source) -> Result<(), String> {
+    prepare(jvmti, source).map_err(|message| message + " unless it was started with them")?;
+    for event in source.events() {
+        let on = jvmti.enable(*event);
+        on.map_err(|_| format!("this VM does not tell of events={}", source.name()))?;
+    }
+    Ok(())
+}
+
+/// Switches a source off; what waits then is not counted.
+pub fn stop(jvmti: Jvmti, source: Source) {
+    for event in source.events() {
+        // Fails only for events that were never on.
+        let _ = jvmti.disable(*event);
+    }
+}
+
+pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.MonitorContendedEnter = Some(lock::contended_enter);
+    callbacks.MonitorContendedEntered = Some(lock::contended_entered);
+    callbacks.MonitorWait = Some(lock::wait);
+    callbacks.MonitorWaited = Some(lock::waited);
+    callbacks.Exception = Some(exception::thrown);
+    callbacks.VMObjectAlloc = Some(vm_alloc::allocated);
+}
+
+/// A kind of event, and how it came about: a word behind the class's name.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub how: &'static str,
+}
+
+/// The address of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Found(usize);
+
+impl Found {
+    /// One more event. Only the thread that was given this may call it.
+    pub fn count(self, value: u64) {
+        // SAFETY: the address of a cell in the log, which stays mapped and consists of atomics.
+        let cell = unsafe { &*(self.0 as *const EventCell) };
+        cell.count(value);
+    }
+}
+
+/// With `verify=N`, every so many events: what `here` decodes to is compared with the current thread's
+/// stack. `location`: where its innermost frame stands, if that is not where the VM says.
+pub fn verify(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    (here, location): (Option<Here>, Option<i64>),
+) {
+    let every = agent.options.verify;
+    if let Some(here) = here
+        && every > 0
+        && state.must_verify()
+    {
+        state.verify_again_after(every);
+        let number = here.number(agent, state);
+        let frames = Walk::new(agent, env, 256).standing_at(location);
+        verify::compare_with(agent, frames, number, 0);
+    }
+}
+
+/// The current thread's cell for events of `kind` on `object`, which happen `here`. `None`: counted as
+/// lost.
+pub fn found(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    here: Option<Here>,
+    what: (&'static Kind, jobject),
+) -> Option<Found> {
+    let found = here.and_then(|here| {
+        let place = (here.context, here.site.0);
+        cell(agent, env, state, place, what, |state| {
+            here.number(agent, state)
+        })
+    });
+    counted_as_lost(agent, found)
+}
+
+/// The same for an event whose number is known.
+pub fn of_number(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    number: ContextId,
+    what: (&'static Kind, jobject),
+) -> Option<Found> {
+    let found = cell(agent, env, state, (number.0, 0), what, |_| number);
+    counted_as_lost(agent, found)
+}
+
+fn counted_as_lost(agent: &Agent, found: Option<Found>) -> Option<Found> {
+    if found.is_none() {
+        count(&agent.counts.events_lost);
+    }
+    found
+}
+
+fn cell(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    place: (u64, u32),
+    (kind, object): (&'static Kind, jobject),
+    number: impl FnOnce(&mut ThreadState) -> ContextId,
+) -> Option<Found> {
+    let class = match object.is_null() {
+        true => object,
+        false => env.class_of(object),
+    };
+    let lane = take_lane(agent, env, state);
+    let known = lane.recent.find(env, place, kind, class);
+    let found = known.or_else(|| {
+        let number = number(state);
+        let event = agent.event_type(kind.name, kind.unit, &detail(agent, class, kind))?;
+        let cell = event_cell(agent, env, state, number, event)?;
+        let found = Found(std::ptr::from_ref(cell) as usize);
+        let recent = Recent::new(env, place, kind, class, found);
+        take_lane(agent, env, state).recent.put(env, recent);
+        Some(found)
+    });
+    env.forget(class);
+    found
+}
+
+fn detail(agent: &Agent, class: jclass, kind: &Kind) -> String {
+    let signature = (!class.is_null())
+        .then(|| agent.jvmti.signature(class))
+        .flatten();
+    match signature {
+        Some(signature) => format!("{signature} ({})", kind.how),
+        None => format!("({})", kind.how),
+    }
+}

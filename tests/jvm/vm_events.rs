@@ -1,0 +1,170 @@
+//! Events that the VM tells of: what programs say that they threw, waited for and made without
+//! bytecode is what the report says, and every number decodes to the VM's own trace.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+
+use crate::{Test, test};
+
+/// A program of `io.lucce.programs`, and the kind of event that it knows of.
+struct Program {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    events: &'static str,
+    kind: &'static str,
+    from: u32,
+    native: bool,
+}
+
+const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "Thrown",
+        arguments: &[],
+        events: "exception",
+        kind: "exception",
+        from: 17,
+        native: false,
+    },
+    Program {
+        name: "Locks",
+        arguments: &[],
+        events: "lock",
+        kind: "lock",
+        from: 17,
+        native: false,
+    },
+    Program {
+        name: "Locks",
+        arguments: &["--virtual"],
+        events: "lock",
+        kind: "lock",
+        from: 25,
+        native: false,
+    },
+    Program {
+        name: "Unseen",
+        arguments: &[],
+        events: "alloc=all",
+        kind: "alloc",
+        from: 17,
+        native: true,
+    },
+];
+
+/// A way to run Java, and options of the agent.
+type Mode = (&'static str, &'static [&'static str], &'static str);
+
+const MODES: [Mode; 5] = [
+    ("default", &[], "verify=1"),
+    ("int", &["-Xint", "-Xcheck:jni"], "verify=1"),
+    ("comp", &["-Xcomp", "-XX:+UseSerialGC"], "verify=1"),
+    ("z", &["-XX:+UseZGC", "-Xcheck:jni"], "verify=0"),
+    ("cct", &[], "tracking=cct,verify=1"),
+];
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for program in PROGRAMS
+            .iter()
+            .filter(|program| jdk.version >= program.from)
+        {
+            for mode in &MODES {
+                let quick = jdk == setup.jdk() && mode.0 == "default";
+                let name = program.test(jdk, mode);
+                let name = format!("vm-events::{}", name.replace('-', "::"));
+                tests.push(test(name, quick, move || program.check(setup, jdk, mode)));
+            }
+        }
+    }
+    tests
+}
+
+/// Count and sum by class (with how) and line.
+type Counts = BTreeMap<(String, i64), (u64, u64)>;
+
+impl Program {
+    fn test(&self, jdk: &Jdk, (mode, ..): &Mode) -> String {
+        let arguments = self.arguments.concat().replace("--", "");
+        format!("{}-{mode}-{}{arguments}", jdk.version, self.name)
+    }
+
+    fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
+        let (_, flags, options) = mode;
+        let java = Java::new(setup, jdk, &format!("vm-events-{}", self.test(jdk, mode)));
+        let natives = self
+            .native
+            .then(|| format!("-Dlucce.native={}", setup.natives.display()));
+        let access =
+            (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
+        let main = format!("io.lucce.programs.{}", self.name);
+        let java = java
+            .agent(&format!("events={},{options}", self.events))
+            .flags(*flags)
+            .flags(natives)
+            .flags(access)
+            .main([main.as_str()].iter().chain(self.arguments));
+        let ended = java.run()?.expect(0)?;
+        let expected: Counts = ended.stdout.lines().filter_map(line).collect();
+        ended.ensure(expected.len() >= 4, "the program says what to expect")?;
+        let found = self.reported(java.lucce(), &java.log(), &main)?;
+        for (place, (count, least)) in &expected {
+            let of = found.get(place).copied().unwrap_or_default();
+            ensure(of.0 == *count && of.1 >= *least, || {
+                format!(
+                    "{place:?}: {count} expected, at least {least} in all, but {of:?}\n{found:#?}"
+                )
+            })?;
+        }
+        // What nobody expects of the kinds that the program knows all of.
+        let more = found.keys().filter(|place| self.knows(&place.0));
+        let more: Vec<_> = more.filter(|place| !expected.contains_key(place)).collect();
+        ensure(more.is_empty(), || format!("not expected: {more:?}"))?;
+        java.lucce().check(&java.log())?;
+        java.clean();
+        Ok(())
+    }
+
+    /// Whether the program alone makes such events.
+    fn knows(&self, class: &str) -> bool {
+        match self.kind {
+            "exception" => true,
+            "lock" => class.ends_with("(enter)"),
+            _ => class.contains("Unseen (") && !class.contains("reflection"),
+        }
+    }
+
+    /// By the line of the program's innermost frame; events without such a frame are not its own.
+    fn reported(&self, lucce: Lucce, log: &Path, main: &str) -> Result<Counts, String> {
+        let log = log.to_string_lossy();
+        let report = lucce.json(&[
+            "report", "--json", "--top", "0", "--event", self.kind, &*log,
+        ])?;
+        let mut counts = Counts::new();
+        for row in report["contexts"].as_array().ok_or("no contexts")? {
+            let frames = row["frames"].as_array().ok_or("no frames")?;
+            let own = |class: &str| class == main || class.starts_with(&format!("{main}$"));
+            let own = frames
+                .iter()
+                .find(|frame| frame["class"].as_str().is_some_and(own));
+            let line = own.and_then(|frame| frame["line"].as_i64());
+            if let (Some(line), Some(class)) = (line, row["class"].as_str()) {
+                let sums = counts.entry((class.to_owned(), line)).or_default();
+                sums.0 += row["count"].as_u64().ok_or("no count")?;
+                sums.1 += row["value"].as_u64().ok_or("no value")?;
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// `class (how)|line|count|least sum`
+fn line(printed: &str) -> Option<((String, i64), (u64, u64))> {
+    let mut fields = printed.split('|');
+    let class = fields.next()?.to_owned();
+    let line = fields.next()?.parse().ok()?;
+    let sums = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(((class, line), sums))
+}
