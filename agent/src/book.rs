@@ -13,6 +13,10 @@ pub struct Name(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Loader(pub u32);
 
+impl Loader {
+    pub const BOOT: Loader = Loader(0);
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct ClassInfo {
     /// `a/b/C`

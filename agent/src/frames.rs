@@ -10,14 +10,15 @@ use crate::agent::Agent;
 use crate::attach;
 use crate::book::{NATIVE, NO_LINE};
 use crate::jvm::{Env, FrameInfo};
-use crate::planner;
+use crate::{planner, scope};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The helper class itself.
     Helper,
-    /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching.
+    /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching,
+    /// classes that are not in scope.
     Hidden,
     /// In the book.
     Known(u32),
@@ -140,6 +141,10 @@ fn fill(
     let loader = agent.jvmti.loader(class)?;
     let id = agent.loaders.id(agent.jvmti, env, loader);
     env.forget(loader);
+    if !scope::holds(agent, id, name) {
+        resolved.kind = Kind::Hidden;
+        return None;
+    }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {
         attach::add_class(agent, class, id, name)?;
     }

@@ -1,12 +1,13 @@
 //! A class on its way into the VM: parse, plan, note in the book, rewrite.
 
-use lucce_bytecode::{ClassFile, Rewritten, rewrite};
+use lucce_bytecode::{ClassFile, Plan, Rewritten, rewrite};
 
 use crate::agent::{Agent, count};
 use crate::book::{Ids, Loader, NATIVE, NewClass};
 use crate::options::{Level, Tracking};
-use crate::planner::{self, Hooks, Mark, Shape};
+use crate::planner::{self, Hooks, Mark, Shape, Wants};
 use crate::watch::Watched;
+use crate::{outside, scope};
 
 /// New bytes for a class; `None`: it stays as it is.
 pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -18,7 +19,14 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     if class.name() == "module-info" {
         return None;
     }
-    let shapes = match planner::shapes(&class, &agent.options.hooks()) {
+    if !scope::holds(agent, loader, class.name()) {
+        return outside(agent, loader, &class);
+    }
+    let wants = Wants {
+        events: &agent.options.hooks(),
+        holds: &|class| scope::holds(agent, Loader::BOOT, class),
+    };
+    let shapes = match planner::shapes(&class, wants) {
         Ok(shapes) => shapes,
         Err(error) => {
             count(&agent.counts.classes_skipped);
@@ -32,6 +40,28 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
         return None;
     };
     insert(agent, loader, &class, &shapes, ids)
+}
+
+/// A class that is not in scope.
+fn outside(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
+    let creates = |of: &str| scope::may_create(agent, loader, of);
+    rewrite_quietly(agent, class, &outside::plan(class, &creates).ok()?)
+}
+
+/// A class that is in no trace.
+fn rewrite_quietly(agent: &Agent, class: &ClassFile<'_>, plan: &Plan<'_>) -> Option<Vec<u8>> {
+    if plan.methods.is_empty() && plan.fields.is_empty() {
+        return None;
+    }
+    match rewrite(class, plan) {
+        Ok(done) => Some(done.bytes),
+        Err(error) => {
+            count(&agent.counts.classes_skipped);
+            agent.say(Level::Debug, &format!("{}: {error}", class.name()));
+            agent.skipped(class.name(), None, &error.to_string());
+            None
+        }
+    }
 }
 
 fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) -> Option<Ids> {
@@ -80,6 +110,7 @@ fn insert(
     let hooks = Hooks {
         exits: agent.recorder.is_some(),
         at_entry: agent.options.tracking != Tracking::Lazy,
+        restores: agent.options.is_partial(),
     };
     let plan = planner::plan(
         class,
@@ -195,20 +226,9 @@ pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Op
 /// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot.
 pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let plan = planner::hidden_plan(&class).ok()?;
-    if plan.methods.is_empty() {
-        return None;
-    }
-    match rewrite(&class, &plan) {
-        Ok(done) => Some(done.bytes),
-        Err(error) => {
-            count(&agent.counts.classes_skipped);
-            agent.say(
-                Level::Debug,
-                &format!("hidden class {}: {error}", class.name()),
-            );
-            agent.skipped(class.name(), None, &error.to_string());
-            None
-        }
-    }
+    let plan = match agent.options.is_partial() {
+        true => outside::plan(&class, &|of| scope::may_be_created(agent, of)),
+        false => planner::hidden_plan(&class),
+    };
+    rewrite_quietly(agent, &class, &plan.ok()?)
 }

@@ -208,6 +208,18 @@ impl Jvmti {
         (!thread.is_null()).then_some(thread)
     }
 
+    /// Platform threads that live.
+    pub fn threads(self) -> Vec<jobject> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        if call!(self, GetAllThreads, &mut count, &mut table).is_err() || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` references in memory that this function owns.
+        let threads = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        threads
+    }
+
     pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), Failed> {
         call!(self, SetBreakpoint, method, location)
     }

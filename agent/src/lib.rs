@@ -16,8 +16,10 @@
 mod options;
 
 mod book;
+mod quiet;
 mod vm_calls;
 
+mod outside;
 mod planner;
 
 mod clock;
@@ -45,6 +47,7 @@ mod gate;
 mod agent;
 mod events;
 mod hook;
+mod scope;
 
 mod arrival;
 mod frames;

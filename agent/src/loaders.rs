@@ -7,9 +7,18 @@ use jvmti_bindings::sys::jni::jobject;
 use crate::book::Loader;
 use crate::jvm::{Env, Jvmti};
 
-/// Every loader that was seen, as a weak global reference.
+/// Every loader that was seen.
 #[derive(Default)]
-pub struct Loaders(Mutex<Vec<usize>>);
+pub struct Loaders(Mutex<Vec<Seen>>);
+
+struct Seen {
+    /// A weak global reference.
+    weak: usize,
+    /// The loader of the JDK's modules that the boot loader does not define.
+    is_platform: bool,
+}
+
+const PLATFORM: &str = "Ljdk/internal/loader/ClassLoaders$PlatformClassLoader;";
 
 impl Loaders {
     /// `loader` null is the boot loader.
@@ -31,9 +40,12 @@ impl Loaders {
         let known = all
             .iter()
             .take(EARLY)
-            .position(|weak| env.is_same(*weak as jobject, loader));
+            .position(|seen| env.is_same(seen.weak as jobject, loader));
         let at = known.unwrap_or_else(|| {
-            all.push(env.weak_global(loader) as usize);
+            all.push(Seen {
+                weak: env.weak_global(loader) as usize,
+                is_platform: is_platform(jvmti, env, loader),
+            });
             all.len() - 1
         });
         let id = at as u32 + 1;
@@ -47,8 +59,23 @@ impl Loaders {
             return Some(std::ptr::null_mut());
         };
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let weak = *all.get(at as usize)?;
-        let local = env.local(weak as jobject);
+        let local = env.local(all.get(at as usize)?.weak as jobject);
         (!local.is_null()).then_some(local)
     }
+
+    /// Whether a program's own classes come from this loader.
+    pub fn is_application(&self, loader: Loader) -> bool {
+        let Some(at) = loader.0.checked_sub(1) else {
+            return false;
+        };
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(at as usize).is_some_and(|seen| !seen.is_platform)
+    }
+}
+
+fn is_platform(jvmti: Jvmti, env: Env, loader: jobject) -> bool {
+    let class = env.class_of(loader);
+    let signature = jvmti.signature(class);
+    env.forget(class);
+    signature.as_deref() == Some(PLATFORM)
 }

@@ -148,6 +148,14 @@ pub fn begin(agent: &Agent, env: Env, thread: jobject) {
     }
 }
 
+/// Begins a thread all of whose frames so far are out of scope.
+pub fn begin_now(agent: &Agent, env: Env, thread: jobject) {
+    let pointer = fields(agent, env, thread).map(|fields| fields.pointer.id());
+    if pointer.is_some_and(|pointer| env.get_long(thread, pointer) == 0) {
+        begin(agent, env, thread);
+    }
+}
+
 /// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
 /// slot.
 fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<usize> {

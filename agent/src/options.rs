@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::{env, fmt, process};
 
 use lucce_callgraph::Policy;
+use lucce_filter::{ClassFilter, Patterns};
 
 /// What the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +29,17 @@ pub struct Options {
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
+    /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
+    pub instrument: Instrument,
+    pub filter: ClassFilter,
+}
+
+/// Whose classes get hooks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instrument {
+    All,
+    /// Those that neither the boot loader nor the platform loader defined.
+    App,
 }
 
 /// What is recorded. Events of the program's own, `CallContext.event`, always are.
@@ -84,11 +96,14 @@ impl fmt::Display for BadOption {
     }
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 14] = [
     "ctl",
     "encoding",
     "events",
+    "exclude",
     "graph",
+    "include",
+    "instrument",
     "limit",
     "log",
     "out",
@@ -115,6 +130,7 @@ const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::
 pub const EVENTS: [&str; 5] = ["alloc", "exception", "leak", "lock", "none"];
 /// What the VM itself takes.
 const LEAK_INTERVAL: u32 = 512 << 10;
+const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
     ("info", Level::Info),
@@ -143,6 +159,8 @@ impl Options {
             tracking: Tracking::Lazy,
             ctl: Ctl::On,
             log: Level::Info,
+            instrument: Instrument::All,
+            filter: ClassFilter::default(),
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let Some((key, value)) = part.split_once('=') else {
@@ -153,6 +171,14 @@ impl Options {
         options.check_graph()?;
         if options.record && options.tracking != Tracking::Lazy {
             return Err(BadOption("record=calls needs tracking=lazy".into()));
+        }
+        if options.tracking == Tracking::Paper && options.is_partial() {
+            let text = "tracking=paper needs all classes: no instrument=app, include or exclude";
+            return Err(BadOption(text.into()));
+        }
+        if options.record && options.is_partial() {
+            let text = "record=calls needs all classes: no instrument=app, include or exclude";
+            return Err(BadOption(text.into()));
         }
         options.out = expand(&options.out.to_string_lossy())?.into();
         Ok(options)
@@ -181,6 +207,11 @@ impl Options {
         }
     }
 
+    /// Whether there are classes without hooks.
+    pub fn is_partial(&self) -> bool {
+        self.instrument == Instrument::App || !self.filter.is_open()
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
             "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
@@ -196,6 +227,9 @@ impl Options {
             "tracking" => self.tracking = tracking(value)?,
             "ctl" => self.ctl = ctl(value)?,
             "log" => self.log = level(value)?,
+            "instrument" => self.instrument = instrument(value)?,
+            "include" => self.filter.include.extend(patterns(key, value)?),
+            "exclude" => self.filter.exclude.extend(patterns(key, value)?),
             _ => return Err(unknown("option", key, &KEYS, "")),
         }
         Ok(())
@@ -275,6 +309,18 @@ fn ctl(value: &str) -> Result<Ctl, BadOption> {
         let names = CTL.map(|(name, _)| name);
         unknown("ctl", value, &names, "")
     })
+}
+
+fn instrument(value: &str) -> Result<Instrument, BadOption> {
+    let known = INSTRUMENT.iter().find(|(name, _)| *name == value);
+    known.map(|(_, instrument)| *instrument).ok_or_else(|| {
+        let names = INSTRUMENT.map(|(name, _)| name);
+        unknown("instrument", value, &names, "")
+    })
+}
+
+fn patterns(key: &str, value: &str) -> Result<Patterns, BadOption> {
+    Patterns::parse(value).map_err(|why| BadOption(format!("option {key}: {why}")))
 }
 
 fn level(value: &str) -> Result<Level, BadOption> {
@@ -495,6 +541,35 @@ mod tests {
         assert!(of("events=none,ctl=all").alloc_hooks());
         let error = Options::parse("ctl=of").unwrap_err().to_string();
         assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
+    }
+
+    #[test]
+    fn classes_are_chosen_by_loader_and_by_name() {
+        assert!(!Options::parse("instrument=all").unwrap().is_partial());
+        let options = Options::parse("instrument=app,exclude=a.*,exclude=b.C").unwrap();
+        assert_eq!(options.instrument, Instrument::App);
+        assert!(!options.filter.admits("a/B") && !options.filter.admits("b/C"));
+        assert!(options.is_partial() && options.filter.admits("b/D"));
+        assert!(Options::parse("include=a.*+b.C").unwrap().is_partial());
+        for (bad, text) in [
+            (
+                "instrument=ap",
+                "unknown instrument 'ap', did you mean 'app'?",
+            ),
+            (
+                "include=a/*",
+                "option include: pattern 'a/*': names of packages have dots, not slashes",
+            ),
+            (
+                "record=calls,include=a.*",
+                "record=calls needs all classes: no instrument=app, include or exclude",
+            ),
+        ] {
+            assert_eq!(Options::parse(bad).unwrap_err().to_string(), text);
+        }
+        for bad in ["include=", "exclude=a.B+", "include=a.B.m()", "exclude=a."] {
+            assert!(Options::parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use lucce_bytecode::{
 };
 
 use crate::options::Events;
-use crate::vm_calls;
+use crate::{quiet, vm_calls};
 
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,8 +104,8 @@ impl Shape {
     }
 }
 
-const RT: &str = "java/lang/LucceRt";
-const CLASS_INITIALIZER: &str = "<clinit>";
+pub const RT: &str = "java/lang/LucceRt";
+pub const CLASS_INITIALIZER: &str = "<clinit>";
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
 /// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
 /// may unmount a thread between a call's hook and the callee's entry.
@@ -139,14 +139,14 @@ const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static>
     }
 }
 
-const ENTER: Helper = helper("enter", "()J");
+pub const ENTER: Helper = helper("enter", "()J");
 /// Where contexts are looked up at entry.
 const ENTER_AT: Helper = helper("enter", "(I)J");
-const ENTER_FIRST: Helper = helper("enterFirst", "()J");
+pub const ENTER_FIRST: Helper = helper("enterFirst", "()J");
 const ENTER_THREAD: Helper = helper("enterThread", "()J");
-const ENTER_VM: Helper = helper("enterVm", "(I)J");
-const EXIT_VM: Helper = helper("exitVm", "(J)V");
-const RESTORE: Helper = helper("restore", "(J)V");
+pub const ENTER_VM: Helper = helper("enterVm", "(I)J");
+pub const EXIT_VM: Helper = helper("exitVm", "(J)V");
+pub const RESTORE: Helper = helper("restore", "(J)V");
 /// Only where calls are recorded.
 const EXIT: Helper = helper("exit", "(J)V");
 const PUB: Helper = helper("pub", "(JI)V");
@@ -163,6 +163,9 @@ const API: [(&str, &str, Mark); 2] = [
     ("event", "(Ljava/lang/String;J)V", Mark::Event),
 ];
 const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
+pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
+    helper: helper("defineClass0", DEFINE_CLASS_0),
+};
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
 const THREAD_FIELDS: [&str; 4] = ["$fp", "$ev", "$ts", "$rc"];
@@ -327,17 +330,34 @@ fn is_untouched(class: &str, method: &str) -> bool {
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
-pub fn shapes(class: &ClassFile<'_>, events: &Events) -> Result<Vec<Shape>, Error> {
-    let view = View::of(class, events)?;
+pub fn shapes(class: &ClassFile<'_>, wants: Wants<'_>) -> Result<Vec<Shape>, Error> {
+    let view = View::of(class, wants)?;
     let methods = class.methods().iter().zip(&view.scans);
     Ok(methods
         .map(|(method, scan)| view.shape(method, scan.as_ref()))
         .collect())
 }
 
+/// What the hooks are for.
+#[derive(Clone, Copy)]
+pub struct Wants<'w> {
+    /// What is counted.
+    pub events: &'w Events,
+    /// Whether a class of the JDK is in scope.
+    pub holds: &'w dyn Fn(&str) -> bool,
+}
+
+impl Wants<'_> {
+    /// Whether such a call leads to nothing that could ask for a context.
+    fn is_leaf(&self, call: &Call<'_>) -> bool {
+        is_leaf_call(call) || quiet::is_quiet(call) && !(self.holds)(&call.owner)
+    }
+}
+
 /// A class with everything that is asked of it several times.
 struct View<'v, 'a> {
     class: &'v ClassFile<'a>,
+    wants: Wants<'v>,
     alloc: bool,
     lock: bool,
     objects: bool,
@@ -348,13 +368,13 @@ struct View<'v, 'a> {
 }
 
 impl<'v, 'a> View<'v, 'a> {
-    fn of(class: &'v ClassFile<'a>, events: &Events) -> Result<Self, Error> {
+    fn of(class: &'v ClassFile<'a>, wants: Wants<'v>) -> Result<Self, Error> {
         let Events {
             alloc,
             lock,
             objects,
             ..
-        } = *events;
+        } = *wants.events;
         let mut scans = Vec::with_capacity(class.methods().len());
         let mut by_name = HashMap::new();
         for (index, method) in class.methods().iter().enumerate() {
@@ -369,7 +389,7 @@ impl<'v, 'a> View<'v, 'a> {
         }
         let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
             scan.as_ref().is_some_and(|scan| {
-                scan.calls.iter().all(is_leaf_call)
+                scan.calls.iter().all(|call| wants.is_leaf(call))
                     && (!alloc || scan.allocations.is_empty())
                     && (!lock || !waits(class, method, scan))
                     && kind_by_name(class.name(), method) == FrameKind::Push
@@ -378,6 +398,7 @@ impl<'v, 'a> View<'v, 'a> {
         let leaves = class.methods().iter().zip(&scans).map(leaf).collect();
         Ok(View {
             class,
+            wants,
             alloc,
             lock,
             objects,
@@ -464,7 +485,7 @@ impl<'v, 'a> View<'v, 'a> {
             return Some(mark);
         }
         let is_api = call.owner == CONTEXT && api_mark(call).is_some();
-        if !is_api && (is_leaf_call(call) || self.calls_own_leaf(call)) {
+        if !is_api && (self.wants.is_leaf(call) || self.calls_own_leaf(call)) {
             return None;
         }
         if call.owner == CONTEXT
@@ -472,10 +493,7 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(mark);
         }
-        if call.owner == "java/lang/ClassLoader"
-            && call.name == "defineClass0"
-            && call.descriptor == DEFINE_CLASS_0
-        {
+        if defines_hidden(call) {
             return Some(Mark::DefineHidden);
         }
         if self.alloc
@@ -491,7 +509,8 @@ impl<'v, 'a> View<'v, 'a> {
 
     fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
         if let Some(index) = intrinsic(&call.owner, &call.name, &call.descriptor) {
-            return Some(Mark::Intrinsic(index));
+            let counted = (self.wants.holds)(&call.owner);
+            return counted.then_some(Mark::Intrinsic(index));
         }
         let within = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
         let through = INTRINSICS.get(within)?.through?;
@@ -550,9 +569,11 @@ fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
 }
 
 fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
-    match (class, &*method.name, &*method.descriptor) {
-        ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V") => return FrameKind::First,
-        ("java/lang/Thread", "<init>", _) | ("java/lang/ThreadGroup", "add", _) => {
+    if starts_virtual_thread(class, &method.name, &method.descriptor) {
+        return FrameKind::First;
+    }
+    match (class, &*method.name) {
+        ("java/lang/Thread", "<init>") | ("java/lang/ThreadGroup", "add") => {
             return FrameKind::Thread;
         }
         _ => {}
@@ -582,7 +603,20 @@ fn is_excluded(class: &str, method: &Method<'_>) -> bool {
     class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
 }
 
-fn is_leaf_call(call: &Call<'_>) -> bool {
+/// The first method of a virtual thread, behind its continuation.
+pub fn starts_virtual_thread(class: &str, method: &str, descriptor: &str) -> bool {
+    let wanted = ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V");
+    (class, method, descriptor) == wanted
+}
+
+/// A call of `ClassLoader.defineClass0`.
+pub fn defines_hidden(call: &Call<'_>) -> bool {
+    call.owner == "java/lang/ClassLoader"
+        && call.name == "defineClass0"
+        && call.descriptor == DEFINE_CLASS_0
+}
+
+pub fn is_leaf_call(call: &Call<'_>) -> bool {
     LEAVES.iter().any(|(owner, names)| {
         *owner == call.owner
             && names.is_none_or(|names| names.contains(&&*call.name))
@@ -623,16 +657,23 @@ pub struct Hooks {
     pub exits: bool,
     /// Its context is looked up at entry.
     pub at_entry: bool,
+    /// It puts the pointer back when it ends: code without hooks may call it.
+    pub restores: bool,
 }
 
 impl Hooks {
-    fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32) {
+    fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
         let returns = matches!(
             frame,
             FrameKind::Push | FrameKind::First | FrameKind::Thread
         );
         if self.exits && returns {
             method.exit = Some(EXIT);
+        }
+        if self.restores && returns && method.inserts.iter().any(|(_, insert)| moves(insert)) {
+            method.exit = Some(RESTORE);
+            // Who creates objects does it for constructors, see `outside`.
+            method.unwind = Some(RESTORE).filter(|_| name != "<init>");
         }
         if self.at_entry && frame == FrameKind::Push {
             method.entry = Some(Entry {
@@ -641,6 +682,14 @@ impl Hooks {
             });
         }
     }
+}
+
+/// Whether the insertion moves the pointer.
+fn moves(insert: &Insert<'_>) -> bool {
+    matches!(
+        insert,
+        Insert::Mark { .. } | Insert::MarkTwo { .. } | Insert::ReplaceWithContext { .. }
+    )
 }
 
 /// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
@@ -665,9 +714,9 @@ pub fn plan(
         let inserts = inserts.collect();
         if shape.frame != FrameKind::Leaf {
             let method = class.methods().get(index);
-            let is_constructor = method.is_some_and(|method| method.name == "<init>");
-            let mut method = method_plan(shape, id, inserts, is_constructor);
-            hooks.add(&mut method, shape.frame, id);
+            let name = method.map_or("", |method| &method.name);
+            let mut method = method_plan(shape, id, inserts, name == "<init>");
+            hooks.add(&mut method, shape.frame, id, name);
             plan.methods.insert(index, method);
         }
     }
@@ -776,10 +825,7 @@ fn inserts(
             site,
         },
         Mark::DefineHidden => {
-            let redirect = Insert::Redirect {
-                helper: helper("defineClass0", DEFINE_CLASS_0),
-            };
-            return vec![(place.bci, mark), (place.bci, redirect)];
+            return vec![(place.bci, mark), (place.bci, REDIRECT_DEFINITION)];
         }
     };
     vec![(place.bci, insert)]
@@ -801,7 +847,7 @@ fn array_helper(descriptor: &str) -> Helper<'static> {
     helper("array", descriptor)
 }
 
-fn thread_fields() -> Vec<NewField<'static>> {
+pub fn thread_fields() -> Vec<NewField<'static>> {
     const PUBLIC_SYNTHETIC: u16 = 0x1001;
     let field = |name| NewField {
         name,

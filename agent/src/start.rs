@@ -225,6 +225,9 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     measure_arrays(agent, env, class)?;
     natives::bind(env, class)?;
     bracket::install(agent, env, class)?;
+    if agent.options.is_partial() {
+        begin_all(agent, env);
+    }
     let bytes = edition(&agent.options);
     agent.live.store(true, Ordering::Release);
     let bytes = with_constants(
@@ -252,6 +255,14 @@ fn tell_of_events(agent: &Agent) {
         if let Err(message) = vm_events::start(agent.jvmti, source) {
             agent.say(Level::Error, &message);
         }
+    }
+}
+
+/// Threads whose frames so far are all out of scope begin now.
+fn begin_all(agent: &Agent, env: Env) {
+    for thread in agent.jvmti.threads() {
+        natives::begin_now(agent, env, thread);
+        env.forget(thread);
     }
 }
 

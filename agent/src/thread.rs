@@ -31,6 +31,8 @@ pub struct Upcall {
     pub pointer: usize,
     /// The slot whose site was changed, and what it held.
     pub changed: Option<(usize, u64)>,
+    /// Its frame is one without a slot: the slot is that of the method that it calls.
+    pub slotless: bool,
 }
 
 #[repr(C)]
@@ -113,13 +115,13 @@ impl ThreadState {
         Some(upcall)
     }
 
-    /// Forgets upcalls that ended without telling: their slots lie at or above `slot`.
-    pub fn forget_above(&mut self, slot: usize) {
-        while self
-            .upcalls
-            .last()
-            .is_some_and(|upcall| upcall.slot >= slot)
-        {
+    /// Forgets upcalls that ended without telling. A frame that the VM enters now has slot `new`, and
+    /// the innermost frame with a slot of its own lies below `above`. Frames that have no slot share theirs
+    /// with what they call.
+    pub fn forget_above(&mut self, above: usize, new: usize) {
+        let has_ended =
+            |upcall: &Upcall| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
+        while self.upcalls.last().is_some_and(has_ended) {
             self.upcalls.pop();
         }
     }
@@ -177,12 +179,39 @@ mod tests {
                 slot,
                 pointer: slot - SLOT,
                 changed: None,
+                slotless: false,
             });
         }
         // The innermost never said that it ended.
         assert_eq!(state.pop(0x1020).map(|upcall| upcall.pointer), Some(0x1010));
         assert!(state.pop(0x1040).is_none());
-        state.forget_above(0x1010);
+        state.forget_above(0x1010, 0x1010);
         assert!(state.pop(0x1010).is_none());
+    }
+
+    #[test]
+    fn frames_without_slots_share_one() {
+        let mut state = state();
+        let upcall = |pointer, slotless| Upcall {
+            slot: 0x1020,
+            pointer,
+            changed: None,
+            slotless,
+        };
+        // A frame with a slot ended by an exception; then two without, one within the other.
+        state.push(upcall(1, false));
+        state.forget_above(0x1020, 0x1020);
+        state.push(upcall(2, true));
+        state.forget_above(0x1020, 0x1020);
+        state.push(upcall(3, true));
+        let mut pointers = || state.pop(0x1020).map(|upcall| upcall.pointer);
+        assert_eq!(
+            (pointers(), pointers(), pointers()),
+            (Some(3), Some(2), None)
+        );
+        // One that lies above the new frame has ended, whatever it was.
+        state.push(upcall(4, true));
+        state.forget_above(0x1000, 0x1010);
+        assert!(state.pop(0x1020).is_none());
     }
 }

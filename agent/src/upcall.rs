@@ -50,10 +50,13 @@ pub fn enter(
     own: usize,
 ) -> usize {
     count(&agent.counts.upcalls);
-    let Some(callers) = callers(agent, state, Walk::new(agent, env, PIECE).skip(own)) else {
+    let mut walk = Walk::new(agent, env, PIECE);
+    let entered: Vec<Frame> = walk.by_ref().take(own).collect();
+    let slotless = !entered.iter().any(|frame| frame.method.slot);
+    let Some(callers) = callers(agent, state, walk) else {
         return lost(agent, state, pointer);
     };
-    state.forget_above(callers.slot);
+    state.forget_above(callers.slot, callers.slot + SLOT * callers.missing.len());
     let mut changed = None;
     if let Some((method, line)) = callers.innermost {
         let below = callers.slot - SLOT;
@@ -67,6 +70,7 @@ pub fn enter(
         slot,
         pointer,
         changed,
+        slotless,
     });
     slot
 }
@@ -80,6 +84,7 @@ fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
         slot,
         pointer,
         changed: None,
+        slotless: false,
     });
     slot
 }

@@ -117,6 +117,14 @@ impl Code {
         }
     }
 
+    /// Every method with its class, where the log names it.
+    pub(crate) fn classes_of_methods(&self) -> impl Iterator<Item = (MethodId, &str)> {
+        self.methods.iter().filter_map(|(id, info)| {
+            let class = self.classes.get(&info.class)?;
+            Some((*id, class.name.as_str()))
+        })
+    }
+
     fn names(&self, method: MethodId) -> (Option<&ClassInfo>, Option<&MethodInfo>) {
         let info = self.methods.get(&method);
         (info.and_then(|info| self.classes.get(&info.class)), info)

@@ -34,6 +34,7 @@ impl Value {
 struct Leaf {
     id: ContextId,
     event: EventTypeId,
+    site: SiteId,
 }
 
 /// Stacks of methods: contexts that differ in lines only are one.
@@ -63,6 +64,7 @@ impl Collapsed {
             let leaf = Leaf {
                 id: context.id,
                 event: context.event,
+                site: context.site,
             };
             let sum = sums.entry(print).or_insert((leaf, 0));
             sum.1 = sum.1.saturating_add(value.of(context));
@@ -92,7 +94,7 @@ impl Collapsed {
             let frames = profile.frames(leaf.id).unwrap_or_default();
             write_stack(profile, &frames, &mut names, out)?;
             if self.leaf_type
-                && let Some(name) = profile.detail_at(leaf.event, site(frames.first()))
+                && let Some(name) = profile.detail_at(leaf.event, leaf.site)
             {
                 write!(out, ";{name}")?;
             }

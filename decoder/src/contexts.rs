@@ -11,7 +11,7 @@ use lucce_tracelog::{Damage, EventTypeId};
 
 use crate::events::{Events, Share};
 use crate::kinds::ALLOCATION;
-use crate::prints::Printed;
+use crate::prints::{Printed, fingerprint};
 use crate::profile::{Profile, Tick};
 
 /// The events of one stack trace and type.
@@ -34,6 +34,8 @@ pub struct Context {
 #[derive(Default, Debug)]
 pub struct Contexts {
     pub list: Vec<Context>,
+    /// Events without any frame in scope.
+    pub outside: u64,
     /// Numbers with events that the log does not explain.
     pub unknown: Vec<(ContextId, DecodeError)>,
     /// The log's, or the first counter that it does not explain: what a number means is in the log
@@ -83,8 +85,13 @@ impl Profile {
         let mut known = HashMap::new();
         for (id, decoded) in ids.into_iter().zip(decoded) {
             match decoded {
+                Ok(printed) if self.scope.is_partial() && printed.is_empty() => {
+                    let counts = events.of(id).iter().map(|share| share.count);
+                    contexts.outside = counts.fold(contexts.outside, u64::saturating_add);
+                }
                 Ok(Printed { leaf, print }) => {
                     let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+                    let print = self.print_with_type(print, site);
                     for shares in events.of(id).chunk_by(|a, b| a.event == b.event) {
                         let context = self.context(shares, site);
                         let at = known.entry((print, context.event));
@@ -99,6 +106,14 @@ impl Profile {
             .clone()
             .or_else(|| self.unexplained(&contexts.unknown));
         contexts
+    }
+
+    /// Where frames are left out, equal traces may end in different allocations.
+    fn print_with_type(&self, print: u128, site: SiteId) -> u128 {
+        match self.scope.is_partial() {
+            true => fingerprint((print, self.code.allocated(site))),
+            false => print,
+        }
     }
 
     fn unexplained(&self, unknown: &[(ContextId, DecodeError)]) -> Option<Damage> {

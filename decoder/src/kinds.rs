@@ -145,11 +145,21 @@ impl Profile {
     /// The sum of values, by kind.
     #[must_use]
     pub fn values(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
+        self.sums(contexts, |context| context.value)
+    }
+
+    /// How many events, by kind.
+    #[must_use]
+    pub fn counts(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
+        self.sums(contexts, |context| context.count)
+    }
+
+    fn sums(&self, contexts: &Contexts, of: fn(&Context) -> u64) -> BTreeMap<String, u64> {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for context in &contexts.list {
             if let Some(info) = self.types.get(context.event) {
                 let sum = sums.entry(info.kind.clone()).or_default();
-                *sum = sum.saturating_add(context.value);
+                *sum = sum.saturating_add(of(context));
             }
         }
         sums

@@ -5,7 +5,7 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
+//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
 #![deny(
@@ -26,6 +26,8 @@ mod events;
 mod kinds;
 
 mod survivors;
+
+mod scope;
 
 mod load;
 mod profile;

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, Types};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
+use crate::scope::Scope;
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -206,6 +207,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         sizes: Sizes::default(),
         ended: false,
         damage: None,
+        scope: Scope::default(),
     })
 }
 

@@ -41,14 +41,21 @@ pub(crate) struct Printed {
     pub print: u128,
 }
 
+impl Printed {
+    /// No frame counts.
+    pub fn is_empty(&self) -> bool {
+        self.print == Callers::NONE.print()
+    }
+}
+
 impl Profile {
-    /// Every context's fingerprint, in the order of `ids`, on all processors. Of a frame, only
+    /// Every context's fingerprint, in the order of `ids`, on all processors. Of a frame in scope, only
     /// what `key` takes of it counts.
     pub(crate) fn prints<K: Hash>(
         &self,
         ids: &[ContextId],
         tick: Tick<'_>,
-        key: impl Fn(Frame) -> K + Copy + Send,
+        key: impl Fn(Frame) -> K + Copy + Send + Sync,
     ) -> Vec<Result<Printed, DecodeError>> {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         let part = ids.len().div_ceil(workers).max(PART);
@@ -56,6 +63,7 @@ impl Profile {
             frames: Graph::MAX_FRAMES,
             memos: MEMOS / workers,
         };
+        let key = |frame: Frame| self.scope.holds(frame).then(|| key(frame));
         let work = move |ids: &[ContextId]| -> Vec<_> {
             let mut walker = Walker::new(&self.graph, limits, key);
             let each = ids.iter().map(|id| {
@@ -87,7 +95,7 @@ struct Limits {
 /// A method in a context: what a step back goes from.
 type Place = (ContextId, MethodId);
 
-/// One worker's walks.
+/// One worker's walks. `key` is `None` for frames that do not count.
 struct Walker<'g, F> {
     graph: &'g Graph,
     limits: Limits,
@@ -105,7 +113,7 @@ struct Callers {
     count: u32,
 }
 
-impl<'g, F: Fn(Frame) -> K, K: Hash> Walker<'g, F> {
+impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
     fn new(graph: &'g Graph, limits: Limits, key: F) -> Self {
         Walker {
             graph,
@@ -129,7 +137,7 @@ impl<'g, F: Fn(Frame) -> K, K: Hash> Walker<'g, F> {
         }
         Ok(Printed {
             leaf: Some(leaf),
-            print: callers.and(&(self.key)(leaf)).print(),
+            print: callers.and((self.key)(leaf)).print(),
         })
     }
 
@@ -154,7 +162,7 @@ impl<'g, F: Fn(Frame) -> K, K: Hash> Walker<'g, F> {
 
     fn fold_down(&mut self, mut callers: Callers) -> Callers {
         while let Some((at, frame)) = self.path.pop() {
-            callers = callers.and(&(self.key)(frame));
+            callers = callers.and((self.key)(frame));
             if has_memo(at) && self.memos.len() < self.limits.memos {
                 self.memos.insert(at, callers);
             }
@@ -179,9 +187,11 @@ impl Callers {
         count: 0,
     };
 
-    fn and(self, key: &impl Hash) -> Callers {
+    /// `None`: a frame that does not count, but was walked past.
+    fn and(self, key: Option<impl Hash>) -> Callers {
+        let print = key.map_or(self.print, |key| halves((self.print, key)));
         Callers {
-            print: halves((self.print, key)),
+            print,
             // Saturates far beyond what is allowed.
             count: self.count.saturating_add(1),
         }
@@ -277,8 +287,8 @@ mod tests {
             assert!(ids.len() > 300);
             for memos in [0, 10, MEMOS] {
                 let limits = Limits { memos, ..LIMITS };
-                let mut whole = Walker::new(&graph, limits, |frame| frame);
-                let mut methods = Walker::new(&graph, limits, |frame: Frame| frame.method);
+                let mut whole = Walker::new(&graph, limits, Some::<Frame>);
+                let mut methods = Walker::new(&graph, limits, |frame: Frame| Some(frame.method));
                 for &id in &ids {
                     assert_eq!(whole.print(id), naive(&graph, id, |frame| frame));
                     assert_eq!(methods.print(id), naive(&graph, id, |frame| frame.method));
@@ -292,7 +302,7 @@ mod tests {
     #[test]
     fn shared_frames_are_met_once() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, |frame| frame);
+        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
         let mut met = 0;
         for &id in &ids {
             let (parent, leaf) = graph.caller(id, MethodId::EVENT).unwrap().unwrap();
@@ -313,7 +323,7 @@ mod tests {
     #[test]
     fn traces_are_told_apart() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, |frame| frame);
+        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
         let mut traces = BTreeMap::new();
         for &id in &ids {
             let frames = graph.decode(id, MethodId::EVENT).unwrap();
@@ -325,7 +335,7 @@ mod tests {
     #[test]
     fn numbers_that_the_graph_does_not_know_fail_as_they_do_in_full() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, |frame| frame);
+        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
         for &id in &ids {
             for wrong in [id.0 ^ 1, id.0 + 1000, id.0 ^ 1 << 40, id.0 << 8, 0] {
                 let wrong = ContextId(wrong);
@@ -343,7 +353,7 @@ mod tests {
                 frames: most,
                 memos,
             };
-            let mut walker = Walker::new(&graph, limits, |frame| frame);
+            let mut walker = Walker::new(&graph, limits, Some::<Frame>);
             for &id in &ids {
                 let depth = graph.decode(id, MethodId::EVENT).unwrap().len();
                 let printed = walker.print(id);

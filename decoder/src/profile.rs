@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_filter::ClassFilter;
 use lucce_tracelog::{Damage, Header, Kind, ThreadId};
 
 use crate::code::Code;
 use crate::events::Events;
 use crate::frame::StackFrame;
 use crate::kinds::Types;
+use crate::scope::Scope;
 use crate::survivors::Following;
 
 /// Told how much more was done, for progress bars.
@@ -37,6 +39,7 @@ pub struct Profile {
     pub ended: bool,
     /// The first damage: a counter that was left out, or where reading stopped.
     pub damage: Option<Damage>,
+    pub(crate) scope: Scope,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -83,18 +86,31 @@ pub struct StackTrace {
 }
 
 impl Profile {
-    /// The place of an event and its callers, innermost first.
+    /// From now on, traces have frames of these classes only.
+    pub fn restrict(&mut self, filter: &ClassFilter) {
+        self.scope = Scope::new(&self.code, filter);
+    }
+
+    /// Whether some frames are left out.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.scope.is_partial()
+    }
+
+    /// The place of an event and its callers, innermost first, as far as they are in scope.
     ///
     /// # Errors
     /// The log does not know this number.
     pub fn frames(&self, id: ContextId) -> Result<Vec<Frame>, DecodeError> {
-        self.graph.decode(id, MethodId::EVENT)
+        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
+        frames.retain(|frame| self.scope.holds(*frame));
+        Ok(frames)
     }
 
     /// # Errors
     /// The log does not know this number.
     pub fn trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
-        let frames = self.frames(id)?;
+        let frames = self.graph.decode(id, MethodId::EVENT)?;
         let leaf = frames
             .first()
             .and_then(|leaf| self.code.allocated(leaf.site));
@@ -103,6 +119,7 @@ impl Profile {
             allocated: leaf.map(str::to_owned),
             frames: frames
                 .into_iter()
+                .filter(|frame| self.scope.holds(*frame))
                 .map(|frame| self.code.frame(frame))
                 .collect(),
         })

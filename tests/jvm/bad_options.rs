@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 15] = [
+const BAD: [(&str, &[&str]); 19] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -22,6 +22,10 @@ const BAD: [(&str, &[&str]); 15] = [
         "record=calls,tracking=cct",
         &["record=calls", "tracking=lazy"],
     ),
+    ("instrument=ap", &["'ap'", "'app'"]),
+    ("include=org/h2/*", &["include", "'org/h2/*'", "dots"]),
+    ("exclude=a.B+", &["exclude", "''", "empty"]),
+    ("record=calls,exclude=a.*", &["record=calls", "all classes"]),
     ("out=/no/such/folder/a.lucce", &["/no/such/folder/a.lucce"]),
     ("out=/dev/full", &["/dev/full"]),
 ];

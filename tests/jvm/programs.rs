@@ -31,7 +31,7 @@ struct Mode {
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 9] = [
+const MODES: [Mode; 12] = [
     Mode {
         name: "default",
         flags: &[],
@@ -88,6 +88,35 @@ const MODES: [Mode; 9] = [
         flags: &["-XX:+UseZGC"],
         options: "",
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
+    },
+    Mode {
+        name: "app",
+        flags: &["-Dlucce.scope=app"],
+        options: ",instrument=app",
+        programs: None,
+    },
+    Mode {
+        name: "app-comp",
+        flags: &["-Dlucce.scope=app", "-Xcomp"],
+        options: ",instrument=app",
+        programs: Some(&["ClassInit", "OutOfScope"]),
+    },
+    Mode {
+        name: "outer",
+        flags: &["-Dlucce.scope=outer"],
+        options: ",exclude=*$*",
+        programs: Some(&[
+            "ClassInit",
+            "ClassLoading",
+            "Constructors",
+            "Exceptions",
+            "Lambdas",
+            "NativeCallback",
+            "OutOfScope",
+            "ReflectionCalls",
+            "StackOverflow",
+            "VirtualThreads",
+        ]),
     },
     Mode {
         name: "cct",

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
+    ("lucce-filter", &[]),
     ("lucce-kcontexts", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
@@ -19,6 +20,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
         &[
             "lucce-bytecode",
             "lucce-callgraph",
+            "lucce-filter",
             "lucce-tracelog",
             "lucce-recording",
             "lucce-control",
@@ -29,6 +31,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
         "lucce-decoder",
         &[
             "lucce-callgraph",
+            "lucce-filter",
             "lucce-kcontexts",
             "lucce-tracelog",
             "lucce-recording",

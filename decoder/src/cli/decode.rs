@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace};
 use serde::Serialize;
 
+use super::classes::Classes;
 use super::output::{json, stdout};
-use super::{End, Failure, complain, ending, open};
+use super::{End, Failure, complain, ending};
 
 /// Prints the stack trace of a context's number, as the JVM prints it.
 #[derive(clap::Args)]
@@ -19,6 +20,8 @@ pub struct Args {
     /// Numbers, decimal or 0x…; `-`: from standard input, one per line
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
+    #[command(flatten)]
+    classes: Classes,
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -37,7 +40,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             "{bad} is not a number: decimal, 0x… or -"
         )));
     }
-    let profile = open(&args.file)?;
+    let profile = args.classes.open(&args.file)?;
     let mut end = End::Fine;
     let mut out = stdout();
     for id in &args.ids {

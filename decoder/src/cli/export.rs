@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use lucce_decoder::Collapsed;
 
+use super::classes::Classes;
 use super::output::{plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, Weigh, about, complain, ending_of_all, kind, open};
+use super::{End, Failure, Weigh, about, complain, ending_of_all, kind};
 
 /// Writes all contexts in a format that other tools read.
 #[derive(clap::Args)]
@@ -28,6 +29,8 @@ pub struct Args {
     /// The type that was allocated, locked, … as one more frame
     #[arg(long)]
     leaf_type: bool,
+    #[command(flatten)]
+    classes: Classes,
     /// Standard output if not given
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -40,7 +43,7 @@ enum Format {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let profile = open(&args.file)?;
+    let profile = args.classes.open(&args.file)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", 2 * events.ids().len() as u64);

@@ -9,16 +9,18 @@ use lucce_decoder::{ALLOC, Context, Contexts, Kind, Profile, StackFrame, Value};
 use regex_lite::Regex;
 use serde::Serialize;
 
+use super::classes::Classes;
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, Weigh, ending_of_all, kind, open};
+use super::{End, Failure, Weigh, ending_of_all, kind};
 
 /// Prints the contexts that allocate most, or where other events happened: value, count, class and
 /// the full stack trace.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
-  lucce report run-1234.lucce --event lock")]
+  lucce report run-1234.lucce --event lock
+  lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
 pub struct Args {
     file: PathBuf,
     /// How many contexts; 0: all
@@ -33,13 +35,15 @@ pub struct Args {
     /// Only of types that match
     #[arg(long, value_name = "REGEX")]
     class: Option<Regex>,
+    #[command(flatten)]
+    classes: Classes,
     /// One JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let profile = open(&args.file)?;
+    let profile = args.classes.open(&args.file)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", events.ids().len() as u64);
@@ -80,6 +84,8 @@ struct Report {
     ended: bool,
     damage: Option<Damage>,
     lost: u64,
+    /// Events without any frame of the classes that were asked for.
+    outside: u64,
     skipped: SkippedCounts,
     contexts: Vec<Row>,
 }
@@ -154,6 +160,7 @@ impl Report {
                 reason: damage.reason.to_string(),
             }),
             lost: profile.lost(),
+            outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
             event: kind.name,
             unit: kind.unit,
@@ -220,6 +227,13 @@ impl Report {
         }
         if self.lost > 0 {
             writeln!(out, "note: {} lost", plural(self.lost, "event"))?;
+        }
+        if self.outside > 0 {
+            let events = plural(self.outside, "event");
+            writeln!(
+                out,
+                "note: {events} without any frame of these classes left out"
+            )?;
         }
         let SkippedCounts { classes, methods } = self.skipped;
         if classes + methods > 0 {

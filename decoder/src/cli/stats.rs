@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use lucce_decoder::{ALLOC, Contexts, Profile};
 use serde::Serialize;
 
+use super::classes::Classes;
 use super::output::{grouped, json, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending_of_all, open};
+use super::{End, Failure, ending_of_all};
 
 /// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
 #[derive(clap::Args)]
@@ -17,6 +18,8 @@ use super::{End, Failure, ending_of_all, open};
   lucce stats run-1234.lucce --json")]
 pub struct Args {
     file: PathBuf,
+    #[command(flatten)]
+    classes: Classes,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -58,7 +61,7 @@ struct LogPart {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let profile = open(&args.file)?;
+    let profile = args.classes.open(&args.file)?;
     let contexts = contexts(&profile);
     let stats = Stats::new(&profile, &contexts);
     let mut out = stdout();
@@ -173,24 +176,36 @@ fn contexts(profile: &Profile) -> Contexts {
 
 fn kinds(profile: &Profile, contexts: &Contexts) -> Vec<KindOf> {
     let mut values = profile.values(contexts);
+    let counts = profile.counts(contexts);
     let kinds = profile.kinds().into_iter().map(|kind| KindOf {
         value: values.remove(&kind.name).unwrap_or(0),
+        count: match profile.is_restricted() {
+            true => counts.get(&kind.name).copied().unwrap_or(0),
+            false => kind.count,
+        },
         kind: kind.name,
-        count: kind.count,
         unit: kind.unit,
     });
     kinds.collect()
 }
 
 fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64> {
-    BTreeMap::from([
+    let events = match profile.is_restricted() {
+        true => contexts.count(),
+        false => profile.events.count(),
+    };
+    let mut all = BTreeMap::from([
         ("threads", profile.threads.len() as u64),
         ("threads_with_events", profile.events.threads() as u64),
-        ("events", profile.events.count()),
+        ("events", events),
         ("bytes", profile.values(contexts).remove(ALLOC).unwrap_or(0)),
         ("contexts", contexts.traces()),
         ("numbers", profile.events.ids().len() as u64),
-    ])
+    ]);
+    if profile.is_restricted() {
+        all.insert("out_of_scope", contexts.outside);
+    }
+    all
 }
 
 fn log_parts(profile: &Profile) -> Vec<LogPart> {

@@ -8,8 +8,9 @@ use lucce_decoder::{Code, Count, Labels, Origin, Profile, of_log, of_recording};
 use lucce_kcontexts::Listener;
 use lucce_recording::{MAGIC, Recording};
 
+use super::super::classes::Classes;
 use super::super::progress::Bar;
-use super::super::{End, Failure, about, complain, ending_of_all, open};
+use super::super::{End, Failure, about, complain, ending_of_all};
 
 pub struct Input {
     pub path: PathBuf,
@@ -22,15 +23,19 @@ enum Opened {
 }
 
 impl Input {
-    pub fn open(path: &Path) -> Result<Input, Failure> {
+    pub fn open(path: &Path, classes: &Classes) -> Result<Input, Failure> {
         let file = match is_recording(path) {
+            true if !classes.is_open() => {
+                let text = "--include and --exclude are for logs, not for recorded calls";
+                return Err(Failure::Usage(about(path, text)));
+            }
             true => {
                 let failed = |e| Failure::Open(path.to_owned(), e);
                 let recording = Recording::open(path).map_err(failed)?;
                 let code = Code::from(&recording);
                 Opened::Recording(recording, code.into())
             }
-            false => Opened::Log(open(path)?.into()),
+            false => Opened::Log(classes.open(path)?.into()),
         };
         let path = path.to_owned();
         Ok(Input { path, file })

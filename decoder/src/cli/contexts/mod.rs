@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use lucce_decoder::{Count, Origin};
 use lucce_kcontexts::Bursts;
 
+use super::classes::Classes;
 use super::{End, Failure};
 use input::Input;
 
@@ -49,6 +50,8 @@ pub struct Args {
     /// Paths lead to the allocated types instead of the methods that allocate
     #[arg(long)]
     types: bool,
+    #[command(flatten)]
+    classes: Classes,
     /// Callers by the line that they call from
     #[arg(long)]
     lines: bool,
@@ -99,7 +102,7 @@ enum Format {
 pub fn run(args: &Args) -> Result<End, Failure> {
     match (&args.files[..], args.tables) {
         (files, true) => tables::run(args, files),
-        ([file], false) => answer::run(args, &Input::open(file)?),
+        ([file], false) => answer::run(args, &Input::open(file, &args.classes)?),
         _ => Err(Failure::Usage("several files are for --tables".into())),
     }
 }

@@ -41,7 +41,7 @@ pub fn run(args: &Args, files: &[PathBuf]) -> Result<End, Failure> {
     let mut programs = Vec::new();
     let bar = Bar::new("building", STEPS * 64 * files.len() as u64);
     for file in files {
-        let input = Input::open(file)?;
+        let input = Input::open(file, &args.classes)?;
         let (mut program, ended) = program(args, &input, &|| bar.tick(64))?;
         program.name = unlike(&programs, program.name);
         programs.push(program);

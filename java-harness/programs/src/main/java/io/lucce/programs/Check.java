@@ -35,10 +35,14 @@ public final class Check {
     private static int differences;
     private static int wrongResults;
     private static int traceLimit = -1;
+    /** What the agent was told: {@code app} is instrument=app, {@code outer} is exclude=*$*. */
+    private static final String SCOPE = System.getProperty("lucce.scope", "all");
 
     private Check() {}
 
-    private record Place(long id, StackTraceElement[] trace, Thread thread, String untouched) {}
+    /** {@code whole}: the JVM's trace with all its frames. */
+    private record Place(
+            long id, StackTraceElement[] trace, StackTraceElement[] whole, Thread thread, String untouched) {}
 
     private static MethodHandle handle() {
         try {
@@ -58,16 +62,52 @@ public final class Check {
     /** Notes a number and the trace that it must decode to; and its own of both, taken without a hook. */
     public static void that(long id, Throwable here) {
         try {
-            note(new Place((long) CURRENT.invokeExact(), new Throwable().getStackTrace(), Thread.currentThread(), null));
+            note(place((long) CURRENT.invokeExact(), new Throwable(), null));
         } catch (Throwable e) {
             wrong("CallContext.current by a method handle: " + e);
         }
-        note(new Place(id, here.getStackTrace(), Thread.currentThread(), null));
+        note(place(id, here, null));
     }
 
     /** The same above frames of a class that passes through untouched: those may be missing. */
     public static void thatAbove(String untouched, long id, Throwable here) {
-        note(new Place(id, without(untouched, here.getStackTrace()), Thread.currentThread(), untouched));
+        note(place(id, here, untouched));
+    }
+
+    private static Place place(long id, Throwable here, String untouched) {
+        StackTraceElement[] trace = here.getStackTrace();
+        StackTraceElement[] wanted = inScope(without(untouched, trace));
+        return new Place(id, wanted, trace, Thread.currentThread(), untouched);
+    }
+
+    private static StackTraceElement[] inScope(StackTraceElement[] frames) {
+        if (SCOPE.equals("all")) {
+            return frames;
+        }
+        List<StackTraceElement> others = new ArrayList<>();
+        for (StackTraceElement frame : frames) {
+            if (!isOutside(frame)) {
+                others.add(frame);
+            }
+        }
+        return others.toArray(new StackTraceElement[0]);
+    }
+
+    private static boolean isOutside(StackTraceElement frame) {
+        return switch (SCOPE) {
+            case "app" -> isOfTheJdk(frame);
+            case "outer" -> frame.getClassName().indexOf('$') >= 0;
+            default -> false;
+        };
+    }
+
+    /** Boot loader and nameless loaders have no name, but the boot loader's classes have a named module. */
+    private static boolean isOfTheJdk(StackTraceElement frame) {
+        String loader = frame.getClassLoaderName();
+        String module = frame.getModuleName();
+        return "platform".equals(loader)
+                || loader == null && module != null && !module.startsWith("jdk.proxy")
+                || frame.getClassName().startsWith("jdk.internal.");
     }
 
     private static void note(Place place) {
@@ -153,7 +193,8 @@ public final class Check {
 
     private static String difference(Place place) {
         if (place.id == 0) {
-            return NONE_ALLOWED ? null : "no number";
+            boolean outside = place.trace.length == 0 && place.whole.length > 0;
+            return NONE_ALLOWED || outside ? null : "no number";
         }
         StackTraceElement[] decoded;
         try {
@@ -163,7 +204,7 @@ public final class Check {
         }
         StackTraceElement[] trace = place.trace;
         if (decoded.length != trace.length
-                && !(decoded.length > trace.length && trace.length == traceLimit())) {
+                && !(decoded.length > trace.length && place.whole.length == traceLimit())) {
             return trace.length + " frames expected, " + decoded.length + " decoded" + text(decoded);
         }
         for (int i = 0; i < trace.length; i++) {

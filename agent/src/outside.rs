@@ -1,0 +1,103 @@
+//! Classes that are not in scope: what little they need, so that what they call finds its slot.
+//!
+//! Their frames have no slots and are in no trace. In between the pointer says where the slot of
+//! the method in scope is that such a frame may call next: whoever is in scope puts the pointer back when it
+//! ends, by a return or by an exception. What is left:
+//!
+//! | who | what it does |
+//! |---|---|
+//! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
+//! | the first method of a virtual thread | gives the thread its slots |
+//! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
+//! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
+
+use lucce_bytecode::{ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan};
+
+use crate::planner::{
+    CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT,
+    defines_hidden, is_leaf_call, starts_virtual_thread, thread_fields,
+};
+use crate::vm_calls;
+
+/// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
+/// may call, one in scope.
+///
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn plan(class: &ClassFile<'_>, creates: &dyn Fn(&str) -> bool) -> Result<Plan<'static>, Error> {
+    let mut plan = Plan::default();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let scan = class.scan(code)?;
+        if let Some(planned) = method_plan(class.name(), method, &scan, creates) {
+            plan.methods.insert(index, planned);
+        }
+    }
+    if class.name() == "java/lang/Thread" {
+        plan.fields = thread_fields();
+    }
+    Ok(plan)
+}
+
+fn method_plan(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<MethodPlan<'static>> {
+    if class.starts_with(RT) {
+        return None;
+    }
+    if let Some(call) = scan.calls.iter().find(|call| defines_hidden(call)) {
+        return Some(MethodPlan {
+            inserts: vec![(call.bci, REDIRECT_DEFINITION)],
+            ..MethodPlan::default()
+        });
+    }
+    let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
+    let (entry, exit, unwind) = hooks(class, method, scan, creates)?;
+    calls().next()?;
+    let restores = calls().map(|call| (call.bci, Insert::Before { helper: RESTORE }));
+    Some(MethodPlan {
+        entry: Some(entry),
+        exit,
+        unwind: unwind.filter(|_| method.name != "<init>"),
+        inserts: restores.collect(),
+    })
+}
+
+type Hooks = (
+    Entry<'static>,
+    Option<Helper<'static>>,
+    Option<Helper<'static>>,
+);
+
+/// What is done at entry, before returns and for exceptions that pass; `None`: nothing.
+fn hooks(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<Hooks> {
+    let name = &*method.name;
+    let entry = |helper, argument| Entry { helper, argument };
+    if starts_virtual_thread(class, name, &method.descriptor) {
+        return Some((entry(ENTER_FIRST, None), None, None));
+    }
+    if name == CLASS_INITIALIZER || vm_calls::enters(class, name, &method.descriptor) {
+        // It is in no trace.
+        return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
+    }
+    let mut calls = scan.calls.iter();
+    let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
+        || calls.any(|call| match &*call.name {
+            "<init>" => !is_leaf_call(call) && creates(&call.owner),
+            // A handle of a constructor.
+            "linkToSpecial" => call.owner == METHOD_HANDLE,
+            _ => false,
+        });
+    may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
+}
+
+const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";
+const CONSTRUCTOR: &str = "java/lang/reflect/Constructor";

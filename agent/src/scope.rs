@@ -1,0 +1,41 @@
+//! Which classes have hooks and are in traces: `instrument=`, `include=`, `exclude=`.
+//!
+//! The rewriter and the oracle ask the same question here, so a trace holds the frames of the VM's own
+//! trace whose classes are in scope.
+
+use crate::agent::Agent;
+use crate::book::Loader;
+use crate::options::Instrument;
+
+/// What the JDK makes at run time in loaders of its own: accessors of reflection.
+const OF_THE_JDK: [&str; 3] = ["java/", "jdk/internal/", "sun/"];
+
+/// Whether the class (`a/b/C`) is in scope.
+pub fn holds(agent: &Agent, loader: Loader, class: &str) -> bool {
+    let options = &agent.options;
+    let of_whom = match options.instrument {
+        Instrument::All => true,
+        Instrument::App => is_application(agent, loader, class),
+    };
+    of_whom && options.filter.admits(class)
+}
+
+fn is_application(agent: &Agent, loader: Loader, class: &str) -> bool {
+    let of_the_jdk = OF_THE_JDK.iter().any(|prefix| class.starts_with(prefix));
+    !of_the_jdk && agent.loaders.is_application(loader)
+}
+
+/// Whether a class of `loader` that is not in scope may run a constructor in scope by creating an object
+/// of class `of`.
+pub fn may_create(agent: &Agent, loader: Loader, of: &str) -> bool {
+    match agent.loaders.is_application(loader) {
+        true => may_be_created(agent, of),
+        // The JDK names its own classes only.
+        false => holds(agent, Loader::BOOT, of),
+    }
+}
+
+/// Whether the constructor of such a class may be in scope, or may call one.
+pub fn may_be_created(agent: &Agent, of: &str) -> bool {
+    !of.starts_with("java/") || holds(agent, Loader::BOOT, of)
+}

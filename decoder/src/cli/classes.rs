@@ -1,0 +1,47 @@
+//! `--include` and `--exclude`, the same for all verbs.
+
+use std::path::Path;
+
+use lucce_decoder::Profile;
+use lucce_filter::{ClassFilter, Patterns};
+
+use super::{Failure, open};
+
+/// Whose frames are shown.
+#[derive(clap::Args, Default)]
+pub struct Classes {
+    /// Only frames of classes that match, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost
+    /// of them
+    #[arg(long, value_name = "PATTERNS", value_parser = Patterns::parse)]
+    include: Vec<Patterns>,
+    /// No frames of classes that match; wins over --include
+    #[arg(long, value_name = "PATTERNS", value_parser = Patterns::parse)]
+    exclude: Vec<Patterns>,
+}
+
+impl Classes {
+    fn filter(&self) -> ClassFilter {
+        let mut filter = ClassFilter::default();
+        for patterns in &self.include {
+            filter.include.extend(patterns.clone());
+        }
+        for patterns in &self.exclude {
+            filter.exclude.extend(patterns.clone());
+        }
+        filter
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.filter().is_open()
+    }
+
+    /// The log, with what is asked for in its traces.
+    pub fn open(&self, path: &Path) -> Result<Profile, Failure> {
+        let mut profile = open(path)?;
+        let filter = self.filter();
+        if !filter.is_open() {
+            profile.restrict(&filter);
+        }
+        Ok(profile)
+    }
+}

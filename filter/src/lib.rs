@@ -1,0 +1,87 @@
+//! Which classes are meant by `include` and `exclude`: one language for the agent's options and for
+//! the verbs of `lucce`.
+//!
+//! ```text
+//! patterns  = pattern { "+" pattern }
+//! pattern   = class names with dots; "*" stands for any characters, dots too
+//! ```
+//!
+//! `org.h2.*` is every class whose name starts with `org.h2.`, so all packages below as well;
+//! `com.acme.Foo` is that class with the classes nested in it (`com.acme.Foo$…`). A class is admitted
+//! if it matches a pattern of `include`, or there is none, and matches no pattern of `exclude`.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs
+)]
+
+mod pattern;
+
+use std::fmt;
+
+use pattern::Pattern;
+
+/// What is wrong with a list of patterns: one line that names the pattern.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Malformed(String);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A list of patterns.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Patterns(Vec<Pattern>);
+
+impl Patterns {
+    /// Reads patterns that are joined by `+`.
+    ///
+    /// # Errors
+    /// One of them is malformed.
+    pub fn parse(text: &str) -> Result<Patterns, Malformed> {
+        let patterns = text.split('+').map(Pattern::parse);
+        patterns.collect::<Result<_, _>>().map(Patterns)
+    }
+
+    /// Adds those of another list.
+    pub fn extend(&mut self, more: Patterns) {
+        self.0.extend(more.0);
+    }
+
+    /// Whether there is no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the class, `a.b.C` or `a/b/C`, matches one of them.
+    pub fn matches(&self, class: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(class))
+    }
+}
+
+/// What is included and what is excluded.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ClassFilter {
+    /// Only these; empty: all.
+    pub include: Patterns,
+    /// None of these, whatever is included.
+    pub exclude: Patterns,
+}
+
+impl ClassFilter {
+    /// Whether every class is admitted.
+    pub fn is_open(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
+    }
+
+    /// Whether the class, `a.b.C` or `a/b/C`, is meant.
+    pub fn admits(&self, class: &str) -> bool {
+        (self.include.is_empty() || self.include.matches(class)) && !self.exclude.matches(class)
+    }
+}

@@ -1,0 +1,89 @@
+//! One pattern: literal pieces with anything between.
+
+use crate::Malformed;
+
+/// The pieces between the stars; one piece: there is no star.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern(Vec<Box<[u8]>>);
+
+impl Pattern {
+    pub(crate) fn parse(text: &str) -> Result<Pattern, Malformed> {
+        check(text).map_err(|why| Malformed(format!("pattern '{text}': {why}")))?;
+        Ok(Pattern(
+            text.split('*')
+                .map(|piece| piece.as_bytes().into())
+                .collect(),
+        ))
+    }
+
+    pub(crate) fn matches(&self, class: &str) -> bool {
+        let class = class.as_bytes();
+        match self.0.split_first() {
+            Some((name, [])) => match after(name, class) {
+                Some(rest) => matches!(rest.first(), None | Some(b'$')),
+                None => false,
+            },
+            Some((first, rest)) => after(first, class).is_some_and(|class| between(rest, class)),
+            None => false,
+        }
+    }
+}
+
+/// Pieces that follow a star each: all but the last one as early as they come.
+fn between(pieces: &[Box<[u8]>], mut class: &[u8]) -> bool {
+    let Some((last, pieces)) = pieces.split_last() else {
+        return true;
+    };
+    for piece in pieces {
+        let Some(rest) = find(piece, class) else {
+            return false;
+        };
+        class = rest;
+    }
+    let behind = class.len().checked_sub(last.len());
+    behind.is_some_and(|at| {
+        class
+            .get(at..)
+            .is_some_and(|end| after(last, end).is_some())
+    })
+}
+
+/// What follows the first place where `piece` stands.
+fn find<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
+    (0..=class.len()).find_map(|at| after(piece, class.get(at..)?))
+}
+
+/// What follows `piece` at the beginning. Dots match the slashes of internal names.
+fn after<'c>(piece: &[u8], class: &'c [u8]) -> Option<&'c [u8]> {
+    let (head, rest) = class.split_at_checked(piece.len())?;
+    let same = |(wanted, found): (&u8, &u8)| wanted == found || (*wanted, *found) == (b'.', b'/');
+    piece.iter().zip(head).all(same).then_some(rest)
+}
+
+fn check(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("is empty; patterns such as org.h2.* or com.acme.Foo are joined by '+'");
+    }
+    if text.contains('/') {
+        return Err("names of packages have dots, not slashes");
+    }
+    if let Some(wrong) = text.chars().find(|c| !is_of_names(*c)) {
+        return Err(match wrong {
+            '(' | ')' | '#' | ':' => "a pattern names classes, not methods",
+            '?' | '[' | ']' | '^' | '|' | '\\' => "the only wildcard is '*'",
+            _ => "holds a character that no class name has",
+        });
+    }
+    if text.starts_with('.') || text.contains("..") {
+        return Err("a part of the name is empty");
+    }
+    if text.ends_with('.') {
+        return Err("ends in a dot; a package is written with a star, such as org.h2.*");
+    }
+    Ok(())
+}
+
+/// What compilers put into names, and the star.
+fn is_of_names(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-' | '*')
+}

@@ -1,0 +1,107 @@
+//! The pattern language against a plain definition of it.
+
+use lucce_filter::{ClassFilter, Patterns};
+use proptest::prelude::*;
+
+fn matches(patterns: &str, class: &str) -> bool {
+    Patterns::parse(patterns).unwrap().matches(class)
+}
+
+#[test]
+fn a_package_with_a_star_means_all_below() {
+    for class in ["org.h2.Driver", "org/h2/mvstore/MVMap", "org.h2.a.B$C"] {
+        assert!(matches("org.h2.*", class), "{class}");
+    }
+    for class in ["org.h2", "org.h2x.Driver", "com.org.h2.Driver"] {
+        assert!(!matches("org.h2.*", class), "{class}");
+    }
+}
+
+#[test]
+fn a_class_is_meant_with_its_nested_ones() {
+    assert!(matches("com.acme.Foo", "com/acme/Foo"));
+    assert!(matches("com.acme.Foo", "com.acme.Foo$1$Inner"));
+    assert!(!matches("com.acme.Foo", "com.acme.FooBar"));
+    assert!(!matches("com.acme.Foo", "com.acme.Foo.Bar"));
+    assert!(!matches("com.acme", "com.acme.Foo"));
+}
+
+#[test]
+fn stars_stand_anywhere() {
+    assert!(matches("*.internal.*", "a.b.internal.C"));
+    assert!(!matches("*.internal.*", "internal.C"));
+    assert!(matches("*Test", "a.b.MyTest"));
+    assert!(!matches("*Test", "a.b.MyTest$1"));
+    assert!(matches("a*b*b", "a.b.b"));
+    assert!(!matches("a*b*b", "a.b"));
+    assert!(matches("*", "anything"));
+    assert!(matches("a**c", "a.b.c"));
+}
+
+#[test]
+fn lists_are_joined_by_plus_and_exclusion_wins() {
+    let filter = ClassFilter {
+        include: Patterns::parse("org.h2.*+com.acme.Foo").unwrap(),
+        exclude: Patterns::parse("org.h2.value.*").unwrap(),
+    };
+    assert!(filter.admits("org/h2/Driver"));
+    assert!(filter.admits("com.acme.Foo$Bar"));
+    assert!(!filter.admits("org/h2/value/Value"));
+    assert!(!filter.admits("java/lang/String"));
+    assert!(ClassFilter::default().admits("java/lang/String"));
+    assert!(ClassFilter::default().is_open() && !filter.is_open());
+}
+
+#[test]
+fn malformed_patterns_are_refused_by_name() {
+    for (bad, why) in [
+        ("", "is empty"),
+        ("a.B+", "is empty"),
+        ("org/h2/*", "dots, not slashes"),
+        ("org.h2.", "org.h2.*"),
+        (".a", "is empty"),
+        ("a..b", "is empty"),
+        ("a.B.m()", "not methods"),
+        ("a.B#m", "not methods"),
+        ("a.?", "only wildcard"),
+        ("a b", "no class name"),
+        ("a\nb", "no class name"),
+        ("[a.B", "only wildcard"),
+    ] {
+        let message = Patterns::parse(bad).unwrap_err().to_string();
+        assert!(message.contains(why), "{bad}: {message}");
+    }
+    let message = Patterns::parse("a.B+c/D").unwrap_err().to_string();
+    assert!(message.contains("'c/D'"), "{message}");
+}
+
+/// The definition, character by character.
+fn plain(pattern: &[u8], class: &[u8]) -> bool {
+    match (pattern, class) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=class.len()).any(|at| plain(rest, &class[at..])),
+        ([p, pattern @ ..], [c, class @ ..]) => {
+            (p == c || (*p, *c) == (b'.', b'/')) && plain(pattern, class)
+        }
+        _ => false,
+    }
+}
+
+proptest! {
+    #[test]
+    fn as_defined(pattern in "[ab$.*]{1,8}", class in "[ab$./]{0,12}") {
+        if let Ok(patterns) = Patterns::parse(&pattern) {
+            let nested = class.match_indices('$').map(|(at, _)| &class[..at]);
+            let heads = nested.filter(|_| !pattern.contains('*')).chain([&*class]);
+            let expected = heads.into_iter().any(|head| plain(pattern.as_bytes(), head.as_bytes()));
+            prop_assert_eq!(patterns.matches(&class), expected);
+        }
+    }
+
+    #[test]
+    fn anything_may_be_asked(pattern in any::<String>(), class in any::<String>()) {
+        if let Ok(patterns) = Patterns::parse(&pattern) {
+            let _ = patterns.matches(&class);
+        }
+    }
+}
