@@ -80,6 +80,8 @@ pub struct ThreadFields {
     pub state: Field,
     /// For the recording of calls.
     pub ticket: Field,
+    /// Of a thread that has not begun: the number of the context that started it.
+    pub origin: Field,
 }
 
 /// A field id: valid in every thread as long as its class.

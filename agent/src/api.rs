@@ -23,7 +23,8 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     id: jlong,
 ) -> jobject {
     guard(std::ptr::null_mut(), |agent| {
-        let env = agent.env(env);
+        // With brackets: the elements' constructors are entered.
+        let env = Env::new(env, std::ptr::null());
         match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
             Ok(frames) => trace(agent, env, &frames).unwrap_or(std::ptr::null_mut()),
             Err(error) => {

@@ -48,6 +48,10 @@ pub enum What {
     Current,
     /// A call of a native method that makes an object, which is counted when it returns.
     Making,
+    /// The method's entry.
+    Entry,
+    /// The call by which a thread is started.
+    Start,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -206,9 +210,13 @@ impl Book {
                 Mark::Array(of) | Mark::Arrays(of) => What::Array(self.name(of)),
                 Mark::Current | Mark::Event => What::Current,
                 Mark::Native(_) => What::Making,
+                Mark::Entry => What::Entry,
+                Mark::Start => What::Start,
                 Mark::Call
                 | Mark::Monitor
                 | Mark::Park(_)
+                | Mark::Scope
+                | Mark::ScopeEnd
                 | Mark::Bracket(_)
                 | Mark::DefineHidden
                 | Mark::Intrinsic(_)

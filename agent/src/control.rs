@@ -124,17 +124,21 @@ pub fn kinds(options: &Options) -> u64 {
         (events.lock, gate::LOCK),
         (events.exception, gate::EXCEPTION),
         (events.objects, gate::OBJECTS),
+        (events.call, gate::CALL),
+        (events.thread, gate::THREAD),
     ];
     let wanted = wanted.iter().filter(|(wanted, _)| *wanted);
     wanted.fold(gate::OWN, |kinds, (_, kind)| kinds | kind)
 }
 
-const NAMES: [(&str, u64); 5] = [
+const NAMES: [(&str, u64); 7] = [
     ("alloc", gate::ALLOC),
     ("alloc=all", gate::OBJECTS),
+    ("call", gate::CALL),
     ("exception", gate::EXCEPTION),
     ("leak", gate::LEAK),
     ("lock", gate::LOCK),
+    ("thread", gate::THREAD),
 ];
 
 /// Their names.

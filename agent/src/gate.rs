@@ -18,6 +18,10 @@ pub const LOCK: u64 = 8;
 pub const EXCEPTION: u64 = 16;
 /// Objects that no bytecode makes.
 pub const OBJECTS: u64 = 32;
+/// Entries of methods.
+pub const CALL: u64 = 64;
+/// Starts of threads.
+pub const THREAD: u64 = 128;
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<Asked>);

@@ -29,6 +29,7 @@ const COPIES: usize = 2 << 13;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
+const MOST_ORIGINS: usize = 16;
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 pub struct Lane {
@@ -49,8 +50,14 @@ pub struct Lane {
     next_event_cell: usize,
     /// Of what the VM told of.
     pub recent: RecentCells,
+    /// The context that started its thread; unknown: nobody is known.
+    pub origin: ContextId,
+    /// Those that the log knows.
+    origins: Vec<ContextId>,
     /// Counts events for which the log has no room.
     lost: Box<[AtomicU64; 3]>,
+    /// The same, as a cell by type.
+    lost_by_type: Box<[AtomicU64; 4]>,
 }
 
 impl Lane {
@@ -68,7 +75,10 @@ impl Lane {
             event_cells: Vec::new(),
             next_event_cell: 0,
             recent: RecentCells::default(),
+            origin: ContextId::UNKNOWN,
+            origins: Vec::new(),
             lost: Box::default(),
+            lost_by_type: Box::default(),
         }
     }
 
@@ -216,9 +226,27 @@ impl Lane {
         Some(place)
     }
 
+    /// Where events by type are counted as lost: the address of what would be a cell.
+    pub fn lost_event_cell(&self) -> usize {
+        self.lost_by_type.as_ptr() as usize
+    }
+
+    /// The context that started the thread, if the log does not know it of this lane yet. Of many
+    /// contexts a reader needs two to know that there are several.
+    pub fn new_origin(&mut self) -> Option<ContextId> {
+        let is_new = self.origin != ContextId::UNKNOWN
+            && self.origins.len() < MOST_ORIGINS
+            && !self.origins.contains(&self.origin);
+        is_new.then(|| {
+            self.origins.push(self.origin);
+            self.origin
+        })
+    }
+
     /// Events that were counted while there was no room.
     pub fn lost(&self) -> u64 {
-        self.lost[1].load(Ordering::Relaxed)
+        let lost = &self.lost[1];
+        lost.load(Ordering::Relaxed) + self.lost_by_type[2].load(Ordering::Relaxed)
     }
 }
 

@@ -72,6 +72,7 @@ mod leaks;
 mod api;
 mod native_api;
 
+mod context_scope;
 mod dump;
 mod status;
 

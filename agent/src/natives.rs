@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId};
+use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId, ThreadOrigin};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
-use crate::events::own_event;
+use crate::events::{event_cell, own_event};
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
@@ -41,6 +41,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"child0", c"(JJII)J"),
         (c"insert0", c"(JJI)J"),
         (c"number0", c"(JI)J"),
+        (c"scope0", c"(JI)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
@@ -169,6 +170,7 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<us
         agent.options.verify,
     ));
     state.ticket = taken_ticket(env, thread, fields);
+    state.origin = ContextId(env.get_long(thread, fields.origin.id()) as u64);
     let first = state.first_slot();
     let address = Box::into_raw(state) as usize;
     agent
@@ -191,6 +193,7 @@ fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
         events: field(c"$ev")?,
         state: field(c"$ts")?,
         ticket: field(c"$rc")?,
+        origin: field(c"$cx")?,
     };
     env.forget(class);
     Some(*agent.fields.get_or_init(|| found))
@@ -215,7 +218,13 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     if address == 0 {
         return;
     }
-    for field in [fields.pointer, fields.events, fields.state, fields.ticket] {
+    for field in [
+        fields.pointer,
+        fields.events,
+        fields.state,
+        fields.ticket,
+        fields.origin,
+    ] {
         env.set_long(thread, field.id(), 0);
     }
     let mut threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -456,18 +465,37 @@ fn insert(
     let is_virtual = state.is_virtual;
     let lane = take_lane(agent, env, state);
     let id = lane_id(agent, env, lane, is_virtual);
-    let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
-    lane.insert(context, site.0, cell);
+    let cell = match info.what {
+        book::What::Entry => typed_cell(agent, env, state, number, "call"),
+        book::What::Start => typed_cell(agent, env, state, number, "thread"),
+        _ => lane.cell(number, |cells| more_cells(agent, id, cells)),
+    };
+    take_lane(agent, env, state).insert(context, site.0, cell);
     state.indexed();
     Some(cell)
 }
 
+/// The address of a cell by type, at a site that has events of one type only.
+fn typed_cell(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    number: ContextId,
+    kind: &str,
+) -> usize {
+    let event = agent.event_type(kind, "", "");
+    let cell = event.and_then(|event| event_cell(agent, env, state, number, event));
+    let cell = cell.map(|cell| std::ptr::from_ref(cell) as usize);
+    cell.unwrap_or_else(|| take_lane(agent, env, state).lost_event_cell())
+}
+
 /// A thread's lane, from its first event on.
 pub fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
-    let is_virtual = state.is_virtual;
+    let (is_virtual, origin) = (state.is_virtual, state.origin);
     state.lane(|| {
         let name = agent.jvmti.thread_name(env).unwrap_or_default();
         let mut lane = agent.lanes.take(&name);
+        lane.origin = origin;
         if let (Some(id), false) = (lane.id, lane.shared) {
             // From now on what it counts is not one thread's.
             lane.shared = true;
@@ -477,6 +505,7 @@ pub fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s
                 is_virtual,
             });
         }
+        tell_origin(agent, &mut lane);
         lane
     })
 }
@@ -489,7 +518,10 @@ pub fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Cou
 
 /// The lane's number in the log, with the name of its first thread.
 pub fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> ThreadId {
-    *lane.id.get_or_insert_with(|| {
+    if let Some(known) = lane.id {
+        return known;
+    }
+    let id = *lane.id.get_or_insert_with(|| {
         let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
         let name = agent.jvmti.thread_name(env).unwrap_or_default();
         agent.note(Thread {
@@ -498,7 +530,16 @@ pub fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> Th
             is_virtual,
         });
         id
-    })
+    });
+    tell_origin(agent, lane);
+    id
+}
+
+/// The log knows which contexts started the threads of a lane.
+fn tell_origin(agent: &Agent, lane: &mut Lane) {
+    if let (Some(thread), Some(context)) = (lane.id, lane.new_origin()) {
+        agent.note(ThreadOrigin { thread, context });
+    }
 }
 
 /// How large an instance is: asked once per site, of an instance made for that.

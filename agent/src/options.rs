@@ -53,6 +53,10 @@ pub struct Events {
     pub objects: bool,
     pub lock: bool,
     pub exception: bool,
+    /// Entries of methods.
+    pub call: bool,
+    /// Starts of threads.
+    pub thread: bool,
 }
 
 /// How a thread keeps its current context.
@@ -127,7 +131,15 @@ const TRACKING: [(&str, Tracking); 3] = [
 ];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 /// Kinds of events that are asked for, and `none`.
-pub const EVENTS: [&str; 5] = ["alloc", "exception", "leak", "lock", "none"];
+pub const EVENTS: [&str; 7] = [
+    "alloc",
+    "call",
+    "exception",
+    "leak",
+    "lock",
+    "none",
+    "thread",
+];
 /// What the VM itself takes.
 const LEAK_INTERVAL: u32 = 512 << 10;
 const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
@@ -169,6 +181,19 @@ impl Options {
             options.set(key, value)?;
         }
         options.check_graph()?;
+        if options.events.call && options.tracking != Tracking::Lazy {
+            return Err(BadOption("events=call needs tracking=lazy".into()));
+        }
+        // An entry has no place of its own in an earlier run's log.
+        if options.events.call && options.planned {
+            return Err(BadOption(
+                "events=call does not go with encoding=static".into(),
+            ));
+        }
+        if (options.events.call || options.events.thread) && options.is_partial() {
+            let text = "events=call and events=thread need all classes: no instrument=app, include or exclude";
+            return Err(BadOption(text.into()));
+        }
         if options.record && options.tracking != Tracking::Lazy {
             return Err(BadOption("record=calls needs tracking=lazy".into()));
         }
@@ -258,6 +283,8 @@ impl Events {
             ("alloc", "all") => (self.alloc, self.objects) = (true, true),
             ("lock", "") => self.lock = true,
             ("exception", "") => self.exception = true,
+            ("call", "") => self.call = true,
+            ("thread", "") => self.thread = true,
             ("none", _) => {
                 return Err(malformed("events", all, "none alone, or a list without it"));
             }
@@ -422,7 +449,6 @@ mod tests {
         let options = Options::parse("").unwrap();
         let alloc = Events {
             alloc: true,
-            leak: None,
             ..Events::default()
         };
         assert_eq!(options.events, alloc);
@@ -460,6 +486,38 @@ mod tests {
         assert_eq!(error, "unknown event 'aloc', did you mean 'alloc'?");
         let error = Options::parse("verify").unwrap_err().to_string();
         assert!(error.contains("'verify'") && error.contains("key=value"));
+    }
+
+    #[test]
+    fn events_are_a_set() {
+        let of = |text| Options::parse(text).unwrap().events;
+        let all = Events {
+            alloc: true,
+            call: true,
+            thread: true,
+            ..Events::default()
+        };
+        assert_eq!(of("events=thread+call+alloc+call"), all);
+        let calls = Events {
+            call: true,
+            ..Events::default()
+        };
+        assert_eq!(of("events=call"), calls);
+        let refused = |text: &str| Options::parse(text).unwrap_err().to_string();
+        for tracking in ["cct", "paper"] {
+            let error = refused(&format!("events=call,tracking={tracking}"));
+            assert_eq!(error, "events=call needs tracking=lazy");
+        }
+        let error = refused("events=call,encoding=static,graph=a.lucce");
+        assert_eq!(error, "events=call does not go with encoding=static");
+        for of in ["call", "thread"] {
+            for classes in ["instrument=app", "include=a.*", "exclude=a.*"] {
+                let error = refused(&format!("events={of},{classes}"));
+                assert!(error.contains("need all classes"), "{error}");
+            }
+        }
+        let error = Options::parse("events=alloc+threads").unwrap_err();
+        assert!(error.to_string().ends_with("did you mean 'thread'?"));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use lucce_bytecode::{
-    Alloc, AllocKind, Call, ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, NewField,
-    Plan, Scan,
+    Alloc, AllocKind, Call, ClassFile, Code, Entry, Error, Helper, Insert, Method, MethodPlan,
+    NewField, Plan, Scan,
 };
 
 use crate::options::Events;
@@ -55,6 +55,13 @@ pub enum Mark {
     Monitor,
     /// Parks the thread; the helper that does it.
     Park(Helper<'static>),
+    /// The method's entry, where entries are counted.
+    Entry,
+    /// The call by which a thread starts another one, `this`.
+    Start,
+    /// The frame goes on in a context that is given, and when that ends.
+    Scope,
+    ScopeEnd,
     /// `ClassLoader.defineClass0`: marked and redirected.
     DefineHidden,
 }
@@ -102,10 +109,19 @@ impl Shape {
             intrinsic: None,
         }
     }
+
+    /// Whether the first place is the entry.
+    fn counts_entries(&self) -> bool {
+        self.places
+            .first()
+            .is_some_and(|place| place.mark == Mark::Entry)
+    }
 }
 
 pub const RT: &str = "java/lang/LucceRt";
 pub const CLASS_INITIALIZER: &str = "<clinit>";
+/// Where entries are counted its methods are no leaves: without the compiler they call others.
+const MATH: &str = "java/lang/Math";
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
 /// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
 /// may unmount a thread between a call's hook and the callee's entry.
@@ -157,10 +173,20 @@ const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
 const NEW_BYTES_FOR: Helper = helper("newBytesFor", "(I)[B");
 const CURRENT: Helper = helper("current", "(JI)J");
 const EVENT: Helper = helper("event", "(Ljava/lang/String;JJI)V");
-/// Calls of [`CONTEXT`]'s methods that a hook replaces.
-const API: [(&str, &str, Mark); 2] = [
-    ("current", "()J", Mark::Current),
-    ("event", "(Ljava/lang/String;J)V", Mark::Event),
+const CALLED: Helper = helper("called", "(I)J");
+const CALLED_FIRST: Helper = helper("calledFirst", "(I)J");
+const CALLED_THREAD: Helper = helper("calledThread", "(I)J");
+const CALLED_VM: Helper = helper("calledVm", "(I)J");
+const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
+const SCOPE: Helper = helper("scope", "(JJI)V");
+const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
+const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
+/// Calls of methods that programs call which a hook replaces.
+const API: [(&str, &str, &str, Mark); 4] = [
+    (CONTEXT, "current", "()J", Mark::Current),
+    (CONTEXT, "event", "(Ljava/lang/String;J)V", Mark::Event),
+    (SCOPE_CLASS, "begin", "(J)V", Mark::Scope),
+    (SCOPE_CLASS, "end", "()V", Mark::ScopeEnd),
 ];
 const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
@@ -168,7 +194,7 @@ pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
 };
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
-const THREAD_FIELDS: [&str; 4] = ["$fp", "$ev", "$ts", "$rc"];
+const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
 
 /// Methods that run no Java code that could ask for a context, whatever their arguments:
 /// natives that do not call back, and intrinsics. `None`: every method of the class.
@@ -358,9 +384,6 @@ impl Wants<'_> {
 struct View<'v, 'a> {
     class: &'v ClassFile<'a>,
     wants: Wants<'v>,
-    alloc: bool,
-    lock: bool,
-    objects: bool,
     scans: Vec<Option<Scan<'a>>>,
     by_name: HashMap<(&'v str, &'v str), usize>,
     /// Methods that need no frame: getters and small helpers.
@@ -369,12 +392,7 @@ struct View<'v, 'a> {
 
 impl<'v, 'a> View<'v, 'a> {
     fn of(class: &'v ClassFile<'a>, wants: Wants<'v>) -> Result<Self, Error> {
-        let Events {
-            alloc,
-            lock,
-            objects,
-            ..
-        } = *wants.events;
+        let events = wants.events;
         let mut scans = Vec::with_capacity(class.methods().len());
         let mut by_name = HashMap::new();
         for (index, method) in class.methods().iter().enumerate() {
@@ -390,8 +408,9 @@ impl<'v, 'a> View<'v, 'a> {
         let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
             scan.as_ref().is_some_and(|scan| {
                 scan.calls.iter().all(|call| wants.is_leaf(call))
-                    && (!alloc || scan.allocations.is_empty())
-                    && (!lock || !waits(class, method, scan))
+                    && (!events.alloc || scan.allocations.is_empty())
+                    && (!events.lock || !waits(class, method, scan))
+                    && (!events.call || !is_counted(class.name(), method))
                     && kind_by_name(class.name(), method) == FrameKind::Push
             })
         };
@@ -399,9 +418,6 @@ impl<'v, 'a> View<'v, 'a> {
         Ok(View {
             class,
             wants,
-            alloc,
-            lock,
-            objects,
             scans,
             by_name,
             leaves,
@@ -418,15 +434,25 @@ impl<'v, 'a> View<'v, 'a> {
         let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name);
         if !shape.transparent && !is_excluded(name, method) && !quiet {
             shape.places = self.places(method, scan);
-            if self.alloc {
+            if self.wants.events.alloc {
                 let _ = self.leave_to_callers(method, &mut shape);
             }
+        }
+        if self.wants.events.call && !quiet && is_counted(name, method) {
+            let entry = Place {
+                bci: 0,
+                mark: Mark::Entry,
+            };
+            shape.places.insert(0, entry);
         }
         shape.switches = switches(method);
         if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
             shape.restores = restores(&method.name, scan);
         }
         shape.frame = frame(name, method, &shape);
+        if shape.counts_entries() && shape.frame == FrameKind::Push && is_vm_called(name, method) {
+            shape.frame = FrameKind::Vm;
+        }
         shape.lines.clone_from(&scan.lines);
         shape
     }
@@ -456,14 +482,14 @@ impl<'v, 'a> View<'v, 'a> {
             })
         });
         let mut places: Vec<Place> = calls.collect();
-        if self.lock {
+        if self.wants.events.lock {
             places.extend(scan.monitors.iter().map(|bci| Place {
                 bci: *bci,
                 mark: Mark::Monitor,
             }));
             places.sort_by_key(|place| place.bci);
         }
-        if self.alloc {
+        if self.wants.events.alloc {
             places.extend(scan.allocations.iter().map(|alloc| Place {
                 bci: alloc.bci,
                 mark: alloc_mark(alloc),
@@ -474,29 +500,31 @@ impl<'v, 'a> View<'v, 'a> {
     }
 
     fn call_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
-        if self.lock
+        let events = self.wants.events;
+        if events.lock
             && let Some(mark) = park(self.class.name(), call)
         {
             return Some(mark);
         }
-        if self.objects
+        if events.objects
             && let Some(mark) = making(call)
         {
             return Some(mark);
         }
-        let is_api = call.owner == CONTEXT && api_mark(call).is_some();
-        if !is_api && (self.wants.is_leaf(call) || self.calls_own_leaf(call)) {
-            return None;
-        }
-        if call.owner == CONTEXT
-            && let Some(mark) = api_mark(call)
-        {
+        if let Some(mark) = api_mark(call) {
             return Some(mark);
+        }
+        if events.thread && starts(self.class.name(), method, call) {
+            return Some(Mark::Start);
+        }
+        let counted = events.call && call.owner == MATH;
+        if self.wants.is_leaf(call) && !counted || self.calls_own_leaf(call) {
+            return None;
         }
         if defines_hidden(call) {
             return Some(Mark::DefineHidden);
         }
-        if self.alloc
+        if self.wants.events.alloc
             && let Some(mark) = self.intrinsic_mark(method, call)
         {
             return Some(mark);
@@ -560,7 +588,8 @@ fn peek(method: &str) -> FrameKind {
 
 /// The calls of a method that is not shown, unless it only passes one call on.
 fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
-    let calls = scan.calls.iter().filter(|call| !is_leaf_call(call));
+    let calls = scan.calls.iter();
+    let calls = calls.filter(|call| !is_leaf_call(call) || call.owner == MATH);
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
         1 if !scan.has_loops && method != CLASS_INITIALIZER => Vec::new(),
@@ -596,6 +625,62 @@ fn is_transparent(class: &str, method: &Method<'_>) -> bool {
     is_untouched(class, &method.name)
         || switches(method) && method.name != "runContinuation"
         || HIDDEN.iter().any(|a| method.has_annotation(a))
+}
+
+/// Unsafe has no hooks, so what it calls does not know where its slot is.
+const CALLED_BY_UNSAFE: [(&str, &str); 7] = [
+    ("java/lang/Character", "reverseBytes"),
+    ("java/lang/Class", "getComponentType"),
+    ("java/lang/Class", "isPrimitive"),
+    ("java/lang/Integer", "reverseBytes"),
+    ("java/lang/Integer", "toUnsignedLong"),
+    ("java/lang/Long", "reverseBytes"),
+    ("java/lang/Short", "reverseBytes"),
+];
+
+/// Methods of `Thread` that are called while a virtual thread is mounted and unmounted: the VM hides what
+/// happens then.
+const MOUNTING: [&str; 6] = [
+    "isInterrupted",
+    "clearInterrupt",
+    "setInterrupt",
+    "getContinuation",
+    "setContinuation",
+    "setCurrentThread",
+];
+
+/// Whether entries are counted where they are asked for. Callers say nothing to [`LEAVES`].
+fn is_counted(class: &str, method: &Method<'_>) -> bool {
+    let is_leaf = LEAVES.iter().any(|(owner, names)| {
+        *owner == class && class != MATH && names.is_none_or(|names| names.contains(&&*method.name))
+    });
+    // With code in it, an empty finalize() would make every object finalizable.
+    let is_empty_finalize = |code: &Code<'_>| method.name == "finalize" && code.bytes.len() == 1;
+    let has_code = method
+        .code
+        .as_ref()
+        .is_some_and(|code| !is_empty_finalize(code));
+    let of_unsafe = CALLED_BY_UNSAFE.contains(&(class, &*method.name));
+    let mounts = match class {
+        "java/lang/VirtualThread" => method.name != "run",
+        "java/lang/Thread" => MOUNTING.contains(&&*method.name),
+        _ => false,
+    };
+    has_code
+        && !of_unsafe
+        && !mounts
+        && !is_leaf
+        && !is_excluded(class, method)
+        && !switches(method)
+}
+
+/// Methods that the VM calls by itself in the middle of others, and in which nothing happens but that they
+/// are entered: see `vm_calls`.
+fn is_vm_called(class: &str, method: &Method<'_>) -> bool {
+    let is_thrown = class.ends_with("Exception")
+        || class.ends_with("Error")
+        || matches!(class, "java/lang/Throwable" | "java/lang/ThreadDeath");
+    is_thrown && method.name == "<init>" || vm_calls::only_enters(class, &method.name)
 }
 
 /// Unsafe is what the helper class itself stands on.
@@ -635,10 +720,25 @@ fn waits(class: &ClassFile<'_>, method: &Method<'_>, scan: &Scan<'_>) -> bool {
             .any(|call| park(class.name(), call).is_some())
 }
 
+/// In methods of these classes named `start`, a call of the method is what starts the thread.
+const STARTING: [(&str, &str); 4] = [
+    ("java/lang/Thread", "start0"),
+    ("java/lang/VirtualThread", "submitRunContinuation"),
+    ("java/lang/VirtualThread", "externalSubmitRunContinuation"),
+    (
+        "java/lang/VirtualThread",
+        "externalSubmitRunContinuationOrThrow",
+    ),
+];
+
+fn starts(class: &str, method: &Method<'_>, call: &Call<'_>) -> bool {
+    method.name == "start" && call.owner == class && STARTING.contains(&(class, &*call.name))
+}
+
 fn api_mark(call: &Call<'_>) -> Option<Mark> {
-    let known = API
-        .iter()
-        .find(|(name, descriptor, _)| *name == call.name && *descriptor == call.descriptor);
+    let known = API.iter().find(|(owner, name, descriptor, _)| {
+        (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
+    });
     known.map(|(.., mark)| mark.clone())
 }
 
@@ -688,7 +788,10 @@ impl Hooks {
 fn moves(insert: &Insert<'_>) -> bool {
     matches!(
         insert,
-        Insert::Mark { .. } | Insert::MarkTwo { .. } | Insert::ReplaceWithContext { .. }
+        Insert::Mark { .. }
+            | Insert::MarkTwo { .. }
+            | Insert::MarkThis { .. }
+            | Insert::ReplaceWithContext { .. }
     )
 }
 
@@ -706,6 +809,7 @@ pub fn plan(
     let mut site = first_site;
     for (index, shape) in shapes.iter().enumerate() {
         let id = first_method + index as u32;
+        let entry_site = shape.counts_entries().then_some(site as i32);
         let inserts = shape.places.iter().flat_map(|place| {
             let inserts = inserts(place, shape, site as i32, native_site);
             site += 1;
@@ -717,6 +821,7 @@ pub fn plan(
             let name = method.map_or("", |method| &method.name);
             let mut method = method_plan(shape, id, inserts, name == "<init>");
             hooks.add(&mut method, shape.frame, id, name);
+            count_entries(&mut method, shape.frame, entry_site);
             plan.methods.insert(index, method);
         }
     }
@@ -724,6 +829,23 @@ pub fn plan(
         plan.fields = thread_fields();
     }
     plan
+}
+
+/// The entry hook counts, too, if there is a site for it.
+fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
+    let helper = match frame {
+        FrameKind::Push => CALLED,
+        FrameKind::First => CALLED_FIRST,
+        FrameKind::Thread => CALLED_THREAD,
+        FrameKind::Vm => CALLED_VM,
+        FrameKind::Leaf | FrameKind::Peek | FrameKind::PeekVm => return,
+    };
+    if site.is_some() {
+        method.entry = Some(Entry {
+            helper,
+            argument: site,
+        });
+    }
 }
 
 fn method_plan(
@@ -822,6 +944,19 @@ fn inserts(
         },
         Mark::Event => Insert::ReplaceWithContext {
             helper: EVENT,
+            site,
+        },
+        Mark::Entry => return Vec::new(),
+        Mark::Start => Insert::MarkThis {
+            helper: STARTS,
+            site,
+        },
+        Mark::Scope => Insert::ReplaceWithContext {
+            helper: SCOPE,
+            site,
+        },
+        Mark::ScopeEnd => Insert::ReplaceWithContext {
+            helper: SCOPE_END,
             site,
         },
         Mark::DefineHidden => {

@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lucce_callgraph::{MethodId, SiteId};
+use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::here::Here;
 use crate::lane::Lane;
@@ -57,6 +57,8 @@ pub struct ThreadState {
     pub waits: Waits,
     /// Where an exception was thrown that a handler of the agent is throwing again.
     pub thrown: Option<Here>,
+    /// The context that started it; unknown: nobody is known.
+    pub origin: ContextId,
 }
 
 impl ThreadState {
@@ -77,6 +79,7 @@ impl ThreadState {
             ticket: 0,
             waits: Waits::default(),
             thrown: None,
+            origin: ContextId::UNKNOWN,
         }
     }
 

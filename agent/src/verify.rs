@@ -7,6 +7,7 @@ use lucce_tracelog::Mismatch;
 
 use crate::agent::{Agent, count};
 use crate::book::{Book, NATIVE};
+use crate::context_scope;
 use crate::frames::{Frame, Kind, Walk};
 use crate::jvm::Env;
 use crate::names::external;
@@ -44,10 +45,18 @@ pub fn compare_with(
     let book = agent.book();
     let same = match &decoded {
         Ok(frames) => {
-            let expected = real.iter().map(|frame| expected(&book, frame));
+            // Below a scope the trace goes on in another thread.
+            let above = real.iter().position(|frame| {
+                let shown = frame.shown();
+                shown.is_some_and(|(method, _)| context_scope::goes_on(&book, method.0))
+            });
+            let shown = above.map_or(real.len(), |at| at + 1);
+            let expected = real.iter().take(shown).map(|frame| expected(&book, frame));
+            let shown = above.map_or(usize::MAX, |at| at + 1);
             let found = frames
                 .iter()
                 .skip(returned)
+                .take(shown)
                 .filter_map(|frame| found(&book, frame.site.0))
                 .map(Some);
             expected.eq(found)

@@ -145,6 +145,22 @@ pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
             .any(|name| matches(name, method, descriptor))
 }
 
+/// The same, of methods in which nothing happens but that they are entered: for those who count that.
+const ONLY_ENTERED: [(&str, &str); 7] = [
+    ("java/lang/System", "getProperty"),
+    ("java/lang/Throwable", "getCause"),
+    ("java/lang/Character", "isJavaIdentifierStart"),
+    ("java/lang/Character", "isJavaIdentifierPart"),
+    ("java/lang/management/MemoryUsage", "<init>"),
+    ("jdk/jfr/internal/event/EventWriter", "<init>"),
+    ("java/io/ByteArrayInputStream", "<init>"),
+];
+
+/// Whether the VM calls this method by itself, if every entry of a method matters.
+pub fn only_enters(class: &str, method: &str) -> bool {
+    ONLY_ENTERED.contains(&(class, method))
+}
+
 /// A pattern is a name, a name with its descriptor, or a prefix of a name with `*`.
 fn matches(pattern: &str, name: &str, descriptor: &str) -> bool {
     match pattern.strip_suffix('*') {

@@ -254,6 +254,11 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
                 self.asm().push(*inner)?;
                 self.asm().call(helper)
             }
+            Insert::MarkThis { helper, site } => {
+                self.asm().op(opcode::ALOAD_0);
+                self.needs_stack(4);
+                self.with_site(helper, *site)
+            }
             Insert::Before { helper } => self.with_local(Some(*helper)),
             _ => Ok(()),
         }
@@ -316,7 +321,10 @@ fn check(
         opcode::NEWARRAY | opcode::ANEWARRAY | opcode::MULTIANEWARRAY
     );
     let fits = match insert {
-        Insert::Mark { .. } | Insert::MarkTwo { .. } | Insert::Before { .. } => true,
+        Insert::Mark { .. }
+        | Insert::MarkTwo { .. }
+        | Insert::MarkThis { .. }
+        | Insert::Before { .. } => true,
         Insert::After { .. } => opcode::falls_through(op),
         Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),
         Insert::ReplaceWithContext { .. } | Insert::Redirect { .. } => {

@@ -79,6 +79,14 @@ pub enum Insert<'p> {
         /// The second number.
         inner: i32,
     },
+    /// Before the instruction, in a method that is not static: `aload_0; lload N; push site;
+    /// invokestatic H(LC;JI)V`. What local 0 holds is the plan's business.
+    MarkThis {
+        /// Takes an object, then `JI`.
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
     /// Before the instruction: `lload N; invokestatic H(J)V`.
     Before {
         /// `(J)V`

@@ -103,6 +103,18 @@ impl<J: Journal> Encoder<J> {
         self.lock().graph.decode(id, last)
     }
 
+    /// The caller of `last` in context `id`, and the caller's own context: see [`Graph::caller`].
+    ///
+    /// # Errors
+    /// As `decode`.
+    pub fn caller(
+        &self,
+        id: ContextId,
+        last: MethodId,
+    ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
+        self.lock().graph.caller(id, last)
+    }
+
     /// For readers that look numbers up by themselves; see the layout in [`RawTables`].
     pub fn tables(&self) -> RawTables {
         self.tables.raw()

@@ -34,6 +34,8 @@ mod profile;
 
 mod prints;
 
+mod origins;
+
 mod collapsed;
 mod contexts;
 
@@ -56,5 +58,6 @@ pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
+pub use origins::StartedFrom;
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
 pub use survivors::{Following, Moment, Row};

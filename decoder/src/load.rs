@@ -100,6 +100,12 @@ impl Profile {
                 self.stats.insert(r.key.into(), r.value);
             }
             Record::End(_) => self.ended = true,
+            Record::ThreadOrigin(r) => {
+                let origins = self.origins.entry(r.thread).or_default();
+                if !origins.contains(&r.context) {
+                    origins.push(r.context);
+                }
+            }
             Record::EventType(r) => {
                 let id = r.id;
                 if !self.types.add(r) {
@@ -198,6 +204,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         events: Events::default(),
         types: Types::default(),
         threads: Default::default(),
+        origins: Default::default(),
         meta: Default::default(),
         stats: Default::default(),
         mismatches: Vec::new(),

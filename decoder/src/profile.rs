@@ -27,6 +27,8 @@ pub struct Profile {
     pub events: Events,
     pub types: Types,
     pub threads: HashMap<ThreadId, ThreadInfo>,
+    /// The contexts that started a thread, or threads of one name, one after the other.
+    pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
     pub meta: BTreeMap<String, String>,
     pub stats: BTreeMap<String, u64>,
     pub mismatches: Vec<Mismatch>,

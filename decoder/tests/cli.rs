@@ -31,6 +31,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::leaking(&dir.join("leaking.log"));
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));
+    fixture::started(&dir.join("started.log"));
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();
     fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();

@@ -8,6 +8,7 @@ mod commands;
 mod control;
 mod counts;
 mod damage;
+mod entries;
 mod image;
 mod leaks;
 mod loss;
@@ -72,6 +73,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     [
         programs::tests(setup),
         counts::tests(setup),
+        entries::tests(setup),
         own_events::tests(setup),
         commands::tests(setup),
         control::tests(setup),

@@ -39,7 +39,7 @@
 //!
 //! Format versions:
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
-//!   kind 3 and records of kind 17.
+//!   kind 3 and records of kinds 17 to 21.
 
 use crate::error::{Damage, OpenError};
 

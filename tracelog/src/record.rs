@@ -29,6 +29,7 @@
 //! | 18 | `Followed` | n key, q context, t type |
 //! | 19 | `Snapshot` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
 //! | 20 | `Survivors` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
+//! | 21 | `ThreadOrigin` | n thread, q context |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -48,7 +49,9 @@ pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
 pub use event::{EventType, EventTypeId};
 pub use leak::{Followed, Generation, Snapshot, Survivors};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
-pub use run::{End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, Warning};
+pub use run::{
+    End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, Warning,
+};
 
 use crate::limits::MAX_RECORD;
 use crate::wire::{In, Malformed, Out, Parsed};
@@ -78,6 +81,7 @@ pub enum Record<'a> {
     Followed(Followed<'a>),
     Snapshot(Snapshot),
     Survivors(Survivors<'a>),
+    ThreadOrigin(ThreadOrigin),
 }
 
 /// A record's kind: the first byte of the record.
@@ -105,6 +109,7 @@ impl Kind {
     const FOLLOWED: u8 = 18;
     const SNAPSHOT: u8 = 19;
     const SURVIVORS: u8 = 20;
+    const THREAD_ORIGIN: u8 = 21;
 
     /// The kind's name, for people.
     #[must_use]
@@ -130,6 +135,7 @@ impl Kind {
             Self::FOLLOWED => "followed",
             Self::SNAPSHOT => "snapshot",
             Self::SURVIVORS => "survivors",
+            Self::THREAD_ORIGIN => "thread-origin",
             _ => "unknown",
         }
     }
@@ -159,6 +165,7 @@ impl Record<'_> {
             Record::Followed(_) => Kind::FOLLOWED,
             Record::Snapshot(_) => Kind::SNAPSHOT,
             Record::Survivors(_) => Kind::SURVIVORS,
+            Record::ThreadOrigin(_) => Kind::THREAD_ORIGIN,
         })
     }
 
@@ -190,6 +197,7 @@ impl Record<'_> {
             Record::Followed(r) => r.encode(out),
             Record::Snapshot(r) => r.encode(out),
             Record::Survivors(r) => r.encode(out),
+            Record::ThreadOrigin(r) => r.encode(out),
         }
     }
 }
@@ -258,6 +266,7 @@ impl<'a> Record<'a> {
             Kind::FOLLOWED => Record::Followed(Followed::decode(input)?),
             Kind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
             Kind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
+            Kind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
             _ => return Ok(None),
         };
         Ok(Some(record))
@@ -292,7 +301,8 @@ into_record!(
     EventType<'a>,
     Followed<'a>,
     Snapshot,
-    Survivors<'a>
+    Survivors<'a>,
+    ThreadOrigin
 );
 
 #[cfg(test)]

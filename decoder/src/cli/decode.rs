@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{json, stdout};
+use super::started::StartedBy;
 use super::{End, Failure, complain, ending};
 
 /// Prints the stack trace of a context's number, as the JVM prints it.
@@ -22,6 +23,9 @@ pub struct Args {
     ids: Vec<String>,
     #[command(flatten)]
     classes: Classes,
+    /// Go on in the context that started the thread (agent option events=thread)
+    #[arg(long)]
+    across_threads: bool,
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -32,6 +36,8 @@ struct Line<'a> {
     id: String,
     thread: Option<&'a str>,
     frames: &'a [StackFrame],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_by: Option<StartedBy>,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
@@ -72,8 +78,8 @@ fn decode(profile: &Profile, args: &Args, id: &str, out: &mut impl Write) -> io:
         return Ok(End::Finding);
     };
     match profile.trace(number) {
-        Ok(trace) if args.json => json_line(profile, &trace, out)?,
-        Ok(trace) => text(profile, &trace, out)?,
+        Ok(trace) if args.json => json_line(profile, args, &trace, out)?,
+        Ok(trace) => text(profile, args, &trace, out)?,
         Err(error) => {
             // In order with what was decoded before it, where both go to one terminal.
             out.flush()?;
@@ -87,16 +93,29 @@ fn decode(profile: &Profile, args: &Args, id: &str, out: &mut impl Write) -> io:
     Ok(End::Fine)
 }
 
-fn json_line(profile: &Profile, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+fn json_line(
+    profile: &Profile,
+    args: &Args,
+    trace: &StackTrace,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let line = Line {
         id: trace.id.to_string(),
         thread: profile.only_thread(trace.id),
         frames: &trace.frames,
+        started_by: args
+            .across_threads
+            .then(|| StartedBy::new(profile, trace.id)),
     };
     json(out, &line)
 }
 
-fn text(profile: &Profile, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+fn text(
+    profile: &Profile,
+    args: &Args,
+    trace: &StackTrace,
+    out: &mut impl Write,
+) -> io::Result<()> {
     write!(out, "context {}", trace.id)?;
     if let Some(thread) = profile.only_thread(trace.id) {
         write!(out, " in thread \"{thread}\"")?;
@@ -104,7 +123,11 @@ fn text(profile: &Profile, trace: &StackTrace, out: &mut impl Write) -> io::Resu
     if let Some(class) = &trace.allocated {
         write!(out, ": new {class}")?;
     }
-    write!(out, "\n{trace}")
+    write!(out, "\n{trace}")?;
+    match args.across_threads {
+        true => StartedBy::new(profile, trace.id).write(out),
+        false => Ok(()),
+    }
 }
 
 fn parse(id: &str) -> Option<ContextId> {

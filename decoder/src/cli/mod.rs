@@ -22,6 +22,7 @@ mod leaks;
 mod replay;
 mod report;
 mod run;
+mod started;
 mod stats;
 
 use std::io;

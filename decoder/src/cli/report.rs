@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::classes::Classes;
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
+use super::started::StartedBy;
 use super::{End, Failure, Weigh, ending_of_all, kind};
 
 /// Prints the contexts that allocate most, or where other events happened: value, count, class and
@@ -37,6 +38,9 @@ pub struct Args {
     class: Option<Regex>,
     #[command(flatten)]
     classes: Classes,
+    /// Go on in the context that started the thread (agent option events=thread)
+    #[arg(long)]
+    across_threads: bool,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -51,7 +55,13 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     drop(bar);
     let value = Weigh::of(args.sort, &kind, &contexts);
     select(&profile, &mut contexts, args, value);
-    let report = Report::new(&profile, &contexts, kind, value, args.top);
+    let mut report = Report::new(&profile, &contexts, kind, value, args.top);
+    if args.across_threads {
+        let rows = report.contexts.iter_mut().zip(&contexts.list);
+        rows.for_each(|(row, context)| {
+            row.started_by = Some(StartedBy::new(&profile, context.id));
+        });
+    }
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -125,6 +135,8 @@ struct Row {
     /// Percent of what was sorted by.
     share: f64,
     frames: Vec<StackFrame>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_by: Option<StartedBy>,
 }
 
 impl Report {
@@ -285,6 +297,7 @@ fn row(
         bytes: bytes(kind, context.value),
         share: percent(sorted_by.of(context), whole),
         frames: frames.unwrap_or_default(),
+        started_by: None,
     }
 }
 
@@ -305,6 +318,9 @@ impl Row {
         self.frames
             .iter()
             .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+        if let Some(started_by) = &self.started_by {
+            started_by.write(out)?;
+        }
         writeln!(out)
     }
 }

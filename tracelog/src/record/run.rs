@@ -72,6 +72,28 @@ impl Body<'_> for ThreadEnd {
     }
 }
 
+/// A context that started a thread. A thread id may stand for several threads, one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadOrigin {
+    pub thread: ThreadId,
+    /// A number for an event, in the thread that called `Thread.start`.
+    pub context: ContextId,
+}
+
+impl Body<'_> for ThreadOrigin {
+    fn encode(&self, out: &mut Out<'_>) {
+        out.num(self.thread.0);
+        out.fixed(self.context.0);
+    }
+
+    fn decode(input: &mut In<'_>) -> Parsed<Self> {
+        Ok(ThreadOrigin {
+            thread: ThreadId(input.small()?),
+            context: ContextId(input.fixed()?),
+        })
+    }
+}
+
 /// A number that did not decode to the JVM's own stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch<'a> {

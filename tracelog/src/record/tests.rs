@@ -116,6 +116,11 @@ fn all() -> Vec<Record<'static>> {
         }
         .into(),
         End.into(),
+        ThreadOrigin {
+            thread: ThreadId(4),
+            context: ContextId(1 << 63 | 5),
+        }
+        .into(),
         EventType {
             id: EventTypeId(3),
             kind: "lock".into(),
@@ -188,7 +193,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 20);
+    assert_eq!(names.len(), 21);
     assert!(!names.contains(&"unknown"));
 }
 

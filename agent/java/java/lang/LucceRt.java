@@ -162,6 +162,36 @@ public final class LucceRt {
         if (RECORD && own) tell(CALL, p, site);
     }
 
+    // ---- the same where entries are counted; `site` stands for the method's entry --------------------
+
+    @Hidden @ForceInline
+    public static long called(int site) {
+        long p = enter();
+        if (LIVE) countByType(p, site, CALL_OF);
+        return p;
+    }
+
+    @Hidden @ForceInline
+    public static long calledFirst(int site) {
+        long p = enterFirst();
+        if (LIVE) countByType(p, site, CALL_OF);
+        return p;
+    }
+
+    @Hidden @ForceInline
+    public static long calledThread(int site) {
+        long p = enterThread();
+        if (LIVE) countByType(p, site, CALL_OF);
+        return p;
+    }
+
+    @Hidden @ForceInline
+    public static long calledVm(int site) {
+        long p = enterVm(0);
+        if (LIVE) countByType(p, site, CALL_OF);
+        return p;
+    }
+
     // ---- frames that the VM enters by itself ----------------------------------------------------
 
     /** Entry of a method that the VM may call in the middle of another one. */
@@ -241,7 +271,7 @@ public final class LucceRt {
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
     /** Kinds of events. */
-    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32;
+    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32, CALL_OF = 64, THREAD = 128;
 
     /** Opaque: a loop that counts nothing looks again, too. */
     @ForceInline
@@ -368,6 +398,44 @@ public final class LucceRt {
     private static long current(Thread t, long p, int site) {
         long cell = cell(t, p, site);
         return cell == 0 ? 0 : Memory.U.getLong(cell);
+    }
+
+    /** Counts an event of a kind that a site has but one of; its number, 0: not known. */
+    @Hidden
+    private static long countByType(long p, int site, int kind) {
+        if (!isOpen(kind)) return 0;
+        Thread t = Thread.currentThread();
+        long cell = cell(t, p, site);
+        if (cell == 0) return 0;
+        Unsafe u = Memory.U;
+        u.putLong(cell + 16, u.getLong(cell + 16) + 1);
+        long number = u.getLong(cell);
+        if (VERIFY && number != 0) compare(t, number, 0);
+        return number;
+    }
+
+    /** Before the call by which `child` is started: where its own trace goes on. */
+    @Hidden @DontInline
+    public static void starts(Thread child, long p, int site) {
+        if (LIVE) child.$cx = countByType(p, site, THREAD);
+        pub(p, site);
+    }
+
+    // ---- a context that goes on elsewhere ---------------------------------------------------------
+
+    /** The frame with slot `p` has been called, as it were, from where `number` was taken. */
+    @Hidden @DontInline
+    public static void scope(long number, long p, int site) {
+        if (!LIVE || TREE || PAPER || number == 0) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << 2));
+        long c = scope0(number, m);
+        if (c != 0) remember(Memory.U, p, m, c);
+    }
+
+    /** From now on it has been called by its caller. */
+    @Hidden @DontInline
+    public static void scopeEnd(long p, int site) {
+        if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
     }
 
     /** An event of the program's own. */
@@ -556,6 +624,12 @@ public final class LucceRt {
         return c;
     }
 
+    /** Long.rotateLeft has hooks of its own where entries are counted. */
+    @ForceInline
+    private static long rotated(long word) {
+        return word << 32 | word >>> 32;
+    }
+
     @ForceInline
     private static void remember(Unsafe u, long a, int n, long c) {
         u.putLong(a - SLOT + CTX + BASE, c);
@@ -606,7 +680,7 @@ public final class LucceRt {
         }
         long place = (long) site << 24 | callee;
         table = u.getLongAcquire(null, tables(16));
-        slot = (c ^ Long.rotateLeft(place, 32)) * MULTIPLIER >>> (int) u.getLong(table);
+        slot = (c ^ rotated(place)) * MULTIPLIER >>> (int) u.getLong(table);
         mask = u.getLong(table + 8);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
             long e = table + 64 + (slot << 5);
@@ -652,7 +726,7 @@ public final class LucceRt {
         long table = u.getLong(ts + 32);
         if (table == 0) return child0(ts, node, site, callee);
         long place = (long) site << 24 | callee;
-        long slot = (place ^ Long.rotateLeft(node, 32)) * MULTIPLIER >>> (int) u.getLong(table);
+        long slot = (place ^ rotated(node)) * MULTIPLIER >>> (int) u.getLong(table);
         long mask = u.getLong(table + 8);
         for (; ; slot = slot + 1 & mask) {
             long e = table + 64 + (slot << 4);
@@ -851,6 +925,8 @@ public final class LucceRt {
     private static native void verify(long ts, long number, int returned);
 
     private static native void lost(int events);
+
+    private static native long scope0(long number, int method);
 
     private static native void event0(long ts, long number, String kind, long value);
 

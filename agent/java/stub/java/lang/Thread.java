@@ -13,6 +13,8 @@ public class Thread implements Runnable {
     public long $ts;
     /** For the recording of calls: who starts this thread. */
     public long $rc;
+    /** Until it begins: the number of the context that started it. */
+    public long $cx;
 
     public static native Thread currentThread();
 

@@ -1,5 +1,7 @@
 package io.lucce;
 
+import java.util.concurrent.Callable;
+
 /**
  * Numbers of calling contexts.
  *
@@ -26,7 +28,8 @@ package io.lucce;
  * {@code lucce decode run.lucce 0x…}.
  *
  * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0,
- * {@link #decode(long)} is empty, and {@link #event(String, long)} counts nothing.
+ * {@link #decode(long)} is empty, {@link #event(String, long)} counts nothing, and a {@link Scope} only
+ * runs its task.
  *
  * <p>All methods may be called from any thread at any time.
  */
@@ -115,4 +118,116 @@ public final class CallContext {
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
     private static native StackTraceElement[] decode0(long id);
+
+    /**
+     * A calling context that goes on in another thread.
+     *
+     * <p>A task that runs in a thread pool has the pool's frames below it, whoever submitted it. Run
+     * in a scope, its events and numbers are those of a task that was called from the line where
+     * the scope was taken: traces show the task's own frames, then {@link #run run}, then that line
+     * and its callers.
+     *
+     * <pre>{@code
+     * void submit(Runnable task) {
+     *     executor.execute(Scope.capture().wrap(task));
+     * }
+     * }</pre>
+     *
+     * <p>A scope may be used again and again, in any number of threads at a time, and scopes may be
+     * nested: the innermost one holds. Without the agent it runs the task and does nothing else.
+     */
+    public static final class Scope {
+        private static final Scope NONE = new Scope(0);
+
+        private final long context;
+
+        private Scope(long context) {
+            this.context = context;
+        }
+
+        /**
+         * Takes the calling context of the line that calls this method.
+         *
+         * @return a scope in which tasks go on from there; without the agent one that changes nothing
+         */
+        public static Scope capture() {
+            return ACTIVE ? of(CallContext.current()) : NONE;
+        }
+
+        /**
+         * Returns a scope for a number that was taken before.
+         *
+         * @param id a number that {@link CallContext#current()} returned in this Java virtual machine;
+         *     with 0, or a number that the agent does not know, the scope changes nothing
+         * @return a scope in which tasks go on from where the number was taken
+         */
+        public static Scope of(long id) {
+            return ACTIVE && id != 0 ? new Scope(id) : NONE;
+        }
+
+        /**
+         * Runs a task as if it were called from where this scope was taken.
+         *
+         * @param task what to run; whatever it throws is passed on
+         */
+        public void run(Runnable task) {
+            if (context == 0) {
+                task.run();
+                return;
+            }
+            begin(context);
+            try {
+                task.run();
+            } finally {
+                end();
+            }
+        }
+
+        /**
+         * Runs a task that has a result, as if it were called from where this scope was taken.
+         *
+         * @param <T> what the task returns
+         * @param task what to run
+         * @return its result
+         * @throws Exception whatever the task throws
+         */
+        public <T> T call(Callable<? extends T> task) throws Exception {
+            if (context == 0) {
+                return task.call();
+            }
+            begin(context);
+            try {
+                return task.call();
+            } finally {
+                end();
+            }
+        }
+
+        /**
+         * Returns a task that runs in this scope, wherever it is run.
+         *
+         * @param task what to run
+         * @return the task itself without the agent, else one that calls {@link #run run} with it
+         */
+        public Runnable wrap(Runnable task) {
+            return context == 0 ? task : () -> run(task);
+        }
+
+        /**
+         * Returns a task with a result that runs in this scope, wherever it is run.
+         *
+         * @param <T> what the task returns
+         * @param task what to run
+         * @return the task itself without the agent, else one that calls {@link #call call} with it
+         */
+        public <T> Callable<T> wrap(Callable<T> task) {
+            return context == 0 ? task : () -> call(task);
+        }
+
+        /** The agent replaces its calls: the calling frame goes on from there. */
+        private static void begin(long id) {}
+
+        /** The same: the calling frame has its own callers again. */
+        private static void end() {}
+    }
 }

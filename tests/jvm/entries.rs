@@ -1,0 +1,100 @@
+//! `events=call`: a program that counts its methods' entries itself, by the line that calls them; and
+//! entries of everything that programs do, compared with the JVM's own stack traces.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+
+use crate::{Test, test};
+
+const PROGRAM: &str = "io.lucce.programs.Entries";
+
+/// Entries by class, method, and line of the caller.
+type Counts = BTreeMap<(String, String, i64), u64>;
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let modes: [(&str, &[&str]); 4] = [
+        ("default", &[]),
+        ("int", &["-Xint", "-Xcheck:jni"]),
+        ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
+        ("c1", &["-XX:TieredStopAtLevel=1"]),
+    ];
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for (name, flags) in modes {
+            let quick = jdk == setup.jdk() && name == "default";
+            let name_of = format!("entries::{}::{name}", jdk.version);
+            tests.push(test(name_of, quick, move || check(setup, jdk, name, flags)));
+        }
+        for program in ["ClassInit", "Lambdas", "ReflectionCalls", "VirtualThreads"] {
+            if program == "VirtualThreads" && jdk.version < 21 {
+                continue;
+            }
+            let name = format!("entries::{}::verified::{program}", jdk.version);
+            tests.push(test(name, false, move || verified(setup, jdk, program)));
+        }
+    }
+    tests
+}
+
+fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
+    let java = Java::new(setup, jdk, &format!("entries-{}-{name}", jdk.version));
+    let java = java
+        .agent("events=call,verify=101")
+        .flags(flags)
+        .main([PROGRAM]);
+    let ended = java.run()?.expect(0)?;
+    let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
+    ended.ensure(expected.len() >= 25, "the program says what to expect")?;
+    let found = reported(java.lucce(), &java.log())?;
+    let different: Vec<_> = expected
+        .iter()
+        .filter(|(key, count)| found.get(*key) != Some(*count))
+        .map(|(key, count)| (key, count, found.get(key)))
+        .collect();
+    ensure(different.is_empty(), || {
+        format!("expected and reported: {different:#?}")
+    })?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// `class|method|line|count`
+fn expected(line: &str) -> Option<((String, String, i64), u64)> {
+    let mut fields = line.split('|');
+    let names = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let line = fields.next()?.parse().ok()?;
+    Some(((names.0, names.1, line), fields.next()?.parse().ok()?))
+}
+
+fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
+    let log = log.to_string_lossy();
+    let report = lucce.json(&["report", "--json", "--top", "0", "--event", "call", &*log])?;
+    let mut counts = Counts::new();
+    for row in report["contexts"].as_array().ok_or("no contexts")? {
+        let text = |key: &str| row["frames"][0][key].as_str().map(str::to_owned);
+        let (Some(class), Some(method), Some(line)) = (
+            text("class"),
+            text("method"),
+            row["frames"][1]["line"].as_i64(),
+        ) else {
+            continue;
+        };
+        *counts.entry((class, method, line)).or_default() +=
+            row["count"].as_u64().ok_or("no count")?;
+    }
+    Ok(counts)
+}
+
+fn verified(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("entries-{program}-{}", jdk.version));
+    let java = java
+        .agent("events=call+thread+alloc,verify=67")
+        .main([format!("io.lucce.programs.{program}")]);
+    java.run()?.expect(0)?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
