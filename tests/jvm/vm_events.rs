@@ -122,7 +122,9 @@ impl Program {
         let more = found.keys().filter(|place| self.knows(&place.0));
         let more: Vec<_> = more.filter(|place| !expected.contains_key(place)).collect();
         ensure(more.is_empty(), || format!("not expected: {more:?}"))?;
-        java.lucce().check(&java.log())?;
+        if options != "verify=0" {
+            java.lucce().check(&java.log())?;
+        }
         java.clean();
         Ok(())
     }
@@ -132,7 +134,12 @@ impl Program {
         match self.kind {
             "exception" => true,
             "lock" => class.ends_with("(enter)"),
-            _ => class.contains("Unseen (") && !class.contains("reflection"),
+            // What a constructor's `newInstance` goes through, the JDK decides: reflection or a handle.
+            _ => {
+                class.contains("Unseen (")
+                    && !class.ends_with("(reflection)")
+                    && !class.ends_with("(VM)")
+            }
         }
     }
 
