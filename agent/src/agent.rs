@@ -14,7 +14,6 @@ use lucce_tracelog::{Counters, EventCell, Header, Meta, Record, Skipped, Stat, W
 
 use crate::book::Book;
 use crate::clock;
-use crate::control;
 use crate::earlier::Earlier;
 use crate::events::EventTypes;
 use crate::frames::FrameCache;
@@ -57,8 +56,8 @@ pub struct Agent {
     pub jni: AtomicPtr<JNINativeInterface_>,
     pub fields: OnceLock<ThreadFields>,
     /// All cells, for the sum at the end.
-    pub cells: Mutex<Vec<Arc<Counters>>>,
-    pub event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
+    cells: Mutex<Vec<Arc<Counters>>>,
+    event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
     pub event_types: EventTypes,
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
@@ -179,7 +178,7 @@ impl Agent {
             event_types: EventTypes::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
-            gate: Gate::new(control::kinds(&options)),
+            gate: Gate::new(options.events.gates()),
             trees: Trees::default(),
             leaks: options.events.leak.map(Leaks::new),
             paper,
@@ -232,6 +231,11 @@ impl Agent {
 
     pub fn all_cells(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn all_event_cells(&self) -> MutexGuard<'_, Vec<Arc<Counters<EventCell>>>> {
+        let cells = self.event_cells.lock();
+        cells.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn meta(&self, key: &str, value: &str) {

@@ -13,7 +13,7 @@ use crate::attach;
 use crate::dump;
 use crate::gate;
 use crate::natives::guard;
-use crate::options::{Ctl, Level, Options};
+use crate::options::{Ctl, Level, Options, names_of};
 use crate::signals;
 use crate::status;
 
@@ -105,46 +105,13 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
     if wanted.events.leak.is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
-    let has = kinds(&agent.options) | gate::ALLOC;
-    if let Some(name) = names(kinds(&wanted) & !has).first() {
+    let wanted = wanted.events.gates();
+    let has = agent.options.events.gates() | gate::ALLOC;
+    if let Some(name) = names_of(wanted & !has).first() {
         return Err(format!(
             "start the JVM with events={name}: it cannot begin to tell of them now"
         ));
     }
-    agent.gate.set(kinds(&wanted));
+    agent.gate.set(wanted);
     Ok(())
-}
-
-/// The kinds that options ask for.
-pub fn kinds(options: &Options) -> u64 {
-    let events = &options.events;
-    let wanted = [
-        (events.alloc, gate::ALLOC),
-        (events.leak.is_some(), gate::LEAK),
-        (events.lock, gate::LOCK),
-        (events.exception, gate::EXCEPTION),
-        (events.objects, gate::OBJECTS),
-        (events.call, gate::CALL),
-        (events.thread, gate::THREAD),
-    ];
-    let wanted = wanted.iter().filter(|(wanted, _)| *wanted);
-    wanted.fold(gate::OWN, |kinds, (_, kind)| kinds | kind)
-}
-
-const NAMES: [(&str, u64); 7] = [
-    ("alloc", gate::ALLOC),
-    ("alloc=all", gate::OBJECTS),
-    ("call", gate::CALL),
-    ("exception", gate::EXCEPTION),
-    ("leak", gate::LEAK),
-    ("lock", gate::LOCK),
-    ("thread", gate::THREAD),
-];
-
-/// Their names.
-pub fn names(kinds: u64) -> Vec<&'static str> {
-    NAMES
-        .into_iter()
-        .filter_map(|(name, kind)| (kinds & kind != 0).then_some(name))
-        .collect()
 }

@@ -6,16 +6,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{Counters, EventCell, EventType, EventTypeId, ThreadId};
+use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::agent::{Agent, count};
+use crate::cells::{event_cell, lane_of};
 use crate::jvm::Env;
-use crate::natives::{lane_id, take_lane};
-use crate::options::EVENTS;
+use crate::options::is_event;
 use crate::thread::ThreadState;
 
 /// Details that one run can tell apart. Behind them a kind's events are counted without detail.
@@ -44,7 +44,7 @@ pub fn own_event(
 pub fn own_kind(name: &str) -> String {
     match name {
         "" => "own".to_string(),
-        name if EVENTS.contains(&name) => format!("own {name}"),
+        name if is_event(name) => format!("own {name}"),
         name => name.to_string(),
     }
 }
@@ -105,7 +105,7 @@ impl Agent {
     }
 
     /// An event of the current thread, whose state this is, in the context `number`: a number that
-    /// stands for an event, as `Encoder::event` gives it. Counted as lost if that is unknown or the
+    /// stands for an event, as `Encoder::event` gives it. `None`: counted as lost, as that is unknown or the
     /// log is full. Not for fast paths: it looks the cell up in a hash table.
     pub fn event(
         &self,
@@ -114,21 +114,23 @@ impl Agent {
         number: ContextId,
         event: Option<EventTypeId>,
         value: u64,
-    ) {
-        let cell = event.and_then(|event| event_cell(self, env, state, number, event));
+    ) -> Option<()> {
+        let lane = lane_of(self, env, state);
+        let cell = event.and_then(|event| event_cell(self, lane, number, event));
         match cell {
             Some(cell) => cell.count(value),
             None => {
                 count(&self.counts.events_lost);
+                return None;
             }
         }
+        Some(())
     }
 
     /// Events in all cells by type, by kind.
     pub fn events_by_kind(&self) -> HashMap<String, u64> {
         let kinds = self.event_types.kinds();
-        let cells = self.event_cells.lock();
-        let cells = cells.unwrap_or_else(PoisonError::into_inner);
+        let cells = self.all_event_cells();
         let mut sums = HashMap::new();
         for cell in cells.iter().flat_map(|counters| counters.iter()) {
             let count = u64::from_le(cell.count.load(Ordering::Relaxed));
@@ -138,34 +140,6 @@ impl Agent {
         }
         sums
     }
-}
-
-/// The current thread's cell for a context and a type. `None`: the context is unknown, or the log is
-/// full.
-pub fn event_cell<'s>(
-    agent: &Agent,
-    env: Env,
-    state: &'s mut ThreadState,
-    number: ContextId,
-    event: EventTypeId,
-) -> Option<&'s EventCell> {
-    if number == ContextId::UNKNOWN {
-        return None;
-    }
-    let is_virtual = state.is_virtual;
-    let lane = take_lane(agent, env, state);
-    let id = lane_id(agent, env, lane, is_virtual);
-    lane.event_cell(number, event, |cells| more_cells(agent, id, cells))
-}
-
-fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counters<EventCell>>> {
-    let counters = Arc::new(agent.log.event_counters(thread, cells).ok()?);
-    let mut all = agent
-        .event_cells
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    all.push(Arc::clone(&counters));
-    Some(counters)
 }
 
 #[cfg(test)]

@@ -7,22 +7,13 @@ use jvmti_bindings::sys::jvmti::jvmtiEnv;
 
 use crate::agent::{Agent, count};
 use crate::gate;
-use crate::here::{self, Here};
+use crate::here::Here;
 use crate::jvm::Env;
-use crate::natives::{guard_event, state_of};
 use crate::thread::ThreadState;
-use crate::vm_events::{self, Kind, found};
+use crate::vm_events::{Kind, found, told, verified_here};
 
-static CAUGHT: Kind = Kind {
-    name: "exception",
-    unit: "",
-    how: "caught",
-};
-static UNCAUGHT: Kind = Kind {
-    name: "exception",
-    unit: "",
-    how: "uncaught",
-};
+static CAUGHT: Kind = Kind::new("exception", "", "caught");
+static UNCAUGHT: Kind = Kind::new("exception", "", "uncaught");
 
 /// A method and a bci.
 type Location = (jmethodID, i64);
@@ -37,11 +28,7 @@ pub unsafe extern "system" fn thrown(
     catch_method: jmethodID,
     catch_location: i64,
 ) {
-    guard_event(gate::EXCEPTION, |agent| {
-        let env = agent.env(env);
-        let Some(state) = state_of(agent, env, thread) else {
-            return;
-        };
+    told(gate::EXCEPTION, env, thread, |agent, env, state| {
         let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
         if is_ours(agent, env, (method, location), Ours::Rethrow) {
             if let Some(here) = state.thrown.take() {
@@ -49,9 +36,7 @@ pub unsafe extern "system" fn thrown(
             }
             return;
         }
-        let here = here::current(agent, env, state, 0);
-        vm_events::verify(agent, env, state, (here, None));
-        match here {
+        match verified_here(agent, env, state) {
             Some(here) => classify(agent, env, state, (here, exception, catch)),
             None => {
                 count(&agent.counts.events_lost);

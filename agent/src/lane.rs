@@ -35,6 +35,9 @@ const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 pub struct Lane {
     /// What its threads are called, with `*` for digits.
     pub kind: String,
+    /// The thread that has it.
+    pub name: String,
+    pub is_virtual: bool,
     /// Known to the log from its first event on.
     pub id: Option<ThreadId>,
     /// The log knows that several threads have used it.
@@ -64,6 +67,8 @@ impl Lane {
     pub fn new(kind: String) -> Lane {
         Lane {
             kind,
+            name: String::new(),
+            is_virtual: false,
             id: None,
             shared: false,
             table: Box::default(),
@@ -286,12 +291,15 @@ pub struct Lanes(Mutex<HashMap<String, Vec<Lane>>>);
 
 impl Lanes {
     /// A lane for a thread of this name.
-    pub fn take(&self, name: &str) -> Lane {
-        let kind = kind(name);
+    pub fn take(&self, name: String) -> Lane {
+        let kind = kind(&name);
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = lanes.get_mut(&kind).and_then(Vec::pop);
         drop(lanes);
-        found.unwrap_or_else(|| Lane::new(kind))
+        Lane {
+            name,
+            ..found.unwrap_or_else(|| Lane::new(kind))
+        }
     }
 
     pub fn give(&self, lane: Lane) {
@@ -393,15 +401,15 @@ mod tests {
     #[test]
     fn a_thread_goes_on_with_the_lane_of_one_of_its_kind_that_ended() {
         let lanes = Lanes::default();
-        let mut first = lanes.take("pool-1-thread-1");
+        let mut first = lanes.take("pool-1-thread-1".into());
         assert_eq!(first.kind, "pool-*-thread-*");
         first.insert(7, 1, 72);
         // While it lives, another one has its own.
-        let second = lanes.take("pool-1-thread-2");
+        let second = lanes.take("pool-1-thread-2".into());
         assert_eq!(second.find(7, 1), None);
         lanes.give(first);
-        assert_eq!(lanes.take("main").find(7, 1), None);
-        assert_eq!(lanes.take("pool-12-thread-3").find(7, 1), Some(72));
-        assert_eq!(lanes.take("pool-12-thread-4").find(7, 1), None);
+        assert_eq!(lanes.take("main".into()).find(7, 1), None);
+        assert_eq!(lanes.take("pool-12-thread-3".into()).find(7, 1), Some(72));
+        assert_eq!(lanes.take("pool-12-thread-4".into()).find(7, 1), None);
     }
 }

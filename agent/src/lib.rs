@@ -45,6 +45,7 @@ mod tree;
 mod gate;
 
 mod agent;
+mod cells;
 mod events;
 mod hook;
 mod scope;

@@ -14,27 +14,13 @@ use lucce_callgraph::ContextId;
 use crate::agent::Field;
 use crate::clock;
 use crate::jvm::Env;
-use crate::natives::{guard_event, state, state_of};
 use crate::thread::ThreadState;
-use crate::vm_events::{Found, Kind, found, of_number, verify};
+use crate::vm_events::{Found, Kind, found, found_here, of_number, told, told_by_hook, verify};
 use crate::{arrival, gate, here};
 
-static ENTER: Kind = Kind {
-    name: "lock",
-    unit: "ns",
-    how: "enter",
-};
-static WAIT: Kind = Kind {
-    name: "lock",
-    unit: "ns",
-    how: "wait",
-};
-
-static PARK: Kind = Kind {
-    name: "lock",
-    unit: "ns",
-    how: "park",
-};
+static ENTER: Kind = Kind::new("lock", "ns", "enter");
+static WAIT: Kind = Kind::new("lock", "ns", "wait");
+static PARK: Kind = Kind::new("lock", "ns", "park");
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +42,8 @@ pub unsafe extern "system" fn contended_enter(
     thread: jobject,
     object: jobject,
 ) {
-    guard_event(gate::LOCK, |agent| {
-        let since = clock::monotonic();
-        let env = agent.env(env);
-        let Some(state) = state_of(agent, env, thread) else {
-            return;
-        };
+    let since = clock::monotonic();
+    told(gate::LOCK, env, thread, |agent, env, state| {
         let arrived = arrival::at_monitor(agent, env, state, thread);
         let location = arrived.location;
         let here = arrived
@@ -89,15 +71,9 @@ pub unsafe extern "system" fn wait(
     object: jobject,
     _: jlong,
 ) {
-    guard_event(gate::LOCK, |agent| {
-        let since = clock::monotonic();
-        let env = agent.env(env);
-        let Some(state) = state_of(agent, env, thread) else {
-            return;
-        };
-        let here = here::current(agent, env, state, 0);
-        verify(agent, env, state, (here, None));
-        let found = found(agent, env, state, here, (&WAIT, object));
+    let since = clock::monotonic();
+    told(gate::LOCK, env, thread, |agent, env, state| {
+        let found = found_here(agent, env, state, (&WAIT, object));
         state.waits.wait = found.map(|found| Waiting { found, since });
     });
 }
@@ -113,10 +89,9 @@ pub unsafe extern "system" fn waited(
 }
 
 fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option<Waiting>) {
-    guard_event(gate::LOCK, |agent| {
-        let now = clock::monotonic();
-        let state = state_of(agent, agent.env(env), thread);
-        if let Some(waiting) = state.and_then(take) {
+    let now = clock::monotonic();
+    told(gate::LOCK, env, thread, |_, _, state| {
+        if let Some(waiting) = take(state) {
             waiting.found.count(now.saturating_sub(waiting.since));
         }
     });
@@ -132,11 +107,7 @@ pub extern "system" fn Java_java_lang_LucceRt_parked0(
     thread: jobject,
     passed: jlong,
 ) {
-    guard_event(gate::LOCK, |agent| {
-        let (Some(state), false) = (state(ts), thread.is_null()) else {
-            return;
-        };
-        let env = agent.env(env);
+    told_by_hook(gate::LOCK, env, (ts, thread), |agent, env, state| {
         let blocker = BLOCKER.get_or_init(|| blocker(env, thread)).map(Field::id);
         let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
         let found = of_number(

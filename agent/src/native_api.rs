@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
 use lucce_callgraph::{ContextId, MethodId};
 
-use crate::agent::{Agent, count};
-use crate::events::{MOST_OF_KIND, event_cell, own_kind};
+use crate::agent::Agent;
+use crate::events::{MOST_OF_KIND, own_kind};
 use crate::frames::Kind;
 use crate::gate;
 use crate::here;
@@ -137,20 +137,9 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         }
         let number = thread.number(agent)?;
         let event = agent.event_type(&kind, "", "");
-        let cell = event.and_then(|event| {
-            let state = &mut *thread.state;
-            event_cell(agent, thread.env, state, number, event)
-        });
-        match cell {
-            Some(cell) => {
-                cell.count(u64::try_from(value).unwrap_or(0));
-                Ok(())
-            }
-            None => {
-                count(&agent.counts.events_lost);
-                Err(Status::Full)
-            }
-        }
+        let value = u64::try_from(value).unwrap_or(0);
+        let counted = agent.event(thread.env, thread.state, number, event, value);
+        counted.ok_or(Status::Full)
     })
 }
 

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_tracelog::{Counters, Thread, ThreadEnd, ThreadId, ThreadOrigin};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
-use crate::events::{event_cell, own_event};
+use crate::cells::lane_of;
+use crate::events::own_event;
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
@@ -27,7 +27,7 @@ use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{hook, locals, upcall, verify};
+use crate::{cells, hook, locals, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -166,7 +166,7 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<us
     let mut state = Box::new(ThreadState::new(
         agent.stacks.relative(region.start),
         region,
-        is_virtual(agent, env, thread),
+        env.is_virtual_thread(thread),
         agent.options.verify,
     ));
     state.ticket = taken_ticket(env, thread, fields);
@@ -199,16 +199,6 @@ fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
     Some(*agent.fields.get_or_init(|| found))
 }
 
-fn is_virtual(agent: &Agent, env: Env, thread: jobject) -> bool {
-    let class = env.class_of(thread);
-    let signature = agent.jvmti.signature(class).unwrap_or_default();
-    env.forget(class);
-    matches!(
-        &*signature,
-        "Ljava/lang/VirtualThread;" | "Ljava/lang/ThreadBuilders$BoundVirtualThread;"
-    )
-}
-
 /// A thread has ended: its shadow stack is free again. Its cells stay in the log.
 pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     let Some(fields) = agent.fields.get() else {
@@ -233,17 +223,7 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
     let mut state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
     if let Some(lane) = state.take_lane() {
-        if let (Some(id), false) = (lane.id, lane.shared) {
-            agent.note(ThreadEnd { id });
-        }
-        match agent.options.tracking {
-            Tracking::Lazy | Tracking::Paper => agent.lanes.give(lane),
-            // Its index holds nodes of the thread's tree, which ends here.
-            Tracking::Cct => {
-                let lost = &agent.counts.events_lost;
-                lost.fetch_add(lane.lost(), Ordering::Relaxed);
-            }
-        }
+        cells::give(agent, lane);
     }
     if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {
         recorder.left(recorded);
@@ -445,7 +425,7 @@ fn insert(
     info: &book::SiteInfo,
 ) -> Option<usize> {
     // A lane of an earlier thread may have it.
-    if let Some(known) = take_lane(agent, env, state).find(context, site.0) {
+    if let Some(known) = lane_of(agent, env, state).find(context, site.0) {
         return Some(known);
     }
     let frame = context_id(agent, state, context);
@@ -462,84 +442,23 @@ fn insert(
         count(&agent.counts.events_lost);
         return None;
     }
-    let is_virtual = state.is_virtual;
-    let lane = take_lane(agent, env, state);
-    let id = lane_id(agent, env, lane, is_virtual);
+    let lane = lane_of(agent, env, state);
     let cell = match info.what {
-        book::What::Entry => typed_cell(agent, env, state, number, "call"),
-        book::What::Start => typed_cell(agent, env, state, number, "thread"),
-        _ => lane.cell(number, |cells| more_cells(agent, id, cells)),
+        book::What::Entry => typed_cell(agent, lane, number, "call"),
+        book::What::Start => typed_cell(agent, lane, number, "thread"),
+        _ => cells::new_cell(agent, lane, number),
     };
-    take_lane(agent, env, state).insert(context, site.0, cell);
+    lane.insert(context, site.0, cell);
     state.indexed();
     Some(cell)
 }
 
 /// The address of a cell by type, at a site that has events of one type only.
-fn typed_cell(
-    agent: &Agent,
-    env: Env,
-    state: &mut ThreadState,
-    number: ContextId,
-    kind: &str,
-) -> usize {
+fn typed_cell(agent: &Agent, lane: &mut Lane, number: ContextId, kind: &str) -> usize {
+    let lost = lane.lost_event_cell();
     let event = agent.event_type(kind, "", "");
-    let cell = event.and_then(|event| event_cell(agent, env, state, number, event));
-    let cell = cell.map(|cell| std::ptr::from_ref(cell) as usize);
-    cell.unwrap_or_else(|| take_lane(agent, env, state).lost_event_cell())
-}
-
-/// A thread's lane, from its first event on.
-pub fn take_lane<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
-    let (is_virtual, origin) = (state.is_virtual, state.origin);
-    state.lane(|| {
-        let name = agent.jvmti.thread_name(env).unwrap_or_default();
-        let mut lane = agent.lanes.take(&name);
-        lane.origin = origin;
-        if let (Some(id), false) = (lane.id, lane.shared) {
-            // From now on what it counts is not one thread's.
-            lane.shared = true;
-            agent.note(Thread {
-                id,
-                name: lane.kind.as_str().into(),
-                is_virtual,
-            });
-        }
-        tell_origin(agent, &mut lane);
-        lane
-    })
-}
-
-pub fn more_cells(agent: &Agent, thread: ThreadId, cells: u32) -> Option<Arc<Counters>> {
-    let counters = Arc::new(agent.log.counters(thread, cells).ok()?);
-    agent.all_cells().push(Arc::clone(&counters));
-    Some(counters)
-}
-
-/// The lane's number in the log, with the name of its first thread.
-pub fn lane_id(agent: &Agent, env: Env, lane: &mut Lane, is_virtual: bool) -> ThreadId {
-    if let Some(known) = lane.id {
-        return known;
-    }
-    let id = *lane.id.get_or_insert_with(|| {
-        let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
-        let name = agent.jvmti.thread_name(env).unwrap_or_default();
-        agent.note(Thread {
-            id,
-            name: name.into(),
-            is_virtual,
-        });
-        id
-    });
-    tell_origin(agent, lane);
-    id
-}
-
-/// The log knows which contexts started the threads of a lane.
-fn tell_origin(agent: &Agent, lane: &mut Lane) {
-    if let (Some(thread), Some(context)) = (lane.id, lane.new_origin()) {
-        agent.note(ThreadOrigin { thread, context });
-    }
+    let cell = event.and_then(|event| cells::event_cell(agent, lane, number, event));
+    cell.map_or(lost, |cell| std::ptr::from_ref(cell) as usize)
 }
 
 /// How large an instance is: asked once per site, of an instance made for that.

@@ -1,10 +1,18 @@
 //! The agent's options: `key=value,key=value`; `+` joins lists inside a value.
 
+mod events;
+mod out;
+mod values;
+
 use std::path::PathBuf;
-use std::{env, fmt, process};
 
 use lucce_callgraph::Policy;
-use lucce_filter::{ClassFilter, Patterns};
+use lucce_filter::ClassFilter;
+
+use values::{choice, file, number, patterns, unknown};
+
+pub use events::{Events, is_event, names_of};
+pub use values::{BadOption, size};
 
 /// What the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,23 +50,6 @@ pub enum Instrument {
     App,
 }
 
-/// What is recorded. Events of the program's own, `CallContext.event`, always are.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Events {
-    /// Allocations by bytecode.
-    pub alloc: bool,
-    /// Follow sampled objects: bytes from one to the next, on average.
-    pub leak: Option<u32>,
-    /// Those that no bytecode makes.
-    pub objects: bool,
-    pub lock: bool,
-    pub exception: bool,
-    /// Entries of methods.
-    pub call: bool,
-    /// Starts of threads.
-    pub thread: bool,
-}
-
 /// How a thread keeps its current context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tracking {
@@ -90,16 +81,6 @@ pub enum Level {
     None,
 }
 
-/// Why the VM must not start.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadOption(String);
-
-impl fmt::Display for BadOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 const KEYS: [&str; 14] = [
     "ctl",
     "encoding",
@@ -123,25 +104,13 @@ const ENCODINGS: [(&str, Policy); 4] = [
     (STATIC, Policy::STATIC),
     ("cct", Policy::CCT),
 ];
-const RECORDS: [&str; 2] = ["calls", "none"];
+const RECORDS: [(&str, bool); 2] = [("calls", true), ("none", false)];
 const TRACKING: [(&str, Tracking); 3] = [
     ("lazy", Tracking::Lazy),
     ("cct", Tracking::Cct),
     ("paper", Tracking::Paper),
 ];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
-/// Kinds of events that are asked for, and `none`.
-pub const EVENTS: [&str; 7] = [
-    "alloc",
-    "call",
-    "exception",
-    "leak",
-    "lock",
-    "none",
-    "thread",
-];
-/// What the VM itself takes.
-const LEAK_INTERVAL: u32 = 512 << 10;
 const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
 const LEVELS: [(&str, Level); 5] = [
     ("debug", Level::Debug),
@@ -181,31 +150,9 @@ impl Options {
             options.set(key, value)?;
         }
         options.check_graph()?;
-        if options.events.call && options.tracking != Tracking::Lazy {
-            return Err(BadOption("events=call needs tracking=lazy".into()));
-        }
-        // An entry has no place of its own in an earlier run's log.
-        if options.events.call && options.planned {
-            return Err(BadOption(
-                "events=call does not go with encoding=static".into(),
-            ));
-        }
-        if (options.events.call || options.events.thread) && options.is_partial() {
-            let text = "events=call and events=thread need all classes: no instrument=app, include or exclude";
-            return Err(BadOption(text.into()));
-        }
-        if options.record && options.tracking != Tracking::Lazy {
-            return Err(BadOption("record=calls needs tracking=lazy".into()));
-        }
-        if options.tracking == Tracking::Paper && options.is_partial() {
-            let text = "tracking=paper needs all classes: no instrument=app, include or exclude";
-            return Err(BadOption(text.into()));
-        }
-        if options.record && options.is_partial() {
-            let text = "record=calls needs all classes: no instrument=app, include or exclude";
-            return Err(BadOption(text.into()));
-        }
-        options.out = expand(&options.out.to_string_lossy())?.into();
+        options.check_events()?;
+        options.check_classes()?;
+        options.out = out::expand(&options.out.to_string_lossy())?.into();
         Ok(options)
     }
 
@@ -220,6 +167,39 @@ impl Options {
                 "encoding=static needs graph=FILE, the log of an earlier run".into(),
             )),
             (false, Some(_)) => Err(BadOption("graph=FILE needs encoding=static".into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_events(&self) -> Result<(), BadOption> {
+        let needs_lazy = [
+            (self.events.call, "events=call"),
+            (self.record, "record=calls"),
+        ];
+        if let Some((_, what)) = first(needs_lazy)
+            && self.tracking != Tracking::Lazy
+        {
+            return Err(BadOption(format!("{what} needs tracking=lazy")));
+        }
+        // An entry has no place of its own in an earlier run's log.
+        if self.events.call && self.planned {
+            let text = "events=call does not go with encoding=static";
+            return Err(BadOption(text.into()));
+        }
+        Ok(())
+    }
+
+    fn check_classes(&self) -> Result<(), BadOption> {
+        let need_all = [
+            (self.events.call, "events=call"),
+            (self.events.thread, "events=thread"),
+            (self.tracking == Tracking::Paper, "tracking=paper"),
+            (self.record, "record=calls"),
+        ];
+        match first(need_all) {
+            Some((_, what)) if self.is_partial() => Err(BadOption(format!(
+                "{what} needs all classes: no instrument=app, include or exclude"
+            ))),
             _ => Ok(()),
         }
     }
@@ -239,20 +219,20 @@ impl Options {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
         match key {
-            "out" if value.is_empty() => return Err(malformed(key, value, "a file name")),
-            "out" => self.out = value.into(),
+            "out" => self.out = file(key, value)?,
             "events" => self.events = Events::parse(value)?,
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
-            "encoding" => (self.encoding, self.planned) = (encoding(value)?, value == STATIC),
-            "graph" if value.is_empty() => return Err(malformed(key, value, "a file name")),
-            "graph" => self.graph = Some(value.into()),
-            "record" => self.record = record(value)?,
+            "encoding" => {
+                (self.encoding, self.planned) = (choice(key, value, &ENCODINGS)?, value == STATIC);
+            }
+            "graph" => self.graph = Some(file(key, value)?),
+            "record" => self.record = choice(key, value, &RECORDS)?,
             "record-limit" => self.record_limit = size(key, value)?,
-            "tracking" => self.tracking = tracking(value)?,
-            "ctl" => self.ctl = ctl(value)?,
-            "log" => self.log = level(value)?,
-            "instrument" => self.instrument = instrument(value)?,
+            "tracking" => self.tracking = choice(key, value, &TRACKING)?,
+            "ctl" => self.ctl = choice(key, value, &CTL)?,
+            "log" => self.log = choice("log level", value, &LEVELS)?,
+            "instrument" => self.instrument = choice(key, value, &INSTRUMENT)?,
             "include" => self.filter.include.extend(patterns(key, value)?),
             "exclude" => self.filter.exclude.extend(patterns(key, value)?),
             _ => return Err(unknown("option", key, &KEYS, "")),
@@ -261,183 +241,9 @@ impl Options {
     }
 }
 
-impl Events {
-    /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
-    fn parse(value: &str) -> Result<Events, BadOption> {
-        let mut events = Events::default();
-        if value == "none" {
-            return Ok(events);
-        }
-        for event in value.split('+') {
-            let (kind, how) = event.split_once('=').unwrap_or((event, ""));
-            events.add(kind, how, value)?;
-        }
-        Ok(events)
-    }
-
-    fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
-        match (kind, how) {
-            ("alloc", "") => self.alloc = true,
-            ("leak", "") => self.leak = Some(LEAK_INTERVAL),
-            ("leak", size) => self.leak = Some(leak_interval(size)?),
-            ("alloc", "all") => (self.alloc, self.objects) = (true, true),
-            ("lock", "") => self.lock = true,
-            ("exception", "") => self.exception = true,
-            ("call", "") => self.call = true,
-            ("thread", "") => self.thread = true,
-            ("none", _) => {
-                return Err(malformed("events", all, "none alone, or a list without it"));
-            }
-            (known, _) if EVENTS.contains(&known) => {
-                return Err(malformed("events", all, &format!("{known} alone")));
-            }
-            _ => return Err(unknown("event", kind, &EVENTS, "")),
-        }
-        Ok(())
-    }
-}
-
-/// The VM counts in 31 bits.
-fn leak_interval(value: &str) -> Result<u32, BadOption> {
-    let bytes = size("leak", value)?;
-    let known = u32::try_from(bytes).ok();
-    known
-        .filter(|bytes| i32::try_from(*bytes).is_ok())
-        .ok_or_else(|| malformed("leak", value, "a size below 2g, such as 512k"))
-}
-
-fn encoding(value: &str) -> Result<Policy, BadOption> {
-    let known = ENCODINGS.iter().find(|(name, _)| *name == value);
-    known.map(|(_, policy)| *policy).ok_or_else(|| {
-        let names = ENCODINGS.map(|(name, _)| name);
-        unknown("encoding", value, &names, "")
-    })
-}
-
-fn record(value: &str) -> Result<bool, BadOption> {
-    match value {
-        "calls" => Ok(true),
-        "none" => Ok(false),
-        _ => Err(unknown("record", value, &RECORDS, "")),
-    }
-}
-
-fn tracking(value: &str) -> Result<Tracking, BadOption> {
-    let known = TRACKING.iter().find(|(name, _)| *name == value);
-    known.map(|(_, tracking)| *tracking).ok_or_else(|| {
-        let names = TRACKING.map(|(name, _)| name);
-        unknown("tracking", value, &names, "")
-    })
-}
-
-fn ctl(value: &str) -> Result<Ctl, BadOption> {
-    let known = CTL.iter().find(|(name, _)| *name == value);
-    known.map(|(_, ctl)| *ctl).ok_or_else(|| {
-        let names = CTL.map(|(name, _)| name);
-        unknown("ctl", value, &names, "")
-    })
-}
-
-fn instrument(value: &str) -> Result<Instrument, BadOption> {
-    let known = INSTRUMENT.iter().find(|(name, _)| *name == value);
-    known.map(|(_, instrument)| *instrument).ok_or_else(|| {
-        let names = INSTRUMENT.map(|(name, _)| name);
-        unknown("instrument", value, &names, "")
-    })
-}
-
-fn patterns(key: &str, value: &str) -> Result<Patterns, BadOption> {
-    Patterns::parse(value).map_err(|why| BadOption(format!("option {key}: {why}")))
-}
-
-fn level(value: &str) -> Result<Level, BadOption> {
-    let known = LEVELS.iter().find(|(name, _)| *name == value);
-    known.map(|(_, level)| *level).ok_or_else(|| {
-        let names = LEVELS.map(|(name, _)| name);
-        unknown("log level", value, &names, "")
-    })
-}
-
-fn number(key: &str, value: &str) -> Result<u32, BadOption> {
-    let parsed = value
-        .parse()
-        .ok()
-        .filter(|n: &u32| i32::try_from(*n).is_ok());
-    parsed.ok_or_else(|| malformed(key, value, "a number from 0 to 2147483647"))
-}
-
-/// `4096`, `64k`, `512m`, `2g`: powers of 1024.
-pub fn size(key: &str, value: &str) -> Result<u64, BadOption> {
-    let lower = value.to_ascii_lowercase();
-    let (digits, unit) = match lower.as_bytes().last() {
-        Some(b'k') => (&lower[..lower.len() - 1], 1 << 10),
-        Some(b'm') => (&lower[..lower.len() - 1], 1 << 20),
-        Some(b'g') => (&lower[..lower.len() - 1], 1 << 30),
-        _ => (&lower[..], 1_u64),
-    };
-    let parsed = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
-    parsed.ok_or_else(|| malformed(key, value, "a size such as 4096, 64k, 512m or 2g"))
-}
-
-/// `%p` process id, `%t` start time, `%{NAME}` environment variable, `%%` a percent sign.
-fn expand(name: &str) -> Result<String, BadOption> {
-    let mut out = String::new();
-    let mut rest = name;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        let (text, used) = placeholder(name, after)?;
-        out.push_str(&text);
-        rest = &after[used..];
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
-    let bad = || malformed("out", name, "%p, %t, %{NAME} or %% after a percent sign");
-    match after.as_bytes().first() {
-        Some(b'p') => Ok((process::id().to_string(), 1)),
-        Some(b't') => Ok((crate::clock::timestamp(), 1)),
-        Some(b'%') => Ok(("%".into(), 1)),
-        Some(b'{') => {
-            let end = after.find('}').ok_or_else(bad)?;
-            Ok((env::var(&after[1..end]).unwrap_or_default(), end + 1))
-        }
-        _ => Err(bad()),
-    }
-}
-
-fn malformed(key: &str, value: &str, wanted: &str) -> BadOption {
-    BadOption(format!(
-        "option {key}={value} is malformed: expected {wanted}"
-    ))
-}
-
-fn unknown(what: &str, given: &str, known: &[&str], more: &str) -> BadOption {
-    let nearest = known
-        .iter()
-        .min_by_key(|k| distance(given, k))
-        .unwrap_or(&"");
-    BadOption(format!(
-        "unknown {what} '{given}', did you mean '{nearest}'?{more}"
-    ))
-}
-
-/// Levenshtein's distance, in bytes.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let best = (diagonal + usize::from(x != y))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], best);
-        }
-    }
-    row[b.len()]
+/// The first that is in force.
+fn first<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'static str)> {
+    of.into_iter().find(|(is, _)| *is)
 }
 
 #[cfg(test)]
@@ -454,7 +260,7 @@ mod tests {
         assert_eq!(options.events, alloc);
         let none = Options::parse("events=none").unwrap().events;
         assert_eq!(none, Events::default());
-        let name = format!("lucce-{}.lucce", process::id());
+        let name = format!("lucce-{}.lucce", std::process::id());
         assert_eq!(options.out, PathBuf::from(name));
     }
 
@@ -513,7 +319,7 @@ mod tests {
         for of in ["call", "thread"] {
             for classes in ["instrument=app", "include=a.*", "exclude=a.*"] {
                 let error = refused(&format!("events={of},{classes}"));
-                assert!(error.contains("need all classes"), "{error}");
+                assert!(error.contains("needs all classes"), "{error}");
             }
         }
         let error = Options::parse("events=alloc+threads").unwrap_err();
@@ -631,9 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders() {
-        assert_eq!(expand("a%%b").unwrap(), "a%b");
-        assert_eq!(expand("%p").unwrap(), process::id().to_string());
+    fn sizes_have_units() {
         assert_eq!(Options::parse("limit=2k").unwrap().limit, 2048);
     }
 }

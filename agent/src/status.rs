@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use lucce_control::json::Object;
 
 use crate::agent::Agent;
-use crate::{attach, control, natives, start};
+use crate::options::names_of;
+use crate::{attach, natives, start};
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
@@ -25,7 +26,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("pid", std::process::id())
         .raw("uptime_ms", uptime)
         .raw("counting", counting)
-        .list("events", control::names(kinds))
+        .list("events", names_of(kinds))
         .raw("recorded", events)
         .raw("contexts", contexts)
         .raw("lost", lost)

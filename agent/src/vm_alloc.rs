@@ -16,19 +16,14 @@ use lucce_callgraph::{ContextId, MethodId};
 use crate::agent::Agent;
 use crate::book::What;
 use crate::gate;
-use crate::here;
 use crate::jvm::Env;
 use crate::memory::{SLOT, slot_site};
-use crate::natives::{current_state, guard_event, state, state_of};
+use crate::natives::{current_state, guard_event};
 use crate::thread::ThreadState;
-use crate::vm_events::{Kind, found, of_number, verify};
+use crate::vm_events::{Kind, found_here, of_number, told, told_by_hook};
 
 const fn kind(how: &'static str) -> Kind {
-    Kind {
-        name: "alloc",
-        unit: "bytes",
-        how,
-    }
+    Kind::new("alloc", "bytes", how)
 }
 
 static CLONE: Kind = kind("clone");
@@ -51,13 +46,10 @@ pub unsafe extern "system" fn allocated(
     _: jclass,
     bytes: i64,
 ) {
-    guard_event(gate::OBJECTS, |agent| {
-        let env = agent.env(env);
-        if let Some(state) = state_of(agent, env, thread) {
-            let bytes = u64::try_from(bytes).unwrap_or(0);
-            if let Some(how) = how(agent, env, thread) {
-                made(agent, env, state, (how, object, bytes));
-            }
+    told(gate::OBJECTS, env, thread, |agent, env, state| {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        if let Some(how) = how(agent, env, thread) {
+            made(agent, env, state, (how, object, bytes));
         }
     });
 }
@@ -104,9 +96,7 @@ fn made(
     state: &mut ThreadState,
     (kind, object, bytes): (&'static Kind, jobject, u64),
 ) {
-    let here = here::current(agent, env, state, 0);
-    verify(agent, env, state, (here, None));
-    if let Some(found) = found(agent, env, state, here, (kind, object)) {
+    if let Some(found) = found_here(agent, env, state, (kind, object)) {
         found.count(bytes);
     }
 }
@@ -138,11 +128,7 @@ pub extern "system" fn Java_java_lang_LucceRt_made0(
     object: jobject,
     reflected: u8,
 ) {
-    guard_event(gate::OBJECTS, |agent| {
-        let (Some(state), false) = (state(ts), object.is_null()) else {
-            return;
-        };
-        let env = agent.env(env);
+    told_by_hook(gate::OBJECTS, env, (ts, object), |agent, env, state| {
         let bytes = agent.jvmti.object_size(object).unwrap_or(0);
         let number = ContextId(number as u64);
         let kind = if reflected == 0 { &CLONE } else { &REFLECTION };

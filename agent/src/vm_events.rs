@@ -7,17 +7,17 @@
 //! object that it happened to. What was looked up last is remembered in the thread's lane (`recent`).
 #![allow(unsafe_code, reason = "a cell of the log by its address")]
 
-use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::EventCell;
 
 use crate::agent::{Agent, count};
-use crate::events::event_cell;
+use crate::cells::{event_cell, lane_of};
 use crate::frames::Walk;
-use crate::here::Here;
+use crate::here::{self, Here};
 use crate::jvm::{Env, Jvmti};
-use crate::natives::take_lane;
+use crate::natives::{guard_event, state, state_of};
 use crate::options::Events;
 use crate::recent::Recent;
 use crate::thread::ThreadState;
@@ -130,6 +130,12 @@ pub struct Kind {
     pub how: &'static str,
 }
 
+impl Kind {
+    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> Kind {
+        Kind { name, unit, how }
+    }
+}
+
 /// The address of a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Found(usize);
@@ -141,6 +147,42 @@ impl Found {
         let cell = unsafe { &*(self.0 as *const EventCell) };
         cell.count(value);
     }
+}
+
+/// The VM tells the current thread of an event of this kind of the gate.
+pub fn told(
+    kind: u64,
+    env: *mut JNIEnv,
+    thread: jobject,
+    body: impl FnOnce(&'static Agent, Env, &mut ThreadState),
+) {
+    guard_event(kind, |agent| {
+        let env = agent.env(env);
+        if let Some(state) = state_of(agent, env, thread) {
+            body(agent, env, state);
+        }
+    });
+}
+
+/// A hook tells of an event on `object`; `ts` is the current thread's state.
+pub fn told_by_hook(
+    kind: u64,
+    env: *mut JNIEnv,
+    (ts, object): (jlong, jobject),
+    body: impl FnOnce(&'static Agent, Env, &mut ThreadState),
+) {
+    guard_event(kind, |agent| {
+        if let (Some(state), false) = (state(ts), object.is_null()) {
+            body(agent, agent.env(env), state);
+        }
+    });
+}
+
+/// Where the current thread is, compared with the VM's own stack every so often.
+pub fn verified_here(agent: &Agent, env: Env, state: &mut ThreadState) -> Option<Here> {
+    let here = here::current(agent, env, state, 0);
+    verify(agent, env, state, (here, None));
+    here
 }
 
 /// With `verify=N`, every so many events: what `here` decodes to is compared with the current thread's
@@ -181,6 +223,17 @@ pub fn found(
     counted_as_lost(agent, found)
 }
 
+/// The same for an event that happens where the thread is.
+pub fn found_here(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    what: (&'static Kind, jobject),
+) -> Option<Found> {
+    let here = verified_here(agent, env, state);
+    found(agent, env, state, here, what)
+}
+
 /// The same for an event whose number is known.
 pub fn of_number(
     agent: &Agent,
@@ -212,15 +265,16 @@ fn cell(
         true => object,
         false => env.class_of(object),
     };
-    let lane = take_lane(agent, env, state);
+    let lane = lane_of(agent, env, state);
     let known = lane.recent.find(env, place, kind, class);
     let found = known.or_else(|| {
         let number = number(state);
         let event = agent.event_type(kind.name, kind.unit, &detail(agent, class, kind))?;
-        let cell = event_cell(agent, env, state, number, event)?;
+        let lane = lane_of(agent, env, state);
+        let cell = event_cell(agent, lane, number, event)?;
         let found = Found(std::ptr::from_ref(cell) as usize);
         let recent = Recent::new(env, place, kind, class, found);
-        take_lane(agent, env, state).recent.put(env, recent);
+        lane.recent.put(env, recent);
         Some(found)
     });
     env.forget(class);

@@ -12,17 +12,15 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
-use lucce_tracelog::{Thread, ThreadEnd, ThreadId};
-
 use crate::agent::{Agent, count};
 use crate::frames::Kind;
 use crate::gate;
 use crate::hook::{extra_allocation, extra_site};
 use crate::jvm::{Env, FrameInfo};
 use crate::lane::Lane;
-use crate::memory::{self, word64};
-use crate::natives::{guard, more_cells};
-use crate::verify;
+use crate::memory::word64;
+use crate::natives::guard_event;
+use crate::{cells, verify};
 
 use super::weight::Weight;
 
@@ -41,10 +39,7 @@ pub unsafe extern "system" fn callback(
     class: jclass,
     size: i64,
 ) {
-    guard((), |agent| {
-        if memory::gate().load(Ordering::Relaxed) & gate::ALLOC == 0 || !agent.is_live() {
-            return;
-        }
+    guard_event(gate::ALLOC, |agent| {
         let size = u64::try_from(size).unwrap_or(0);
         let recorded = LOCAL.try_with(|local| {
             // Something that is done here may allocate.
@@ -238,12 +233,17 @@ impl Local {
             false => &mut self.lane,
             true => &mut self.virtual_lane,
         };
-        let lane = lane.get_or_insert_with(|| take_lane(agent, env, is_virtual));
+        let lane = lane.get_or_insert_with(|| {
+            let name = match is_virtual {
+                false => agent.jvmti.thread_name(env).unwrap_or_default(),
+                true => "virtual threads".into(),
+            };
+            cells::take(agent, name, is_virtual, ContextId::UNKNOWN)
+        });
         let cell = match lane.find(number.0, 0) {
             Some(known) => known,
             None => {
-                let id = lane_id(agent, lane, is_virtual);
-                let cell = lane.cell(number, |cells| more_cells(agent, id, cells));
+                let cell = cells::new_cell(agent, lane, number);
                 lane.insert(number.0, 0, cell);
                 cell
             }
@@ -273,44 +273,9 @@ impl Drop for Local {
     fn drop(&mut self) {
         let Some(agent) = Agent::get() else { return };
         for lane in [self.lane.take(), self.virtual_lane.take()] {
-            let Some(lane) = lane else { continue };
-            if let (Some(id), false) = (lane.id, lane.shared) {
-                agent.note(ThreadEnd { id });
+            if let Some(lane) = lane {
+                cells::give(agent, lane);
             }
-            agent.lanes.give(lane);
         }
     }
-}
-
-fn take_lane(agent: &Agent, env: Env, is_virtual: bool) -> Lane {
-    let name = match is_virtual {
-        false => agent.jvmti.thread_name(env).unwrap_or_default(),
-        true => "virtual threads".into(),
-    };
-    let mut lane = agent.lanes.take(&name);
-    if let (Some(id), false) = (lane.id, lane.shared) {
-        // From now on what it counts is not one thread's.
-        lane.shared = true;
-        let name = lane.kind.as_str().into();
-        agent.note(Thread {
-            id,
-            name,
-            is_virtual,
-        });
-    }
-    lane
-}
-
-/// The lane's number in the log, with the name of its threads.
-fn lane_id(agent: &Agent, lane: &mut Lane, is_virtual: bool) -> ThreadId {
-    let name = lane.kind.as_str();
-    *lane.id.get_or_insert_with(|| {
-        let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
-        agent.note(Thread {
-            id,
-            name: name.into(),
-            is_virtual,
-        });
-        id
-    })
 }

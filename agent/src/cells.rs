@@ -1,0 +1,106 @@
+//! Where a thread counts: the lane that it has from its first event on, what the log knows of that lane,
+//! and the cells of the log that it gets.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin};
+
+use crate::agent::Agent;
+use crate::jvm::Env;
+use crate::lane::Lane;
+use crate::options::Tracking;
+use crate::thread::ThreadState;
+
+/// The current thread's lane.
+pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
+    let (is_virtual, origin) = (state.is_virtual, state.origin);
+    state.lane(|| {
+        let name = agent.jvmti.thread_name(env).unwrap_or_default();
+        take(agent, name, is_virtual, origin)
+    })
+}
+
+/// A lane for a thread of this name, which the context `origin` has started.
+pub fn take(agent: &Agent, name: String, is_virtual: bool, origin: ContextId) -> Lane {
+    let mut lane = agent.lanes.take(name);
+    (lane.is_virtual, lane.origin) = (is_virtual, origin);
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        // From now on what it counts is not one thread's.
+        lane.shared = true;
+        agent.note(Thread {
+            id,
+            name: lane.kind.as_str().into(),
+            is_virtual,
+        });
+    }
+    tell_origin(agent, &mut lane);
+    lane
+}
+
+/// Its thread has ended: the next one of its kind goes on with it.
+pub fn give(agent: &Agent, lane: Lane) {
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        agent.note(ThreadEnd { id });
+    }
+    match agent.options.tracking {
+        Tracking::Lazy | Tracking::Paper => agent.lanes.give(lane),
+        // Its index holds nodes of the thread's tree, which ends here.
+        Tracking::Cct => {
+            let lost = &agent.counts.events_lost;
+            lost.fetch_add(lane.lost(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// The lane's number in the log, with the name of its first thread.
+fn id(agent: &Agent, lane: &mut Lane) -> ThreadId {
+    if let Some(known) = lane.id {
+        return known;
+    }
+    let id = ThreadId(agent.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
+    agent.note(Thread {
+        id,
+        name: lane.name.as_str().into(),
+        is_virtual: lane.is_virtual,
+    });
+    lane.id = Some(id);
+    tell_origin(agent, lane);
+    id
+}
+
+/// The log knows which contexts started the threads of a lane.
+fn tell_origin(agent: &Agent, lane: &mut Lane) {
+    if let (Some(thread), Some(context)) = (lane.id, lane.new_origin()) {
+        agent.note(ThreadOrigin { thread, context });
+    }
+}
+
+/// The address of a new cell for allocations.
+pub fn new_cell(agent: &Agent, lane: &mut Lane, number: ContextId) -> usize {
+    let id = id(agent, lane);
+    lane.cell(number, |cells| {
+        let counters = Arc::new(agent.log.counters(id, cells).ok()?);
+        agent.all_cells().push(Arc::clone(&counters));
+        Some(counters)
+    })
+}
+
+/// The cell for a context and a type. `None`: the context is unknown, or the log is full.
+pub fn event_cell<'l>(
+    agent: &Agent,
+    lane: &'l mut Lane,
+    number: ContextId,
+    event: EventTypeId,
+) -> Option<&'l EventCell> {
+    if number == ContextId::UNKNOWN {
+        return None;
+    }
+    let id = id(agent, lane);
+    lane.event_cell(number, event, |cells| {
+        let counters = Arc::new(agent.log.event_counters(id, cells).ok()?);
+        agent.all_event_cells().push(Arc::clone(&counters));
+        Some(counters)
+    })
+}

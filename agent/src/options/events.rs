@@ -1,0 +1,120 @@
+//! Kinds of events: how they are asked for, and by which bit of the gate they are switched.
+
+use crate::gate;
+
+use super::values::{BadOption, malformed, size, unknown};
+
+/// What is recorded. Events of the program's own, `CallContext.event`, always are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// Allocations by bytecode.
+    pub alloc: bool,
+    /// Follow sampled objects: bytes from one to the next, on average.
+    pub leak: Option<u32>,
+    /// Those that no bytecode makes.
+    pub objects: bool,
+    pub lock: bool,
+    pub exception: bool,
+    /// Entries of methods.
+    pub call: bool,
+    /// Starts of threads.
+    pub thread: bool,
+}
+
+/// What can be asked for and switched.
+struct Kind {
+    name: &'static str,
+    gate: u64,
+    is_wanted: fn(&Events) -> bool,
+}
+
+const KINDS: [Kind; 7] = [
+    kind("alloc", gate::ALLOC, |events| events.alloc),
+    kind("alloc=all", gate::OBJECTS, |events| events.objects),
+    kind("call", gate::CALL, |events| events.call),
+    kind("exception", gate::EXCEPTION, |events| events.exception),
+    kind("leak", gate::LEAK, |events| events.leak.is_some()),
+    kind("lock", gate::LOCK, |events| events.lock),
+    kind("thread", gate::THREAD, |events| events.thread),
+];
+const NONE: &str = "none";
+/// What the VM itself takes.
+const LEAK_INTERVAL: u32 = 512 << 10;
+
+const fn kind(name: &'static str, gate: u64, is_wanted: fn(&Events) -> bool) -> Kind {
+    Kind {
+        name,
+        gate,
+        is_wanted,
+    }
+}
+
+/// Whether events of this name are asked for, or none.
+pub fn is_event(name: &str) -> bool {
+    names().any(|known| known == name)
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let kinds = KINDS.iter().map(|kind| kind.name);
+    kinds.filter(|name| !name.contains('=')).chain([NONE])
+}
+
+/// What those bits of the gate are called.
+pub fn names_of(gates: u64) -> Vec<&'static str> {
+    let kinds = KINDS.iter().filter(|kind| gates & kind.gate != 0);
+    kinds.map(|kind| kind.name).collect()
+}
+
+impl Events {
+    /// As bits of the gate.
+    pub fn gates(&self) -> u64 {
+        let wanted = KINDS.iter().filter(|kind| (kind.is_wanted)(self));
+        wanted.fold(gate::OWN, |gates, kind| gates | kind.gate)
+    }
+
+    /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
+    pub fn parse(value: &str) -> Result<Events, BadOption> {
+        let mut events = Events::default();
+        if value == NONE {
+            return Ok(events);
+        }
+        for event in value.split('+') {
+            let (kind, how) = event.split_once('=').unwrap_or((event, ""));
+            events.add(kind, how, value)?;
+        }
+        Ok(events)
+    }
+
+    fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
+        match (kind, how) {
+            ("alloc", "") => self.alloc = true,
+            ("leak", "") => self.leak = Some(LEAK_INTERVAL),
+            ("leak", size) => self.leak = Some(leak_interval(size)?),
+            ("alloc", "all") => (self.alloc, self.objects) = (true, true),
+            ("lock", "") => self.lock = true,
+            ("exception", "") => self.exception = true,
+            ("call", "") => self.call = true,
+            ("thread", "") => self.thread = true,
+            (NONE, _) => {
+                return Err(malformed("events", all, "none alone, or a list without it"));
+            }
+            (known, _) if is_event(known) => {
+                return Err(malformed("events", all, &format!("{known} alone")));
+            }
+            _ => {
+                let names: Vec<&str> = names().collect();
+                return Err(unknown("event", kind, &names, ""));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The VM counts in 31 bits.
+fn leak_interval(value: &str) -> Result<u32, BadOption> {
+    let bytes = size("leak", value)?;
+    let known = u32::try_from(bytes).ok();
+    known
+        .filter(|bytes| i32::try_from(*bytes).is_ok())
+        .ok_or_else(|| malformed("leak", value, "a size below 2g, such as 512k"))
+}

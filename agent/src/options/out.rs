@@ -1,0 +1,45 @@
+//! Where the log goes: placeholders in its name.
+
+use std::{env, process};
+
+use super::values::{BadOption, malformed};
+
+/// `%p` process id, `%t` start time, `%{NAME}` environment variable, `%%` a percent sign.
+pub fn expand(name: &str) -> Result<String, BadOption> {
+    let mut out = String::new();
+    let mut rest = name;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let (text, used) = placeholder(name, after)?;
+        out.push_str(&text);
+        rest = &after[used..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
+    let bad = || malformed("out", name, "%p, %t, %{NAME} or %% after a percent sign");
+    match after.as_bytes().first() {
+        Some(b'p') => Ok((process::id().to_string(), 1)),
+        Some(b't') => Ok((crate::clock::timestamp(), 1)),
+        Some(b'%') => Ok(("%".into(), 1)),
+        Some(b'{') => {
+            let end = after.find('}').ok_or_else(bad)?;
+            Ok((env::var(&after[1..end]).unwrap_or_default(), end + 1))
+        }
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders() {
+        assert_eq!(expand("a%%b").unwrap(), "a%b");
+        assert_eq!(expand("%p").unwrap(), process::id().to_string());
+    }
+}

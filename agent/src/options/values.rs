@@ -1,0 +1,89 @@
+//! Values of options, and what is said of malformed ones.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use lucce_filter::Patterns;
+
+/// Why the VM must not start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadOption(pub String);
+
+impl fmt::Display for BadOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One of several that have names.
+pub fn choice<T: Copy>(what: &str, value: &str, known: &[(&str, T)]) -> Result<T, BadOption> {
+    let found = known.iter().find(|(name, _)| *name == value);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        unknown(what, value, &names, "")
+    })
+}
+
+pub fn file(key: &str, value: &str) -> Result<PathBuf, BadOption> {
+    match value {
+        "" => Err(malformed(key, value, "a file name")),
+        name => Ok(name.into()),
+    }
+}
+
+pub fn patterns(key: &str, value: &str) -> Result<Patterns, BadOption> {
+    Patterns::parse(value).map_err(|why| BadOption(format!("option {key}: {why}")))
+}
+
+pub fn number(key: &str, value: &str) -> Result<u32, BadOption> {
+    let parsed = value
+        .parse()
+        .ok()
+        .filter(|n: &u32| i32::try_from(*n).is_ok());
+    parsed.ok_or_else(|| malformed(key, value, "a number from 0 to 2147483647"))
+}
+
+/// `4096`, `64k`, `512m`, `2g`: powers of 1024.
+pub fn size(key: &str, value: &str) -> Result<u64, BadOption> {
+    let lower = value.to_ascii_lowercase();
+    let (digits, unit) = match lower.as_bytes().last() {
+        Some(b'k') => (&lower[..lower.len() - 1], 1 << 10),
+        Some(b'm') => (&lower[..lower.len() - 1], 1 << 20),
+        Some(b'g') => (&lower[..lower.len() - 1], 1 << 30),
+        _ => (&lower[..], 1_u64),
+    };
+    let parsed = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    parsed.ok_or_else(|| malformed(key, value, "a size such as 4096, 64k, 512m or 2g"))
+}
+
+pub fn malformed(key: &str, value: &str, wanted: &str) -> BadOption {
+    BadOption(format!(
+        "option {key}={value} is malformed: expected {wanted}"
+    ))
+}
+
+pub fn unknown(what: &str, given: &str, known: &[&str], more: &str) -> BadOption {
+    let nearest = known
+        .iter()
+        .min_by_key(|k| distance(given, k))
+        .unwrap_or(&"");
+    BadOption(format!(
+        "unknown {what} '{given}', did you mean '{nearest}'?{more}"
+    ))
+}
+
+/// Levenshtein's distance, in bytes.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let best = (diagonal + usize::from(x != y))
+                .min(row[j] + 1)
+                .min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], best);
+        }
+    }
+    row[b.len()]
+}
