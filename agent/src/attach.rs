@@ -17,7 +17,7 @@ mod options;
 mod sampled;
 mod weight;
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,9 +25,11 @@ use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jint};
 use jvmti_bindings::sys::jvmti as ti;
 
 use crate::agent::Agent;
+use crate::control;
+use crate::finish::finish;
 use crate::jvm::{Failed, Jvmti, Vm};
 use crate::natives::guard;
-use crate::{control, start};
+use crate::start::{self, refused};
 
 use options::AttachOptions;
 
@@ -66,13 +68,8 @@ pub unsafe extern "system" fn Agent_OnAttach(
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    let text = match options.is_null() {
-        true => String::new(),
-        // SAFETY: the VM passes a terminated string.
-        false => unsafe { CStr::from_ptr(options) }
-            .to_string_lossy()
-            .into_owned(),
-    };
+    // SAFETY: the VM passes a terminated string or null.
+    let text = unsafe { start::text(options) };
     let started = std::panic::catch_unwind(|| attach(vm, &text));
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,
@@ -96,9 +93,6 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         });
     }
     let AttachOptions { options, interval } = AttachOptions::parse(text)?;
-    let refused = |what: &'static str| {
-        move |Failed(code)| format!("this VM does not support {what} (error {code})")
-    };
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     let started = jvmti
         .add_capabilities(&capabilities(jvmti))
@@ -153,7 +147,7 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
     guard((), |agent| {
         if agent.is_live() {
-            start::finish(agent);
+            finish(agent);
         }
     });
 }
@@ -193,6 +187,6 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
         .map_err(failed)?;
     attached.detached.store(true, Ordering::Release);
     let last = control::status(agent);
-    start::finish(agent);
+    finish(agent);
     Ok(last)
 }

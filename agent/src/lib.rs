@@ -81,4 +81,5 @@ mod attach;
 mod control;
 mod signals;
 
+mod finish;
 mod start;

@@ -1,7 +1,6 @@
 //! The agent's life: what the VM tells it, from loading to death.
 #![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
 
-use std::collections::HashMap;
 use std::ffi::{CStr, OsString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
@@ -11,16 +10,14 @@ use jvmti_bindings::sys::jni::{
     JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject, jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_tracelog::End;
 
 use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
-use crate::leaks::Leaks;
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Tracking};
 use crate::paper::Paper;
-use crate::{bracket, control, hook, leaks, native_api, vm_alloc, vm_events, watch};
+use crate::{bracket, control, finish, hook, leaks, native_api, vm_alloc, vm_events, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees; with the paper's scheme.
@@ -57,14 +54,8 @@ pub unsafe extern "system" fn Agent_OnLoad(
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    let text = if options.is_null() {
-        String::new()
-    } else {
-        // SAFETY: the VM passes a terminated string.
-        unsafe { CStr::from_ptr(options) }
-            .to_string_lossy()
-            .into_owned()
-    };
+    // SAFETY: the VM passes a terminated string or null.
+    let text = unsafe { text(options) };
     let started = std::panic::catch_unwind(|| start(vm, &text));
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,
@@ -72,6 +63,20 @@ pub unsafe extern "system" fn Agent_OnLoad(
             eprintln!("lucce: {message}");
             JNI_ERR
         }
+    }
+}
+
+/// What the agent is given.
+///
+/// # Safety
+/// Null, or terminated.
+pub unsafe fn text(options: *const c_char) -> String {
+    match options.is_null() {
+        true => String::new(),
+        // SAFETY: as promised.
+        false => unsafe { CStr::from_ptr(options) }
+            .to_string_lossy()
+            .into_owned(),
     }
 }
 
@@ -113,7 +118,8 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn refused(what: &'static str) -> impl Fn(Failed) -> String {
+/// What the user is told if the VM does not do `what`.
+pub fn refused(what: &'static str) -> impl Fn(Failed) -> String {
     move |Failed(code)| format!("this VM does not support {what} (error {code})")
 }
 
@@ -415,181 +421,8 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
         if let Some(leaks) = &agent.leaks {
             leaks.finish(agent, agent.env(env));
         }
-        finish(agent);
+        finish::finish(agent);
     });
-}
-
-pub fn finish(agent: &Agent) {
-    agent.live.store(false, Ordering::Release);
-    control::end();
-    let sampled = agent.leaks.as_ref().map(Leaks::so_far);
-    for source in vm_events::wanted(&agent.options.events) {
-        vm_events::stop(agent.jvmti, source);
-    }
-    let counts = &agent.counts;
-    let (allocations, contexts) = sum(agent);
-    let kinds = agent.events_by_kind();
-    let events = allocations + kinds.values().sum::<u64>();
-    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
-    let graph = agent.encoder.stats();
-    for (key, value) in [
-        ("events.recorded", events),
-        ("events.lost", lost),
-        ("verify.compared", counts.compared.load(Ordering::Relaxed)),
-        (
-            "verify.mismatches",
-            counts.mismatches.load(Ordering::Relaxed),
-        ),
-        ("classes.rewritten", counts.classes.load(Ordering::Relaxed)),
-        (
-            "classes.skipped",
-            counts.classes_skipped.load(Ordering::Relaxed),
-        ),
-        (
-            "methods.skipped",
-            counts.methods_skipped.load(Ordering::Relaxed),
-        ),
-        ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
-        (
-            "agent.upcalls_lost",
-            counts.upcalls_lost.load(Ordering::Relaxed),
-        ),
-        ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
-        ("agent.panics", counts.panics.load(Ordering::Relaxed)),
-        ("graph.slow_lookups", graph.slow_lookups),
-        ("graph.unknown", graph.unknown),
-        ("graph.memory", graph.memory as u64),
-    ] {
-        agent.stat(key, value);
-    }
-    if let Some(matches) = &agent.matches {
-        for (key, value) in matches.stats() {
-            agent.stat(key, value);
-        }
-        if let Some(warning) = matches.warning() {
-            agent.say(Level::Warn, &warning);
-        }
-    }
-    if agent.options.tracking == Tracking::Cct {
-        agent.stat("trees.nodes", agent.trees.nodes());
-        agent.stat("trees.memory", agent.trees.most_bytes());
-    }
-    if let Some(paper) = &agent.paper {
-        tell_paper(agent, paper);
-    }
-    agent.note(End {});
-    let _ = agent.log.close();
-    let recorded = Recorded {
-        allocations,
-        contexts,
-        sampled,
-        kinds,
-        lost,
-    };
-    agent.say(Level::Info, &recorded.line(agent));
-    if let Some(recorder) = &agent.recorder {
-        let (bytes, whole) = recorder.finish();
-        let path = recorder.path().display();
-        let megabytes = bytes as f64 / 1e6;
-        let cut = if whole {
-            ""
-        } else {
-            ", cut: the limit was reached"
-        };
-        agent.say(
-            Level::Info,
-            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
-        );
-    }
-}
-
-/// What the paper's scheme takes, its log included, which is counted and not written.
-fn tell_paper(agent: &Agent, paper: &Paper) {
-    let found = paper.statistics();
-    let more = |name| found.more.iter().find(|(key, _)| *key == name);
-    for (key, value) in [
-        ("paper.versions", more("versions").map_or(0, |more| more.1)),
-        ("paper.edges", found.edges),
-        ("paper.log-bytes", found.log_bytes),
-        ("paper.repaired", more("repaired").map_or(0, |more| more.1)),
-        ("paper.undecoded", paper.undecoded()),
-        ("paper.memory", found.memory),
-    ] {
-        agent.stat(key, value);
-    }
-}
-
-/// Events in all cells, and how many different contexts they have.
-pub fn sum(agent: &Agent) -> (u64, u64) {
-    let all = agent.all_cells();
-    let mut events = 0;
-    let mut contexts = Vec::new();
-    for cell in all.iter().flat_map(|counters| counters.iter()) {
-        let count = u64::from_le(cell.count.load(Ordering::Relaxed));
-        if count > 0 {
-            events += count;
-            contexts.push(cell.id());
-        }
-    }
-    contexts.sort_unstable();
-    contexts.dedup();
-    (events, contexts.len() as u64)
-}
-
-/// What the user is told at the end.
-struct Recorded {
-    allocations: u64,
-    contexts: u64,
-    /// With `events=leak`.
-    sampled: Option<u64>,
-    kinds: HashMap<String, u64>,
-    lost: u64,
-}
-
-impl Recorded {
-    fn line(&self, agent: &Agent) -> String {
-        let log = agent.options.out.display();
-        let megabytes = agent.log.bytes() as f64 / 1e6;
-        let Recorded {
-            allocations,
-            contexts,
-            lost,
-            ..
-        } = self;
-        let mut parts = Vec::new();
-        if agent.options.events.alloc {
-            parts.push(format!("{allocations} allocations in {contexts} contexts"));
-        }
-        if let Some(sampled) = self.sampled {
-            parts.push(format!("{sampled} sampled objects"));
-        }
-        let mut kinds: Vec<_> = self.kinds.iter().collect();
-        kinds.sort_by_key(|(kind, count)| (u64::MAX - **count, *kind));
-        let (first, rest) = kinds.split_at(kinds.len().min(4));
-        parts.extend(
-            first
-                .iter()
-                .map(|(kind, count)| format!("{count} × {kind}")),
-        );
-        if !rest.is_empty() {
-            parts.push(format!("{} more kinds of events", rest.len()));
-        }
-        let mut line = match parts.is_empty() {
-            true => format!("tracked without recording, log in {log} ({megabytes:.1} MB)"),
-            false => format!("{} recorded in {log} ({megabytes:.1} MB)", parts.join(", ")),
-        };
-        if *lost > 0 {
-            line += &format!("; {lost} events lost");
-        }
-        if agent.options.verify > 0 {
-            let compared = agent.counts.compared.load(Ordering::Relaxed);
-            let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
-            line += &format!(
-                "; {compared} compared with the VM's own stack trace, {mismatches} mismatches"
-            );
-        }
-        line
-    }
 }
 
 #[allow(clippy::too_many_arguments, reason = "the VM's prototype")]

@@ -6,12 +6,12 @@ use lucce_control::json::Object;
 
 use crate::agent::Agent;
 use crate::options::names_of;
-use crate::{attach, natives, start};
+use crate::{attach, finish, natives};
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.gate.state();
-    let (allocations, contexts) = start::sum(agent);
+    let (allocations, contexts) = finish::sum(agent);
     let events = allocations + agent.events_by_kind().values().sum::<u64>();
     let counts = &agent.counts;
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);

@@ -94,8 +94,7 @@ public final class LucceRt {
         if (!LIVE || !TREE && !PAPER) return enter();
         Thread t = Thread.currentThread();
         long p = t.$fp;
-        if (TREE) descend(t, p, method);
-        if (PAPER) entered(t, p, method);
+        entered(t, p, method);
         return p;
     }
 
@@ -156,8 +155,7 @@ public final class LucceRt {
         }
         Memory.U.putLong(p + BASE, site);
         Thread t = Thread.currentThread();
-        long ts = t.$ts;
-        boolean own = ts != 0 && p - Memory.U.getLong(ts + 16) >= 0 && p - Memory.U.getLong(ts + 24) < 0;
+        boolean own = t.$ts != 0 && owns(t, p);
         if (own) t.$fp = p + SLOT;
         if (RECORD && own) tell(CALL, p, site);
     }
@@ -201,8 +199,7 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         if (!known(t)) return t.$fp;
         long p = upcall(t.$ts, t.$fp);
-        if (TREE && method != 0) descend(t, p, method);
-        if (PAPER && method != 0) entered(t, p, method);
+        if ((TREE || PAPER) && method != 0) entered(t, p, method);
         if (RECORD) tell(THROWN, p, 0);
         return p;
     }
@@ -541,8 +538,8 @@ public final class LucceRt {
     }
 
     /**
-     * This thread's counters for events at `site`: [number, count, bytes]; 0: not known. An entry of
-     * the index is [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method,
+     * This thread's counters for events at `site`: [number, count, bytes], or by type
+     * [number, type, count, value]; 0: not known. An entry of the index is [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method,
      * whose sites follow each other, so the low bits tell them apart.
      */
     @Hidden @ForceInline
@@ -693,22 +690,27 @@ public final class LucceRt {
         return step0(c, site, callee);
     }
 
-    // ---- a calling context tree per thread, for comparison -----------------------------------------
-    //
-    // A node's number stands where a context stands otherwise. It means something to its own thread only.
+    // ---- what is looked up at entry, for comparison ---------------------------------------------------
 
-    /** Method `m` was entered, its slot is `p`: the node below that of its caller. */
+    /** Method `m` was entered, its slot is `p`. */
     @Hidden
-    private static void descend(Thread t, long p, int m) {
+    private static void entered(Thread t, long p, int m) {
         if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
         Unsafe u = Memory.U;
         int s = u.getInt(p - SLOT + BASE);
         int caller = u.getInt(METHODS + ((long) s << 2));
-        // Otherwise the caller is a frame that did not look its node up: a native one, say.
-        if (caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller) {
-            remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CTX + BASE), s, m));
+        // Otherwise the caller is a frame that looked nothing up: a native one, say.
+        boolean known = caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller;
+        if (TREE) {
+            if (known) {
+                remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CTX + BASE), s, m));
+            } else {
+                walk(p, m, 0);
+            }
+        } else if (known) {
+            update(u, p, s, caller, m);
         } else {
-            walk(p, m, 0);
+            enteredAll(p, m);
         }
     }
 
@@ -717,6 +719,10 @@ public final class LucceRt {
     private static boolean attached(Thread t, long p) {
         return p - bootStacksEnd < 0 && known(t);
     }
+
+    // ---- a calling context tree per thread, for comparison -----------------------------------------
+    //
+    // A node's number stands where a context stands otherwise. It means something to its own thread only.
 
     /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `tree`. */
     @Hidden
@@ -742,21 +748,7 @@ public final class LucceRt {
     // version, and the number that our graph has for the context, 0: not asked for yet. callId -1: no long
     // holds it; version 0 then: nobody knows who called.
 
-    /** Method `m` was entered, its slot is `p`. */
-    @Hidden
-    private static void entered(Thread t, long p, int m) {
-        if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
-        Unsafe u = Memory.U;
-        int s = u.getInt(p - SLOT + BASE);
-        int caller = u.getInt(METHODS + ((long) s << 2));
-        if (caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller) {
-            update(u, p, s, caller, m);
-        } else {
-            enteredAll(p, m);
-        }
-    }
-
-    /** The same for the frame with slot `p` and those below it that had no hook at their entry. */
+    /** The frame with slot `p` was entered, and so were those below it that had no hook at their entry. */
     @Hidden @DontInline
     private static void enteredAll(long p, int m) {
         Unsafe u = Memory.U;
