@@ -4,7 +4,7 @@
 //! that start thread after thread neither look every context up again nor fill the log. Threads are
 //! of one kind if their names differ in digits only. While two of them live, each has its own lane.
 //!
-//! The index is a hash table that Java code reads, `[shift, mask, copies, 0 × 5]` and then entries
+//! The index is a table for Java code (`java_table`), whose third word is where the copies are, of entries
 //! `[context, site's low 20 bits << 44 | cell >> 3]`; context 0: empty. A context is that of one method,
 //! whose sites follow each other, so the low bits tell them apart.
 //!
@@ -18,10 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
+use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
 
-const HEADER: usize = 8;
-const WORDS: usize = 2;
 const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
 /// Words: the helper class has their number, too.
@@ -30,7 +29,6 @@ const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
 const MOST_ORIGINS: usize = 16;
-const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 pub struct Lane {
     /// What its threads are called, with `*` for digits.
@@ -42,8 +40,7 @@ pub struct Lane {
     pub id: Option<ThreadId>,
     /// The log knows that several threads have used it.
     pub shared: bool,
-    table: Box<[AtomicU64]>,
-    used: usize,
+    table: JavaTable<2, FIRST_ENTRIES>,
     copies: Box<[AtomicU64]>,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
@@ -71,8 +68,7 @@ impl Lane {
             is_virtual: false,
             id: None,
             shared: false,
-            table: Box::default(),
-            used: 0,
+            table: JavaTable::default(),
             copies: Box::default(),
             cells: None,
             next_cell: 0,
@@ -89,84 +85,24 @@ impl Lane {
 
     /// Where the index is; 0: there is none yet.
     pub fn index(&self) -> u64 {
-        match self.table.is_empty() {
-            true => 0,
-            false => self.table.as_ptr() as usize as u64,
-        }
+        self.table.address()
     }
 
     /// The address of the cell for events at `site` of a frame with this context.
     pub fn find(&self, context: u64, site: u32) -> Option<usize> {
-        let mut slot = self.first_slot(context, site)?;
-        loop {
-            let [known, at] = self.entry(slot)?;
-            let (known, at) = (known.load(Ordering::Relaxed), at.load(Ordering::Relaxed));
-            if known == context && at >> CELL_BITS == low_bits(site) {
-                return Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize);
-            }
-            if known == 0 {
-                return None;
-            }
-            slot += 1;
-        }
+        let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low_bits(site);
+        let [_, at] = self.table.find(hash(context, low_bits(site)), is)?;
+        Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize)
     }
 
+    /// Contexts and sites come once.
     pub fn insert(&mut self, context: u64, site: u32, cell: usize) {
-        if (self.used + 1) * 2 > self.entries() {
-            self.grow();
-        }
-        self.used += 1;
-        self.put(context, low_bits(site) << CELL_BITS | cell as u64 >> 3);
-    }
-
-    fn entries(&self) -> usize {
-        self.table.len().saturating_sub(HEADER) / WORDS
-    }
-
-    fn entry(&self, slot: usize) -> Option<&[AtomicU64; WORDS]> {
-        let at = HEADER + (slot & (self.entries() - 1)) * WORDS;
-        self.table.get(at..)?.first_chunk()
-    }
-
-    /// The low bits of a site are enough to tell where it goes.
-    fn first_slot(&self, context: u64, site: u32) -> Option<usize> {
-        let hash = (context ^ low_bits(site) << CELL_BITS).wrapping_mul(MULTIPLIER);
-        let shift = self.table.first()?.load(Ordering::Relaxed);
-        Some((hash >> shift) as usize)
-    }
-
-    fn grow(&mut self) {
+        let entry = [context, low_bits(site) << CELL_BITS | cell as u64 >> 3];
+        let hash = |[context, at]: &[u64; 2]| hash(*context, at >> CELL_BITS);
+        self.table.put(entry, hash, |_| false);
         if self.copies.is_empty() {
             self.copies = words(COPIES);
-        }
-        let entries = (self.entries() * 2).max(FIRST_ENTRIES);
-        let old = std::mem::replace(&mut self.table, words(HEADER + entries * WORDS));
-        let header = [
-            (64 - entries.trailing_zeros()).into(),
-            entries as u64 - 1,
-            self.copies.as_ptr() as usize as u64,
-        ];
-        for (word, value) in self.table.iter().zip(header) {
-            word.store(value, Ordering::Relaxed);
-        }
-        for entry in old.get(HEADER..).unwrap_or(&[]).chunks_exact(WORDS) {
-            let [context, at] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
-            if context != 0 {
-                self.put(context, at);
-            }
-        }
-    }
-
-    fn put(&mut self, context: u64, at: u64) -> Option<()> {
-        let mut slot = self.first_slot(context, (at >> CELL_BITS) as u32)?;
-        loop {
-            let entry = self.entry(slot)?;
-            if entry[0].load(Ordering::Relaxed) == 0 {
-                entry[1].store(at, Ordering::Relaxed);
-                entry[0].store(context, Ordering::Relaxed);
-                return Some(());
-            }
-            slot += 1;
+            self.table.set(2, self.copies.as_ptr() as usize as u64);
         }
     }
 
@@ -321,6 +257,11 @@ impl Lanes {
 
 fn words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// The low bits of a site are enough to tell where it goes.
+fn hash(context: u64, low_bits: u64) -> u64 {
+    (context ^ low_bits << CELL_BITS).wrapping_mul(MULTIPLIER)
 }
 
 fn low_bits(site: u32) -> u64 {

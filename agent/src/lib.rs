@@ -37,6 +37,7 @@ mod plan;
 
 mod paper;
 
+mod java_table;
 mod lane;
 mod recent;
 mod thread;

@@ -23,6 +23,7 @@ use lucce_callgraph::encodings::{Algorithm, Pair, Statistics, Watch};
 use lucce_callgraph::{ContextId, Edge, Encoder, Journal, MethodId};
 
 use crate::agent::count;
+use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::memory::{Range, reserve, word64};
 
 /// What a Java `long` holds.
@@ -30,10 +31,7 @@ const CALL_BITS: u32 = 63;
 /// Changes that are remembered before some are forgotten, at least.
 const REMEMBERED: usize = 1 << 21;
 const NODE: usize = 16;
-const HEADER: usize = 8;
-const WORDS: usize = 4;
 const FIRST_ENTRIES: usize = 1024;
-const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 pub struct Paper {
     graph: Mutex<Graph>,
@@ -80,10 +78,10 @@ impl Paper {
     pub fn new() -> Option<Paper> {
         let bytes = NODE << MethodId::BITS;
         let nodes = reserve(bytes, bytes)?;
-        let (block, table) = (Box::<Block>::default(), Table::new(FIRST_ENTRIES));
+        let (block, table) = (Box::<Block>::default(), Table::new());
         // Relaxed: nobody else sees them yet.
         block.set(NODES, nodes.start as u64, Ordering::Relaxed);
-        block.set(TABLE, table.address(), Ordering::Relaxed);
+        block.set(TABLE, table.now.address(), Ordering::Relaxed);
         let graph = Graph {
             algorithm: Algorithm::new(CALL_BITS),
             table,
@@ -218,8 +216,8 @@ impl Watch for Shared<'_> {
 
     fn numbered(&mut self, edge: Edge, inputs: u64, addition: u64) {
         self.table.put(place(edge), [inputs, addition]);
-        self.block
-            .set(TABLE, self.table.address(), Ordering::Relaxed);
+        let table = self.table.now.address();
+        self.block.set(TABLE, table, Ordering::Relaxed);
     }
 }
 
@@ -229,76 +227,24 @@ fn place(edge: Edge) -> u64 {
 
 /// Edges' addition values. Tables that were outgrown stay for readers that hold their address.
 struct Table {
-    words: Box<[AtomicU64]>,
-    used: usize,
+    now: JavaTable<4, FIRST_ENTRIES>,
     outgrown: Vec<Box<[AtomicU64]>>,
 }
 
 impl Table {
-    fn new(entries: usize) -> Table {
-        let words: Box<[AtomicU64]> = (0..HEADER + entries * WORDS)
-            .map(|_| AtomicU64::new(0))
-            .collect();
-        // Relaxed: nobody else sees them yet.
-        words[0].store(u64::from(64 - entries.trailing_zeros()), Ordering::Relaxed);
-        words[1].store(entries as u64 - 1, Ordering::Relaxed);
+    /// From the start: Java code looks into it before it asks.
+    fn new() -> Table {
         Table {
-            words,
-            used: 0,
+            now: JavaTable::made(),
             outgrown: Vec::new(),
         }
     }
 
-    fn address(&self) -> u64 {
-        self.words.as_ptr() as usize as u64
-    }
-
-    fn entries(&self) -> usize {
-        (self.words.len() - HEADER) / WORDS
-    }
-
-    fn put(&mut self, place: u64, values: [u64; 2]) {
-        let entry = self.entry(place);
-        if entry[0].load(Ordering::Relaxed) == 0 {
-            if (self.used + 1) * 2 > self.entries() {
-                self.grow();
-            }
-            self.used += 1;
-        }
-        let entry = self.entry(place);
-        for (word, value) in entry.iter().zip([place, values[0], values[1]]) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// The entry of `place`, or the empty one where it belongs.
-    fn entry(&self, place: u64) -> &[AtomicU64] {
-        let shift = self.words[0].load(Ordering::Relaxed);
-        let mut slot = (place.wrapping_mul(MULTIPLIER) >> shift) as usize;
-        loop {
-            let at = HEADER + (slot & (self.entries() - 1)) * WORDS;
-            let entry = &self.words[at..at + WORDS];
-            let found = entry[0].load(Ordering::Relaxed);
-            if found == place || found == 0 {
-                return entry;
-            }
-            slot += 1;
-        }
-    }
-
-    fn grow(&mut self) {
-        let larger = Table::new(self.entries() * 2);
-        for old in self.words[HEADER..].chunks_exact(WORDS) {
-            let [place, inputs, addition] = [0, 1, 2].map(|at| old[at].load(Ordering::Relaxed));
-            if place != 0 {
-                let new = larger.entry(place);
-                for (word, value) in new.iter().zip([place, inputs, addition]) {
-                    word.store(value, Ordering::Relaxed);
-                }
-            }
-        }
-        let old = std::mem::replace(&mut self.words, larger.words);
-        self.outgrown.push(old);
+    fn put(&mut self, place: u64, [inputs, addition]: [u64; 2]) {
+        let hash = |[place, ..]: &[u64; 4]| place.wrapping_mul(MULTIPLIER);
+        let is = |[known, ..]: &[u64; 4]| *known == place;
+        let outgrown = self.now.put([place, inputs, addition, 0], hash, is);
+        self.outgrown.extend(outgrown);
     }
 }
 

@@ -3,11 +3,11 @@
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 
+use crate::java_table::MULTIPLIER;
 use crate::jvm::Env;
 use crate::vm_events::{Found, Kind};
 
 const ENTRIES: usize = 64;
-const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A context as the thread keeps it, and a site.
 type Place = (u64, u32);

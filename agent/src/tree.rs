@@ -1,10 +1,9 @@
 //! `tracking=cct`: a thread's calling context tree (Ammons et al., PLDI 1997), for comparison.
 //!
 //! A node is a method called at a site in its parent; the root stands below the thread's first frame.
-//! Every entry of a method looks its node up, in a table that Java code reads by address:
+//! Every entry of a method looks its node up, in a table for Java code (`java_table`) of entries
 //!
 //! ```text
-//! [shift, mask, 0 × 6] and entries of two words
 //! +0 u64 place    site << 24 | callee; 0: empty
 //! +8 u32 parent
 //! +12 u32 child
@@ -17,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lucce_callgraph::{ContextId, Encoder, Journal, MethodId, SiteId};
 
+use crate::java_table::{JavaTable, MULTIPLIER};
+
 /// A node of one thread's tree; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node(pub u32);
@@ -26,7 +27,7 @@ pub struct Node(pub u32);
 pub struct Tree {
     /// The n-th is node n + 1.
     nodes: Vec<Made>,
-    table: Box<[AtomicU64]>,
+    table: JavaTable<2, FIRST_ENTRIES>,
 }
 
 #[derive(Clone, Copy)]
@@ -47,15 +48,12 @@ impl Made {
     }
 }
 
-const HEADER: usize = 8;
-const WORDS: usize = 2;
 const FIRST_ENTRIES: usize = 256;
-const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Tree {
     /// Where Java code finds the table.
     pub fn table(&self) -> usize {
-        self.table.as_ptr() as usize
+        self.table.address() as usize
     }
 
     /// The node for `callee`, called at `site` in `parent`; made if there is none. `None`: no such
@@ -68,16 +66,15 @@ impl Tree {
         if let Some(known) = self.find(place, parent) {
             return Some(known);
         }
-        if (self.nodes.len() + 1) * 2 > self.entries() {
-            self.grow();
-        }
         let child = Node(i32::try_from(self.nodes.len() + 1).ok()? as u32);
         self.nodes.push(Made {
             place,
             parent,
             number: ContextId::UNKNOWN,
         });
-        self.put(place, parent, child);
+        let nodes = u64::from(child.0) << 32 | u64::from(parent.0);
+        let hash = |[place, nodes]: &[u64; 2]| hash(*place, *nodes as u32);
+        self.table.put([place, nodes], hash, |_| false);
         Some(child)
     }
 
@@ -114,7 +111,7 @@ impl Tree {
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.nodes.capacity() * size_of::<Made>() + self.table.len() * 8) as u64
+        (self.nodes.capacity() * size_of::<Made>() + self.table.bytes()) as u64
     }
 
     fn made(&self, node: Node) -> Option<Made> {
@@ -122,66 +119,16 @@ impl Tree {
         self.nodes.get(index).copied()
     }
 
-    fn entries(&self) -> usize {
-        self.table.len().saturating_sub(HEADER) / WORDS
-    }
-
     /// As the helper class does it.
     fn find(&self, place: u64, parent: Node) -> Option<Node> {
-        if self.table.is_empty() {
-            return None;
-        }
-        let mut slot = self.first_slot(place, parent);
-        loop {
-            let [found, nodes] = self.entry(slot);
-            if found == 0 {
-                return None;
-            }
-            if found == place && nodes as u32 == parent.0 {
-                return Some(Node((nodes >> 32) as u32));
-            }
-            slot += 1;
-        }
+        let is = |[found, nodes]: &[u64; 2]| *found == place && *nodes as u32 == parent.0;
+        let [_, nodes] = self.table.find(hash(place, parent.0), is)?;
+        Some(Node((nodes >> 32) as u32))
     }
+}
 
-    fn first_slot(&self, place: u64, parent: Node) -> usize {
-        let hash = (place ^ u64::from(parent.0).rotate_left(32)).wrapping_mul(MULTIPLIER);
-        (hash >> self.table[0].load(Ordering::Relaxed)) as usize
-    }
-
-    fn at(&self, slot: usize) -> usize {
-        HEADER + (slot & (self.entries() - 1)) * WORDS
-    }
-
-    fn entry(&self, slot: usize) -> [u64; WORDS] {
-        let at = self.at(slot);
-        [0, 1].map(|word| self.table[at + word].load(Ordering::Relaxed))
-    }
-
-    fn grow(&mut self) {
-        let entries = (self.entries() * 2).max(FIRST_ENTRIES);
-        self.table = (0..HEADER + entries * WORDS)
-            .map(|_| AtomicU64::new(0))
-            .collect();
-        let shift = 64 - entries.trailing_zeros();
-        self.table[0].store(shift.into(), Ordering::Relaxed);
-        self.table[1].store(entries as u64 - 1, Ordering::Relaxed);
-        for index in 0..self.nodes.len() {
-            let Made { place, parent, .. } = self.nodes[index];
-            self.put(place, parent, Node(index as u32 + 1));
-        }
-    }
-
-    fn put(&mut self, place: u64, parent: Node, child: Node) {
-        let mut slot = self.first_slot(place, parent);
-        while self.entry(slot)[0] != 0 {
-            slot += 1;
-        }
-        let at = self.at(slot);
-        let nodes = u64::from(child.0) << 32 | u64::from(parent.0);
-        self.table[at].store(place, Ordering::Relaxed);
-        self.table[at + 1].store(nodes, Ordering::Relaxed);
-    }
+fn hash(place: u64, parent: u32) -> u64 {
+    (place ^ u64::from(parent).rotate_left(32)).wrapping_mul(MULTIPLIER)
 }
 
 /// What all threads' trees take together.

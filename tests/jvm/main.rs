@@ -9,6 +9,7 @@ mod control;
 mod counts;
 mod damage;
 mod entries;
+mod expected;
 mod image;
 mod leaks;
 mod loss;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 
+use crate::expected::expected;
 use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.OwnEvents";
@@ -50,15 +51,6 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) ->
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
-}
-
-/// `kind|line|count|sum`
-fn expected(line: &str) -> Option<((String, i64), (u64, u64))> {
-    let mut fields = line.split('|');
-    let kind = fields.next()?.to_owned();
-    let line = fields.next()?.parse().ok()?;
-    let sums = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(((kind, line), sums))
 }
 
 /// By the line of the innermost frame of the program.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 
+use crate::expected::expected;
 use crate::{Test, test};
 
 /// A program of `io.lucce.programs`, and the kind of event that it knows of.
@@ -107,7 +108,7 @@ impl Program {
             .flags(access)
             .main([main.as_str()].iter().chain(self.arguments));
         let ended = java.run()?.expect(0)?;
-        let expected: Counts = ended.stdout.lines().filter_map(line).collect();
+        let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
         ended.ensure(expected.len() >= 4, "the program says what to expect")?;
         let found = self.reported(java.lucce(), &java.log(), &main)?;
         for (place, (count, least)) in &expected {
@@ -165,13 +166,4 @@ impl Program {
         }
         Ok(counts)
     }
-}
-
-/// `class (how)|line|count|least sum`
-fn line(printed: &str) -> Option<((String, i64), (u64, u64))> {
-    let mut fields = printed.split('|');
-    let class = fields.next()?.to_owned();
-    let line = fields.next()?.parse().ok()?;
-    let sums = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(((class, line), sums))
 }

@@ -120,17 +120,14 @@ impl<'a> Cells<'a> {
 
     /// The cells in use.
     pub fn iter(&self) -> impl Iterator<Item = Count> + use<'a> {
-        let start = self.offset;
-        let cells = self.bytes.chunks_exact(CELL as usize).zip(0..);
-        cells.filter_map(move |(cell, index): (&[u8], u64)| {
-            let id = ContextId(u64_at(cell, 0)?);
-            let count = Count {
-                offset: start + index * CELL,
+        let used = used(self.bytes, self.offset, CELL);
+        used.filter_map(|(offset, id, cell)| {
+            Some(Count {
+                offset,
                 id,
                 count: u64_at(cell, 8)?,
                 bytes: u64_at(cell, 16)?,
-            };
-            (id != ContextId::UNKNOWN).then_some(count)
+            })
         })
     }
 }
@@ -165,21 +162,29 @@ impl<'a> EventCells<'a> {
 
     /// The cells in use.
     pub fn iter(&self) -> impl Iterator<Item = EventCount> + use<'a> {
-        let start = self.offset;
-        let cells = self.bytes.chunks_exact(EVENT_CELL as usize).zip(0..);
-        cells.filter_map(move |(cell, index): (&[u8], u64)| {
-            let id = ContextId(u64_at(cell, 0)?);
-            let count = EventCount {
-                offset: start + index * EVENT_CELL,
+        let used = used(self.bytes, self.offset, EVENT_CELL);
+        used.filter_map(|(offset, id, cell)| {
+            Some(EventCount {
+                offset,
                 id,
                 event: EventTypeId(u32_at(cell, 8)?),
                 zero: u32_at(cell, 12)?,
                 count: u64_at(cell, 16)?,
                 value: u64_at(cell, 24)?,
-            };
-            (id != ContextId::UNKNOWN).then_some(count)
+            })
         })
     }
+}
+
+/// The cells of `size` bytes that have a number, and where they are in the file; the first is at `start`.
+fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, ContextId, &[u8])> {
+    let cells = (start..)
+        .step_by(size as usize)
+        .zip(bytes.chunks_exact(size as usize));
+    cells.filter_map(|(offset, cell)| {
+        let id = ContextId(u64_at(cell, 0)?);
+        (id != ContextId::UNKNOWN).then_some((offset, id, cell))
+    })
 }
 
 /// See [`Log::items`].

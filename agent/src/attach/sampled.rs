@@ -272,10 +272,9 @@ impl Drop for Local {
     /// The thread ends: another one of its kind goes on with its lanes.
     fn drop(&mut self) {
         let Some(agent) = Agent::get() else { return };
-        for lane in [self.lane.take(), self.virtual_lane.take()] {
-            if let Some(lane) = lane {
-                cells::give(agent, lane);
-            }
+        let lanes = [self.lane.take(), self.virtual_lane.take()];
+        for lane in lanes.into_iter().flatten() {
+            cells::give(agent, lane);
         }
     }
 }
