@@ -1,10 +1,10 @@
 //! Frames as the VM reports them, matched with the book.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_callgraph::MethodId;
+use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
 use crate::attach;
@@ -37,6 +37,8 @@ pub struct Resolved {
     vm: bool,
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
+    /// A native method whose callers, if they have hooks, say where its slot would be.
+    announced: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
     pub unwind: Option<(i64, i64)>,
     /// (start, line) of the code that the VM runs.
@@ -57,6 +59,12 @@ impl Resolved {
     /// not run yet.
     pub fn is_entered_with_lock(&self) -> bool {
         self.entered_with_lock
+    }
+
+    /// Whether the pointer is right from the hook before a call of this native method on: see
+    /// `upcall::called_native`.
+    pub fn is_announced(&self) -> bool {
+        self.announced
     }
 
     /// As `StackTraceElement` has it.
@@ -80,7 +88,7 @@ impl Resolved {
 
 /// Method ids live as long as their class; the VM does not reuse them.
 #[derive(Default)]
-pub struct FrameCache(RwLock<HashMap<usize, Arc<Resolved>>>);
+pub struct FrameCache(RwLock<FxHashMap<usize, Arc<Resolved>>>);
 
 impl FrameCache {
     pub fn resolve(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
@@ -88,12 +96,37 @@ impl FrameCache {
             let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
             map.get(&(method as usize)).cloned()
         };
-        known.unwrap_or_else(|| {
-            let resolved = Arc::new(resolve(agent, env, method));
-            let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            map.insert(method as usize, Arc::clone(&resolved));
-            resolved
-        })
+        known.unwrap_or_else(|| self.resolve_new(agent, env, method))
+    }
+
+    /// What `found` are, without the helper's own frames.
+    fn resolve_all(&self, agent: &Agent, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
+        let read = || self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut frames = Vec::with_capacity(found.len());
+        let mut map = read();
+        for info in found {
+            let method = match map.get(&(info.method as usize)) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    drop(map);
+                    let new = self.resolve_new(agent, env, info.method);
+                    map = read();
+                    new
+                }
+            };
+            if method.kind != Kind::Helper {
+                let location = info.location;
+                frames.push(Frame { method, location });
+            }
+        }
+        frames
+    }
+
+    fn resolve_new(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
+        let resolved = Arc::new(resolve(agent, env, method));
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        map.insert(method as usize, Arc::clone(&resolved));
+        resolved
     }
 }
 
@@ -104,6 +137,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         slot: false,
         vm: false,
         entered_with_lock: false,
+        announced: false,
         unwind: None,
         lines: Vec::new(),
         class_name: String::new(),
@@ -158,6 +192,10 @@ fn fill(
         Kind::Known(id)
     };
     resolved.slot = info.has_slot();
+    // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
+    resolved.announced = resolved.native
+        && name != "java/lang/Throwable"
+        && !planner::is_leaf(name, &resolved.method_name);
     resolved.vm = info.frame == planner::FrameKind::Vm;
     resolved.entered_with_lock = info.frame == planner::FrameKind::Push
         && info.access & SYNCHRONIZED != 0
@@ -183,6 +221,9 @@ fn unwind(agent: &Agent, method: jmethodID) -> Option<(i64, i64)> {
     let last = agent.jvmti.last_location(method)?;
     Some((last - load - 3, last))
 }
+
+/// How many frames the VM is asked for when all are needed.
+pub const PIECE: usize = 256;
 
 /// A frame with what it is.
 pub struct Frame {
@@ -216,8 +257,8 @@ impl Frame {
 pub struct Walk<'a> {
     agent: &'a Agent,
     env: Env,
-    buffer: Vec<FrameInfo>,
-    at: usize,
+    /// Of the last piece, those that are not given yet.
+    frames: std::vec::IntoIter<Frame>,
     depth: usize,
     piece: usize,
     /// The VM gave fewer frames than were asked for.
@@ -227,14 +268,13 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Asks the VM for `piece` frames, then for twice as many each time: it walks from the innermost
-    /// frame whenever it is asked.
+    /// Asks the VM for `piece` frames, then for more each time: it walks from the innermost frame
+    /// whenever it is asked.
     pub fn new(agent: &'a Agent, env: Env, piece: usize) -> Walk<'a> {
         Walk {
             agent,
             env,
-            buffer: Vec::new(),
-            at: 0,
+            frames: Vec::new().into_iter(),
             depth: 0,
             piece,
             ended: false,
@@ -248,26 +288,24 @@ impl<'a> Walk<'a> {
         self
     }
 
-    fn more(&mut self) -> bool {
+    fn more(&mut self) {
         if self.depth > 0 {
-            self.piece *= 2;
+            self.piece = (2 * self.piece).max(PIECE);
         }
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
         };
-        self.buffer.clear();
-        self.buffer.resize(self.piece, empty);
-        let found = self
-            .agent
-            .jvmti
-            .stack(self.depth, &mut self.buffer)
-            .unwrap_or(0);
-        self.buffer.truncate(found);
-        self.ended = found < self.piece;
-        self.depth += found;
-        self.at = 0;
-        found > 0
+        let mut found = vec![empty; self.piece];
+        let count = self.agent.jvmti.stack(self.depth, &mut found);
+        found.truncate(count.unwrap_or(0));
+        self.ended = found.len() < self.piece;
+        self.depth += found.len();
+        if let (Some(location), Some(innermost)) = (self.stands.take(), found.first_mut()) {
+            innermost.location = location;
+        }
+        let cache = &self.agent.frames;
+        self.frames = cache.resolve_all(self.agent, self.env, &found).into_iter();
     }
 }
 
@@ -276,17 +314,9 @@ impl Iterator for Walk<'_> {
 
     fn next(&mut self) -> Option<Frame> {
         loop {
-            let Some(info) = self.buffer.get(self.at).copied() else {
-                if self.ended || !self.more() {
-                    return None;
-                }
-                continue;
-            };
-            self.at += 1;
-            let method = self.agent.frames.resolve(self.agent, self.env, info.method);
-            let location = self.stands.take().unwrap_or(info.location);
-            if method.kind != Kind::Helper {
-                return Some(Frame { method, location });
+            match self.frames.next() {
+                None if !self.ended => self.more(),
+                next => return next,
             }
         }
     }

@@ -8,7 +8,7 @@
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::agent::Agent;
-use crate::frames::{Frame, Walk};
+use crate::frames::{Frame, PIECE, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::locals;
@@ -16,7 +16,7 @@ use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write}
 use crate::natives::{child, context_id};
 use crate::options::Tracking;
 use crate::thread::ThreadState;
-use crate::upcall::{self, Callers, PIECE};
+use crate::upcall::{self, Callers};
 
 /// A place where an event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

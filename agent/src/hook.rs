@@ -24,6 +24,7 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     }
     let wants = Wants {
         events: &agent.options.hooks(),
+        idle: agent.options.is_idle(),
         holds: &|class| scope::holds(agent, Loader::BOOT, class),
     };
     let shapes = match planner::shapes(&class, wants) {

@@ -212,6 +212,13 @@ impl Options {
         }
     }
 
+    /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
+    /// nor recorded.
+    pub fn is_idle(&self) -> bool {
+        let hooks = self.hooks();
+        !(hooks.alloc || hooks.objects || hooks.lock || hooks.call || self.record)
+    }
+
     /// Whether there are classes without hooks.
     pub fn is_partial(&self) -> bool {
         self.instrument == Instrument::App || !self.filter.is_open()

@@ -369,6 +369,8 @@ pub fn shapes(class: &ClassFile<'_>, wants: Wants<'_>) -> Result<Vec<Shape>, Err
 pub struct Wants<'w> {
     /// What is counted.
     pub events: &'w Events,
+    /// Nothing that happens in a method by itself is counted or recorded.
+    pub idle: bool,
     /// Whether a class of the JDK is in scope.
     pub holds: &'w dyn Fn(&str) -> bool,
 }
@@ -431,7 +433,8 @@ impl<'v, 'a> View<'v, 'a> {
         let Some(scan) = scan else {
             return shape;
         };
-        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name);
+        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
+            || self.wants.idle && vm_calls::only_allocates(name, &method.name);
         if !shape.transparent && !is_excluded(name, method) && !quiet {
             shape.places = self.places(method, scan);
             if self.wants.events.alloc {
@@ -702,10 +705,15 @@ pub fn defines_hidden(call: &Call<'_>) -> bool {
 }
 
 pub fn is_leaf_call(call: &Call<'_>) -> bool {
+    is_leaf(&call.owner, &call.name)
+}
+
+/// Whether nothing is said before calls of this method.
+pub fn is_leaf(class: &str, method: &str) -> bool {
     LEAVES.iter().any(|(owner, names)| {
-        *owner == call.owner
-            && names.is_none_or(|names| names.contains(&&*call.name))
-            && !(call.owner == UNSAFE && call.name == INVOKE_CLEANER)
+        *owner == class
+            && names.is_none_or(|names| names.contains(&method))
+            && !(class == UNSAFE && method == INVOKE_CLEANER)
     })
 }
 

@@ -8,7 +8,7 @@
 
 use crate::agent::{Agent, count};
 use crate::book::Book;
-use crate::frames::{Frame, Kind, Walk};
+use crate::frames::{Frame, Kind, PIECE, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::memory::{LOST, SLOT, slot_site, slot_word, slot_write};
@@ -37,9 +37,6 @@ struct Below {
     gaps: bool,
 }
 
-/// How many frames the VM is asked for at first.
-pub const PIECE: usize = 64;
-
 /// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
 /// the stack are the frame itself.
 pub fn enter(
@@ -50,10 +47,16 @@ pub fn enter(
     own: usize,
 ) -> usize {
     count(&agent.counts.upcalls);
-    let mut walk = Walk::new(agent, env, PIECE);
+    let mut walk = Walk::new(agent, env, own + 2);
     let entered: Vec<Frame> = walk.by_ref().take(own).collect();
     let slotless = !entered.iter().any(|frame| frame.method.slot);
-    let Some(callers) = callers(agent, state, walk) else {
+    let top: Vec<Frame> = walk.by_ref().take(2).collect();
+    let called = match &top[..] {
+        [native, caller] => called_native(agent, native, caller, pointer),
+        _ => None,
+    };
+    let Some(callers) = called.or_else(|| callers(agent, state, top.into_iter().chain(walk)))
+    else {
         return lost(agent, state, pointer);
     };
     state.forget_above(callers.slot, callers.slot + SLOT * callers.missing.len());
@@ -73,6 +76,35 @@ pub fn enter(
         slotless,
     });
     slot
+}
+
+/// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
+/// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
+/// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
+fn called_native(
+    agent: &Agent,
+    native: &Frame,
+    caller: &Frame,
+    pointer: usize,
+) -> Option<Callers> {
+    let (Kind::Known(method), Kind::Known(calling)) = (native.method.kind, caller.method.kind)
+    else {
+        return None;
+    };
+    if !native.method.is_announced() || !caller.has_slot() {
+        return None;
+    }
+    let site = slot_site(pointer.checked_sub(SLOT)?);
+    let line = caller.line();
+    let book = agent.book();
+    let info = book.site(site)?;
+    (info.method == calling && book.line(info) == line).then(|| Callers {
+        slot: pointer,
+        innermost: Some((calling, line)),
+        missing: vec![(method, native.line())],
+        bare: Vec::new(),
+        whole: true,
+    })
 }
 
 /// The slots do not say what the VM says: better no trace than a wrong one.

@@ -161,6 +161,19 @@ pub fn only_enters(class: &str, method: &str) -> bool {
     ONLY_ENTERED.contains(&(class, method))
 }
 
+/// What the VM runs at the end of the constructor of an object with a finalizer: it makes a reference,
+/// and calls nothing else. It needs no frame if nobody listens.
+const FINALIZABLE: [(&str, &str); 3] = [
+    ("java/lang/ref/Finalizer", "register"),
+    ("java/lang/ref/Finalizer", "<init>"),
+    ("java/lang/ref/FinalReference", "<init>"),
+];
+
+/// Whether nothing happens in this method that the VM enters but an allocation and a lock.
+pub fn only_allocates(class: &str, method: &str) -> bool {
+    FINALIZABLE.contains(&(class, method))
+}
+
 /// A pattern is a name, a name with its descriptor, or a prefix of a name with `*`.
 fn matches(pattern: &str, name: &str, descriptor: &str) -> bool {
     match pattern.strip_suffix('*') {
@@ -184,6 +197,13 @@ mod tests {
         assert!(!enters("a/MethodHandleNatives", "linkCallSite", "()V"));
         assert!(enters("jdk/jfr/internal/dcmd/DCmdStart", "execute", "()V"));
         assert!(!enters("jdk/jfr/internal/dcmd", "execute", "()V"));
+    }
+
+    #[test]
+    fn only_what_makes_objects_finalizable_needs_no_frame() {
+        assert!(only_allocates("java/lang/ref/Finalizer", "register"));
+        assert!(!only_allocates("java/lang/ref/Finalizer", "runFinalizer"));
+        assert!(!only_allocates("java/lang/ref/Reference", "<init>"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ struct Mode {
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 12] = [
+const MODES: [Mode; 13] = [
     Mode {
         name: "default",
         flags: &[],
@@ -88,6 +88,12 @@ const MODES: [Mode; 12] = [
         flags: &["-XX:+UseZGC"],
         options: "",
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
+    },
+    Mode {
+        name: "tracking",
+        flags: &[],
+        options: ",events=none",
+        programs: Some(&["ClassInit", "ClassLoading", "Finalizers"]),
     },
     Mode {
         name: "app",
