@@ -81,12 +81,7 @@ pub fn enter(
 /// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
 /// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
 /// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
-fn called_native(
-    agent: &Agent,
-    native: &Frame,
-    caller: &Frame,
-    pointer: usize,
-) -> Option<Callers> {
+fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: usize) -> Option<Callers> {
     let (Kind::Known(method), Kind::Known(calling)) = (native.method.kind, caller.method.kind)
     else {
         return None;
