@@ -37,6 +37,8 @@ pub struct Resolved {
     vm: bool,
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
+    /// Of a class out of scope.
+    outside: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
     announced: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
@@ -59,6 +61,10 @@ impl Resolved {
     /// not run yet.
     pub fn is_entered_with_lock(&self) -> bool {
         self.entered_with_lock
+    }
+
+    pub fn is_outside(&self) -> bool {
+        self.outside
     }
 
     /// Whether the pointer is right from the hook before a call of this native method on: see
@@ -137,6 +143,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         slot: false,
         vm: false,
         entered_with_lock: false,
+        outside: false,
         announced: false,
         unwind: None,
         lines: Vec::new(),
@@ -177,6 +184,7 @@ fn fill(
     env.forget(loader);
     if !scope::holds(agent, id, name) {
         resolved.kind = Kind::Hidden;
+        resolved.outside = true;
         return None;
     }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {

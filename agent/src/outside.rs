@@ -84,6 +84,9 @@ fn hooks(
     if starts_virtual_thread(class, name, &method.descriptor) {
         return Some((entry(ENTER_FIRST, None), None, None));
     }
+    if vm_calls::only_allocates(class, name) {
+        return None;
+    }
     if name == CLASS_INITIALIZER || vm_calls::enters(class, name, &method.descriptor) {
         // It is in no trace.
         return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
