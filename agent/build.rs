@@ -5,14 +5,18 @@ use std::process::Command;
 use std::{env, fs};
 
 /// The constants that make the editions.
-const CONSTANTS: [&str; 5] = ["LIVE", "VERIFY", "RECORD", "TREE", "PAPER"];
+const CONSTANTS: [&str; 6] = ["LIVE", "VERIFY", "RECORD", "STREAM", "TREE", "PAPER"];
 /// Name, and which constants are true.
-const EDITIONS: [(&str, &[&str]); 9] = [
+const EDITIONS: [(&str, &[&str]); 13] = [
     ("boot", &[]),
     ("live", &["LIVE"]),
     ("verify", &["LIVE", "VERIFY"]),
     ("record", &["LIVE", "RECORD"]),
     ("record-verify", &["LIVE", "VERIFY", "RECORD"]),
+    ("stream", &["LIVE", "STREAM"]),
+    ("stream-verify", &["LIVE", "VERIFY", "STREAM"]),
+    ("tree-stream", &["LIVE", "STREAM", "TREE"]),
+    ("tree-stream-verify", &["LIVE", "VERIFY", "STREAM", "TREE"]),
     ("tree", &["LIVE", "TREE"]),
     ("tree-verify", &["LIVE", "VERIFY", "TREE"]),
     ("paper", &["LIVE", "PAPER"]),

@@ -10,7 +10,7 @@ use std::sync::{
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_callgraph::{Encoder, Layout, Plan};
-use lucce_tracelog::{Counters, EventCell, Header, Meta, Record, Skipped, Stat, Writer};
+use lucce_tracelog::{self as tracelog, Counters, EventCell, Header, Meta, Skipped, Stat, Writer};
 
 use crate::book::Book;
 use crate::clock;
@@ -24,10 +24,11 @@ use crate::lane::Lanes;
 use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
-use crate::options::{Level, Options, Tracking};
+use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
 use crate::record::Recorder;
+use crate::stream::Streamer;
 use crate::table_memory::Pages;
 use crate::tree::Trees;
 use crate::watch::Watch;
@@ -43,6 +44,8 @@ pub struct Agent {
     pub log: Arc<Log>,
     /// Only with `record=calls`.
     pub recorder: Option<Recorder>,
+    /// Only with `record=stream`.
+    pub streamer: Option<Streamer>,
     pub encoder: Encoder<LogJournal>,
     /// Only with `encoding=static`.
     pub matches: Option<Arc<Matches>>,
@@ -131,16 +134,18 @@ impl Agent {
         let layout = Layout::DEFAULT;
         // Before the log is made: it may have the same name.
         let earlier = options.graph.as_deref().map(earlier).transpose()?;
-        let writer = create(&options)?;
+        let header = header();
+        let writer = create(&options, &header)?;
         let book = Arc::new(RwLock::new(Book::default()));
         let log = Arc::new(Log::new(writer));
         let journal = LogJournal {
             book: Arc::clone(&book),
             log: Arc::clone(&log),
         };
-        let recorder = match options.record {
-            true => Some(recorder(&options, &book)?),
-            false => None,
+        let (recorder, streamer) = match options.record {
+            Record::None => (None, None),
+            Record::Calls => (Some(recorder(&options, &book)?), None),
+            Record::Stream => (None, Some(Streamer::create(&options, &header)?)),
         };
         let plan = earlier
             .map(|earlier| NamedPlan::new(earlier, layout, &options.encoding, Arc::clone(&book)));
@@ -158,6 +163,7 @@ impl Agent {
             book,
             log,
             recorder,
+            streamer,
             encoder: Encoder::with(
                 layout,
                 options.encoding,
@@ -207,7 +213,7 @@ impl Agent {
     }
 
     /// Appends what a reader can do without: a full log is told at the end.
-    pub fn note<'r>(&self, record: impl Into<Record<'r>>) {
+    pub fn note<'r>(&self, record: impl Into<tracelog::Record<'r>>) {
         let _ = self.log.append(record);
     }
 
@@ -262,17 +268,20 @@ fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, Str
     recorder.map_err(|e| format!("cannot write {}.calls: {e}", options.out.display()))
 }
 
-fn create(options: &Options) -> Result<Writer, String> {
+fn header() -> Header {
     let layout = Layout::DEFAULT;
     let call_bits = layout.calls().trailing_zeros() as u8;
-    let header = Header {
+    Header {
         version_bits: (64 - layout.version_shift()) as u8,
         anchor_bits: layout.anchors().trailing_zeros() as u8,
         call_bits,
         pid: std::process::id(),
         start: clock::nanos(),
-    };
-    Writer::create_with_limit(&options.out, &header, options.limit)
+    }
+}
+
+fn create(options: &Options, header: &Header) -> Result<Writer, String> {
+    Writer::create_with_limit(&options.out, header, options.limit)
         .map_err(|e| format!("cannot write {}: {e}", options.out.display()))
 }
 

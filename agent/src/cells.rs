@@ -55,7 +55,7 @@ pub fn give(agent: &Agent, lane: Lane) {
 }
 
 /// The lane's number in the log, with the name of its first thread.
-fn id(agent: &Agent, lane: &mut Lane) -> ThreadId {
+pub fn id(agent: &Agent, lane: &mut Lane) -> ThreadId {
     if let Some(known) = lane.id {
         return known;
     }

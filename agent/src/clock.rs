@@ -10,6 +10,21 @@ pub fn monotonic() -> u64 {
     u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// What `System.nanoTime` says.
+#[allow(
+    unsafe_code,
+    reason = "a system call that the standard library does not offer"
+)]
+pub fn nano_time() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: fills in what it is given. CLOCK_MONOTONIC is there on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

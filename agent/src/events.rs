@@ -16,6 +16,7 @@ use crate::agent::{Agent, count};
 use crate::cells::{event_cell, lane_of};
 use crate::jvm::Env;
 use crate::options::is_event;
+use crate::stream;
 use crate::thread::ThreadState;
 
 /// Details that one run can tell apart. Behind them a kind's events are counted without detail.
@@ -37,7 +38,7 @@ pub fn own_event(
 ) {
     let kind = own_kind(&env.text(kind, MOST_OF_KIND));
     let event = agent.event_type(&kind, "", "");
-    agent.event(env, state, number, event, u64::try_from(value).unwrap_or(0));
+    agent.event(env, state, number, event, value);
 }
 
 /// What a program's own events are called: not as ours are.
@@ -105,20 +106,24 @@ impl Agent {
     }
 
     /// An event of the current thread, whose state this is, in the context `number`: a number that
-    /// stands for an event, as `Encoder::event` gives it. `None`: counted as lost, as that is unknown or the
-    /// log is full. Not for fast paths: it looks the cell up in a hash table.
+    /// stands for an event, as `Encoder::event` gives it. What is below 0 adds nothing to the sum. `None`:
+    /// counted as lost, as that is unknown or the log is full. Not for fast paths: it looks the cell up in a hash table.
     pub fn event(
         &self,
         env: Env,
         state: &mut ThreadState,
         number: ContextId,
         event: Option<EventTypeId>,
-        value: u64,
+        value: i64,
     ) -> Option<()> {
         let lane = lane_of(self, env, state);
         let cell = event.and_then(|event| event_cell(self, lane, number, event));
         match cell {
-            Some(cell) => cell.count(value),
+            Some(cell) => {
+                cell.count(u64::try_from(value).unwrap_or(0));
+                let event = cell.event();
+                stream::record(self, env, state, (event, number), value);
+            }
             None => {
                 count(&self.counts.events_lost);
                 return None;

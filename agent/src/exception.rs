@@ -62,7 +62,7 @@ fn classify(
         None => &UNCAUGHT,
     };
     if let Some(found) = found(agent, env, state, Some(here), (kind, exception)) {
-        found.count(0);
+        found.count(agent, env, state, 0);
     }
 }
 

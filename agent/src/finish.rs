@@ -80,6 +80,9 @@ pub fn finish(agent: &Agent) {
         lost,
     };
     agent.say(Level::Info, &recorded.line(agent));
+    if let Some(streamer) = &agent.streamer {
+        agent.say(Level::Info, &streamer.finish());
+    }
     if let Some(recorder) = &agent.recorder {
         let (bytes, whole) = recorder.finish();
         let path = recorder.path().display();

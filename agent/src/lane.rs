@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lucce_callgraph::ContextId;
+use lucce_stream::Place;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 use crate::java_table::{JavaTable, MULTIPLIER};
@@ -48,6 +49,8 @@ pub struct Lane {
     event_cells: Vec<Arc<Counters<EventCell>>>,
     /// Of the last ones of those.
     next_event_cell: usize,
+    /// With `record=stream`: what the last thread's block has left.
+    pub place: Place,
     /// Of what the VM told of.
     pub recent: RecentCells,
     /// The context that started its thread; unknown: nobody is known.
@@ -75,6 +78,7 @@ impl Lane {
             events: HashMap::default(),
             event_cells: Vec::new(),
             next_event_cell: 0,
+            place: Place::default(),
             recent: RecentCells::default(),
             origin: ContextId::UNKNOWN,
             origins: Vec::new(),

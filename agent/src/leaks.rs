@@ -30,6 +30,7 @@ use crate::gate;
 use crate::here;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::current_state;
+use crate::stream;
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
 const MOST: usize = 1 << 14;
@@ -37,6 +38,8 @@ const MOST: usize = 1 << 14;
 /// hardly more than one of a day.
 const PAUSE: Duration = Duration::from_millis(100);
 const PART: u32 = 20;
+/// The kind of events in a stream.
+const LEAK: &str = "leak";
 
 pub struct Leaks {
     interval: u32,
@@ -153,6 +156,9 @@ impl Leaks {
             return;
         }
         let place = place(agent, env, class);
+        if let Some(place) = &place {
+            tell(agent, env, place, size);
+        }
         let weak = place.is_some().then(|| env.weak_global(object));
         if env.has_exception() {
             env.clear();
@@ -299,6 +305,18 @@ fn place(agent: &Agent, env: Env, class: jclass) -> Option<Place> {
         context,
         of: of.into(),
     })
+}
+
+/// With `record=stream` a followed object is an event of its own.
+fn tell(agent: &Agent, env: Env, place: &Place, size: u64) {
+    if agent.streamer.is_none() {
+        return;
+    }
+    let event = agent.event_type(LEAK, "bytes", &place.of);
+    if let (Some(event), Some(state)) = (event, current_state(agent, env)) {
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        stream::record(agent, env, state, (event, place.context), size);
+    }
 }
 
 /// A canary and a probe.

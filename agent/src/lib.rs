@@ -30,6 +30,7 @@ mod jvm;
 mod loaders;
 mod memory;
 mod record;
+mod stream;
 mod table_memory;
 
 mod earlier;

@@ -90,9 +90,10 @@ pub unsafe extern "system" fn waited(
 
 fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option<Waiting>) {
     let now = clock::monotonic();
-    told(gate::LOCK, env, thread, |_, _, state| {
+    told(gate::LOCK, env, thread, |agent, env, state| {
         if let Some(waiting) = take(state) {
-            waiting.found.count(now.saturating_sub(waiting.since));
+            let passed = now.saturating_sub(waiting.since);
+            waiting.found.count(agent, env, state, passed);
         }
     });
 }
@@ -118,7 +119,8 @@ pub extern "system" fn Java_java_lang_LucceRt_parked0(
             (&PARK, blocker),
         );
         if let Some(found) = found {
-            found.count(u64::try_from(passed).unwrap_or(0));
+            let passed = u64::try_from(passed).unwrap_or(0);
+            found.count(agent, env, state, passed);
         }
     });
 }

@@ -137,7 +137,6 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         }
         let number = thread.number(agent)?;
         let event = agent.event_type(&kind, "", "");
-        let value = u64::try_from(value).unwrap_or(0);
         let counted = agent.event(thread.env, thread.state, number, event, value);
         counted.ok_or(Status::Full)
     })

@@ -55,6 +55,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
+        (c"room0", c"(JJ)V"),
         (c"event0", c"(JJLjava/lang/String;J)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"made0", c"(JJLjava/lang/Object;Z)V"),
@@ -222,7 +223,9 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     drop(threads);
     // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
     let mut state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
-    if let Some(lane) = state.take_lane() {
+    let place = std::mem::take(&mut state.place);
+    if let Some(mut lane) = state.take_lane() {
+        lane.place = place;
         cells::give(agent, lane);
     }
     if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {

@@ -29,8 +29,8 @@ pub struct Options {
     /// In advance, from an earlier run's log.
     pub planned: bool,
     pub graph: Option<PathBuf>,
-    /// Record calls, beside the log, and the recording's largest size.
-    pub record: bool,
+    /// What is recorded beside the log, and that file's largest size.
+    pub record: Record,
     pub record_limit: u64,
     /// How contexts are kept.
     pub tracking: Tracking,
@@ -48,6 +48,16 @@ pub enum Instrument {
     All,
     /// Those that neither the boot loader nor the platform loader defined.
     App,
+}
+
+/// A file beside the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    None,
+    /// Calls, for `lucce replay`.
+    Calls,
+    /// Each event with its time.
+    Stream,
 }
 
 /// How a thread keeps its current context.
@@ -104,7 +114,11 @@ const ENCODINGS: [(&str, Policy); 4] = [
     (STATIC, Policy::STATIC),
     ("cct", Policy::CCT),
 ];
-const RECORDS: [(&str, bool); 2] = [("calls", true), ("none", false)];
+const RECORDS: [(&str, Record); 3] = [
+    ("calls", Record::Calls),
+    ("none", Record::None),
+    ("stream", Record::Stream),
+];
 const TRACKING: [(&str, Tracking); 3] = [
     ("lazy", Tracking::Lazy),
     ("cct", Tracking::Cct),
@@ -135,7 +149,7 @@ impl Options {
             encoding: Policy::LUCCE,
             planned: false,
             graph: None,
-            record: false,
+            record: Record::None,
             record_limit: 64 << 20,
             tracking: Tracking::Lazy,
             ctl: Ctl::On,
@@ -174,12 +188,16 @@ impl Options {
     fn check_events(&self) -> Result<(), BadOption> {
         let needs_lazy = [
             (self.events.call, "events=call"),
-            (self.record, "record=calls"),
+            (self.records_calls(), "record=calls"),
         ];
         if let Some((_, what)) = first(needs_lazy)
             && self.tracking != Tracking::Lazy
         {
             return Err(BadOption(format!("{what} needs tracking=lazy")));
+        }
+        if self.record == Record::Stream && self.tracking == Tracking::Paper {
+            let text = "record=stream needs tracking=lazy or tracking=cct";
+            return Err(BadOption(text.into()));
         }
         // An entry has no place of its own in an earlier run's log.
         if self.events.call && self.planned {
@@ -194,7 +212,7 @@ impl Options {
             (self.events.call, "events=call"),
             (self.events.thread, "events=thread"),
             (self.tracking == Tracking::Paper, "tracking=paper"),
-            (self.record, "record=calls"),
+            (self.records_calls(), "record=calls"),
         ];
         match first(need_all) {
             Some((_, what)) if self.is_partial() => Err(BadOption(format!(
@@ -216,7 +234,11 @@ impl Options {
     /// nor recorded.
     pub fn is_idle(&self) -> bool {
         let hooks = self.hooks();
-        !(hooks.alloc || hooks.objects || hooks.lock || hooks.call || self.record)
+        !(hooks.alloc || hooks.objects || hooks.lock || hooks.call || self.records_calls())
+    }
+
+    pub fn records_calls(&self) -> bool {
+        self.record == Record::Calls
     }
 
     /// Whether there are classes without hooks.
@@ -382,11 +404,23 @@ mod tests {
 
     #[test]
     fn calls_are_recorded_when_asked() {
-        assert!(!Options::parse("record=none").unwrap().record);
+        let none = Options::parse("record=none").unwrap();
+        assert_eq!(none.record, Record::None);
         let options = Options::parse("record=calls,record-limit=2m").unwrap();
-        assert_eq!((options.record, options.record_limit), (true, 2 << 20));
+        let recorded = (options.record, options.record_limit);
+        assert_eq!(recorded, (Record::Calls, 2 << 20));
         let error = Options::parse("record=call").unwrap_err().to_string();
         assert_eq!(error, "unknown record 'call', did you mean 'calls'?");
+    }
+
+    #[test]
+    fn a_stream_goes_with_everything_but_the_paper_s_scheme() {
+        for with in ["tracking=cct", "instrument=app", "events=call", "verify=1"] {
+            let options = Options::parse(&format!("record=stream,{with}")).unwrap();
+            assert_eq!(options.record, Record::Stream);
+        }
+        let error = Options::parse("record=stream,tracking=paper").unwrap_err();
+        assert!(error.to_string().contains("needs tracking=lazy"));
     }
 
     #[test]
@@ -400,7 +434,11 @@ mod tests {
         assert_eq!(error, "unknown tracking 'ccct', did you mean 'cct'?");
         let error = Options::parse("record=calls,tracking=cct").unwrap_err();
         assert_eq!(error.to_string(), "record=calls needs tracking=lazy");
-        assert!(Options::parse("tracking=lazy,record=calls").unwrap().record);
+        assert!(
+            Options::parse("tracking=lazy,record=calls")
+                .unwrap()
+                .records_calls()
+        );
     }
 
     #[test]

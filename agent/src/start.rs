@@ -15,12 +15,12 @@ use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
-use crate::options::{Level, Options, Tracking};
+use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::{bracket, control, finish, hook, leaks, native_api, vm_alloc, vm_events, watch};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
-/// the stream of calls; the same with trees; with the paper's scheme.
+/// the stream of calls; the same with trees; with the paper's scheme; and with the stream of events.
 const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
 const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
 const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
@@ -38,6 +38,19 @@ const PAPER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/paper/java/lang/L
 const PAPER_VERIFY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
     "/paper-verify/java/lang/LucceRt.class"
+));
+const STREAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stream/java/lang/LucceRt.class"));
+const STREAM_VERIFY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/stream-verify/java/lang/LucceRt.class"
+));
+const TREE_STREAM: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/tree-stream/java/lang/LucceRt.class"
+));
+const TREE_STREAM_VERIFY: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/tree-stream-verify/java/lang/LucceRt.class"
 ));
 const MEMORY: &[u8] = include_bytes!(concat!(
     env!("OUT_DIR"),
@@ -132,7 +145,7 @@ fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     // Which thread is started: `this` of Thread.start.
-    wanted.set_can_access_local_variables(options.record);
+    wanted.set_can_access_local_variables(options.records_calls());
     let can = jvmti.potential().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(
@@ -274,10 +287,14 @@ fn begin_all(agent: &Agent, env: Env) {
 
 fn edition(options: &Options) -> &'static [u8] {
     match (options.tracking, options.record, options.verify > 0) {
-        (Tracking::Lazy, false, false) => LIVE,
-        (Tracking::Lazy, false, true) => VERIFY,
-        (Tracking::Lazy, true, false) => RECORD,
-        (Tracking::Lazy, true, true) => RECORD_VERIFY,
+        (Tracking::Lazy, Record::None, false) => LIVE,
+        (Tracking::Lazy, Record::None, true) => VERIFY,
+        (Tracking::Lazy, Record::Calls, false) => RECORD,
+        (Tracking::Lazy, Record::Calls, true) => RECORD_VERIFY,
+        (Tracking::Lazy, Record::Stream, false) => STREAM,
+        (Tracking::Lazy, Record::Stream, true) => STREAM_VERIFY,
+        (Tracking::Cct, Record::Stream, false) => TREE_STREAM,
+        (Tracking::Cct, Record::Stream, true) => TREE_STREAM_VERIFY,
         (Tracking::Cct, _, false) => TREE,
         (Tracking::Cct, _, true) => TREE_VERIFY,
         (Tracking::Paper, _, false) => PAPER,

@@ -8,12 +8,15 @@
 //! +8  i32 left       events until the next one is verified
 //! +16 u64 start, end of the shadow stack
 //! +32 u64 children   with `tracking=cct`: address of the tree's table, 0: none yet
+//! +40 Place place    with `record=stream`: where the next event goes
 //! ```
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_stream::{Place, StreamThread};
 
 use crate::here::Here;
 use crate::lane::Lane;
@@ -42,6 +45,9 @@ pub struct ThreadState {
     start: u64,
     end: u64,
     children: AtomicU64,
+    /// With `record=stream`.
+    pub place: Place,
+    pub stream_thread: StreamThread,
     /// With `tracking=cct`.
     pub tree: Tree,
     pub region: Range,
@@ -61,6 +67,9 @@ pub struct ThreadState {
     pub origin: ContextId,
 }
 
+// As in the helper class.
+const _: () = assert!(offset_of!(ThreadState, place) == 40);
+
 impl ThreadState {
     /// `start`: the region's, as slots are given: see `memory`.
     pub fn new(start: usize, region: Range, is_virtual: bool, verify: u32) -> ThreadState {
@@ -70,6 +79,8 @@ impl ThreadState {
             start: start as u64,
             end: (start + region.bytes) as u64,
             children: AtomicU64::new(0),
+            place: Place::default(),
+            stream_thread: StreamThread::default(),
             tree: Tree::default(),
             region,
             upcalls: Vec::new(),

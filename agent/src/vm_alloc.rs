@@ -97,7 +97,7 @@ fn made(
     (kind, object, bytes): (&'static Kind, jobject, u64),
 ) {
     if let Some(found) = found_here(agent, env, state, (kind, object)) {
-        found.count(bytes);
+        found.count(agent, env, state, bytes);
     }
 }
 
@@ -133,7 +133,7 @@ pub extern "system" fn Java_java_lang_LucceRt_made0(
         let number = ContextId(number as u64);
         let kind = if reflected == 0 { &CLONE } else { &REFLECTION };
         if let Some(found) = of_number(agent, env, state, number, (kind, object)) {
-            found.count(bytes);
+            found.count(agent, env, state, bytes);
         }
     });
 }

@@ -20,6 +20,7 @@ use crate::jvm::{Env, Jvmti};
 use crate::natives::{guard_event, state, state_of};
 use crate::options::Events;
 use crate::recent::Recent;
+use crate::stream;
 use crate::thread::ThreadState;
 use crate::{exception, lock, verify, vm_alloc};
 
@@ -141,11 +142,13 @@ impl Kind {
 pub struct Found(usize);
 
 impl Found {
-    /// One more event. Only the thread that was given this may call it.
-    pub fn count(self, value: u64) {
+    /// One more event, now. Only the thread that was given this, and whose state it is, may call it.
+    pub fn count(self, agent: &Agent, env: Env, state: &mut ThreadState, value: u64) {
         // SAFETY: the address of a cell in the log, which stays mapped and consists of atomics.
         let cell = unsafe { &*(self.0 as *const EventCell) };
         cell.count(value);
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        stream::record(agent, env, state, (cell.event(), cell.id()), value);
     }
 }
 

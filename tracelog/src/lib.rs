@@ -32,6 +32,7 @@ mod reader;
 pub use cells::{Cell, Counters, EventCell};
 pub use error::{Damage, OpenError};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
+pub use map::{Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log};
 pub use record::*;
-pub use writer::{Full, Writer};
+pub use writer::{Full, Writer, new_file};

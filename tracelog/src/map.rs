@@ -21,9 +21,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::cells::Shared;
 
 /// Pieces are multiples of this: a multiple of every page size in use.
-pub(crate) const PIECE: u64 = 64 << 10;
+pub const PIECE: u64 = 64 << 10;
 
-pub(crate) struct Map {
+/// A file in memory that only grows and never moves.
+pub struct Map {
     file: File,
     base: NonNull<u8>,
     reserved: u64,
@@ -39,6 +40,9 @@ unsafe impl Sync for Map {}
 
 impl Map {
     /// Reserves addresses for up to `most` bytes, fewer if the process may not have as many.
+    ///
+    /// # Errors
+    /// Not even a little could be reserved.
     pub fn new(file: File, most: u64) -> io::Result<Map> {
         let mut reserved = most.max(PIECE).next_multiple_of(PIECE);
         loop {
@@ -57,20 +61,27 @@ impl Map {
         }
     }
 
+    #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
+    #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
+    /// Bytes that can be accessed.
+    #[must_use]
     pub fn mapped(&self) -> u64 {
         // Acquire: pairs with the Release in `grow`.
         self.mapped.load(Ordering::Acquire)
     }
 
     /// Obtains disk space up to `to` and maps it. Called by the writer alone, one at a time.
+    ///
+    /// # Errors
+    /// The disk is full, or the reservation.
     pub fn grow(&self, to: u64) -> io::Result<()> {
         let from = self.mapped();
         let to = to.next_multiple_of(PIECE);
@@ -159,8 +170,14 @@ impl Map {
         true
     }
 
+    /// Where the `len` bytes at `offset` are in memory, for code that writes them by itself.
+    #[must_use]
+    pub fn address(&self, offset: u64, len: u64) -> Option<usize> {
+        Some(self.at(offset, len)?.as_ptr() as usize)
+    }
+
     /// The first of `count` cells at `offset`.
-    pub fn cells<C: Shared>(&self, offset: u64, count: u32) -> Option<NonNull<C>> {
+    pub(crate) fn cells<C: Shared>(&self, offset: u64, count: u32) -> Option<NonNull<C>> {
         let first = self
             .at(offset, u64::from(count) * size_of::<C>() as u64)?
             .cast::<C>();
@@ -169,7 +186,7 @@ impl Map {
 
     /// # Safety
     /// `first` and `count` are an answer of [`Map::cells`] of this map.
-    pub unsafe fn cells_at<C: Shared>(&self, first: NonNull<C>, count: u32) -> &[C] {
+    pub(crate) unsafe fn cells_at<C: Shared>(&self, first: NonNull<C>, count: u32) -> &[C] {
         // SAFETY: mapped as long as `self` lives; every bit pattern is a cell; cells are atomics.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
     }
@@ -239,7 +256,8 @@ fn write_zeros(file: &File, from: u64, len: u64) -> io::Result<()> {
 
 /// The most bytes that a file of this process may have (`ulimit -f`): growing past it would raise
 /// a signal instead of an error.
-pub(crate) fn file_size_limit() -> u64 {
+#[must_use]
+pub fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,

@@ -355,7 +355,12 @@ fn encode(record: &Record<'_>, bytes: &mut Vec<u8>) {
     debug_assert!(bytes.len() <= MAX_RECORD + 6);
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
+/// A new file, to be read and written; one of that name is removed (not overwritten: another process may
+/// still be writing it).
+///
+/// # Errors
+/// It cannot be made, or what has the name is not an ordinary file.
+pub fn new_file(path: &Path) -> io::Result<File> {
     match fs::metadata(path) {
         Ok(file) if file.is_file() => fs::remove_file(path)?,
         Ok(_) => {

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 15] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-filter", &[]),
     ("lucce-kcontexts", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
+    ("lucce-stream", &["lucce-callgraph", "lucce-tracelog"]),
     ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
     ("lucce-control", &[]),
     (
@@ -23,6 +24,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "lucce-filter",
             "lucce-tracelog",
             "lucce-recording",
+            "lucce-stream",
             "lucce-control",
         ],
     ),
@@ -35,6 +37,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "lucce-kcontexts",
             "lucce-tracelog",
             "lucce-recording",
+            "lucce-stream",
             "lucce-replay",
             "lucce-bench",
             "lucce-control",

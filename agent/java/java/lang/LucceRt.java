@@ -29,6 +29,8 @@ public final class LucceRt {
     private static final boolean LIVE = __LIVE__;
     private static final boolean VERIFY = __VERIFY__;
     private static final boolean RECORD = __RECORD__;
+    /** Each event is also one record of the stream. */
+    private static final boolean STREAM = __STREAM__;
     /** For comparison: the memo of every frame is filled at its entry, with its node of the thread's tree. */
     private static final boolean TREE = __TREE__;
     /** For comparison: every frame gets the paper's number and version at its entry. */
@@ -407,6 +409,7 @@ public final class LucceRt {
         Unsafe u = Memory.U;
         u.putLong(cell + 16, u.getLong(cell + 16) + 1);
         long number = u.getLong(cell);
+        if (STREAM) stream(t, u.getInt(cell + 8), number, 0);
         if (VERIFY && number != 0) compare(t, number, 0);
         return number;
     }
@@ -526,7 +529,38 @@ public final class LucceRt {
         Unsafe u = Memory.U;
         u.putLong(cell + 8, u.getLong(cell + 8) + 1);
         if (bytes != 0) u.putLong(cell + 16, u.getLong(cell + 16) + bytes);
+        if (STREAM) stream(t, 0, u.getLong(cell), bytes);
         if (VERIFY) compare(t, u.getLong(cell), returned);
+    }
+
+    /**
+     * An event that was counted: `Entry` and `Place` in the agent's crate `stream` say what is written,
+     * and where. What was lost has no number.
+     */
+    @Hidden
+    private static void stream(Thread t, int type, long number, long value) {
+        if (number == 0) return;
+        Unsafe u = Memory.U;
+        long place = t.$ts + 40;
+        long now = System.nanoTime();
+        long passed = now - u.getLong(place + 16);
+        if (u.getLong(place) + 24 > u.getLong(place + 8) || passed >>> 40 != 0) {
+            if (u.getLong(place + 8) < 0) return;
+            room0(t.$ts, now);
+            if (u.getLong(place) + 24 > u.getLong(place + 8)) return;
+            passed = now - u.getLong(place + 16);
+        }
+        long at = u.getLong(place);
+        long head = (long) type << 40 | passed;
+        u.putLong(at + 8, number);
+        if (value == 0) {
+            u.putLongRelease(null, at, head);
+            u.putLong(place, at + 16);
+        } else {
+            u.putLong(at + 16, value);
+            u.putLongRelease(null, at, head | Long.MIN_VALUE);
+            u.putLong(place, at + 24);
+        }
     }
 
     /** Every so many events the number is compared with the VM's own stack trace. */
@@ -919,6 +953,8 @@ public final class LucceRt {
     private static native void lost(int events);
 
     private static native long scope0(long number, int method);
+
+    private static native void room0(long ts, long now);
 
     private static native void event0(long ts, long number, String kind, long value);
 

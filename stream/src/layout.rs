@@ -1,0 +1,183 @@
+//! The file: a header, then blocks, each at a multiple of 64 bytes. Everything is little-endian.
+//!
+//! File header, 64 bytes:
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `LUCCEEVT` |
+//! | 8 | 2 | format version |
+//! | 10 | 6 | zero |
+//! | 16 | 4 | process id: the log's |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | start, nanoseconds since 1970: the log's |
+//! | 32 | 8 | clock: what `System.nanoTime` (CLOCK_MONOTONIC) said at the start |
+//! | 40 | 4 | CRC32 of bytes 0..40 |
+//! | 44 | 4 | zero |
+//! | 48 | 8 | full: the clock when the first event found no room; 0: not yet |
+//! | 56 | 8 | ended: the clock at the end of the JVM; 0: not yet, or killed |
+//!
+//! Block header, 64 bytes, then `capacity` bytes:
+//!
+//! | at | bytes | field |
+//! |---|---|---|
+//! | 0 | 4 | magic `LEVB`, stored last: a block without it does not exist yet |
+//! | 4 | 1 | kind: 1 events, 2 a thread |
+//! | 5 | 1 | of a thread: 1 if it is a virtual one |
+//! | 6 | 2 | zero |
+//! | 8 | 4 | capacity: a multiple of 64 |
+//! | 12 | 4 | the log's thread id: of its counters |
+//! | 16 | 4 | the thread, numbered from 1: whose events these are until a SWITCH |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | of events: the clock from which their times count |
+//! | 32 | 4 | CRC32 of bytes 4..32 |
+//! | 36 | 4 | used: bytes of entries or of the name; 0: the block is open, see `entry` |
+//! | 40 | 4 | CRC32 of the used bytes, stored before `used` |
+//! | 44 | 20 | zero |
+//!
+//! Format versions:
+//! * 1 (2026-11-21): the first.
+
+use lucce_tracelog::{Damage, OpenError};
+
+/// The version that this crate writes, and the newest that it reads.
+pub const FORMAT_VERSION: u16 = 1;
+/// The first bytes of every file.
+pub const MAGIC: [u8; 8] = *b"LUCCEEVT";
+
+pub(crate) const FILE_HEADER: u64 = 64;
+pub(crate) const BLOCK_HEADER: u64 = 64;
+pub(crate) const ALIGN: u64 = 64;
+pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LEVB");
+pub(crate) const AT_FULL: u64 = 48;
+pub(crate) const AT_ENDED: u64 = 56;
+pub(crate) const AT_USED: u64 = 36;
+pub(crate) const AT_SUM: u64 = 40;
+
+/// Which run's events these are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    pub pid: u32,
+    /// Nanoseconds since 1970.
+    pub start: u64,
+    /// What the clock of the events said then.
+    pub clock: u64,
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; FILE_HEADER as usize] {
+        let mut bytes = [0; FILE_HEADER as usize];
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut bytes, 16, &self.pid.to_le_bytes());
+        put(&mut bytes, 24, &self.start.to_le_bytes());
+        put(&mut bytes, 32, &self.clock.to_le_bytes());
+        let crc = crc32fast::hash(bytes.get(..40).unwrap_or_default());
+        put(&mut bytes, 40, &crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
+        if bytes.get(..8) != Some(&MAGIC[..]) {
+            return Err(OpenError::Foreign("a stream of events"));
+        }
+        let whole = bytes.get(..FILE_HEADER as usize).ok_or_else(broken)?;
+        let checked = whole.get(..40).ok_or_else(broken)?;
+        if Some(crc32fast::hash(checked)) != u32_at(bytes, 40) {
+            return Err(broken());
+        }
+        let version = u16::from_le_bytes(array_at(bytes, 8).ok_or_else(broken)?);
+        if version > FORMAT_VERSION {
+            return Err(OpenError::Newer {
+                version,
+                known: FORMAT_VERSION,
+            });
+        }
+        Ok(Header {
+            pid: u32_at(bytes, 16).ok_or_else(broken)?,
+            start: u64_at(bytes, 24).ok_or_else(broken)?,
+            clock: u64_at(bytes, 32).ok_or_else(broken)?,
+        })
+    }
+}
+
+#[cold]
+fn broken() -> OpenError {
+    OpenError::Damaged(Damage::at(0, "file header: ends early or wrong checksum"))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Events = 1,
+    Thread = 2,
+}
+
+/// The part of a block header that never changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockHead {
+    pub kind: Kind,
+    pub is_virtual: bool,
+    pub capacity: u32,
+    pub lane: u32,
+    pub thread: u32,
+    pub clock: u64,
+}
+
+impl BlockHead {
+    /// Bytes 4..36: everything but the magic and what is stored later.
+    pub fn encode(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        put(&mut bytes, 0, &[self.kind as u8, self.is_virtual.into()]);
+        put(&mut bytes, 4, &self.capacity.to_le_bytes());
+        put(&mut bytes, 8, &self.lane.to_le_bytes());
+        put(&mut bytes, 12, &self.thread.to_le_bytes());
+        put(&mut bytes, 20, &self.clock.to_le_bytes());
+        let crc = crc32fast::hash(bytes.get(..28).unwrap_or_default());
+        put(&mut bytes, 28, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// # Errors
+    /// Why these are not the bytes 4..36 of a block.
+    pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
+        const SHORT: &str = "a block header ends early";
+        let checked = bytes.get(..28).ok_or(SHORT)?;
+        if Some(crc32fast::hash(checked)) != u32_at(bytes, 28) {
+            return Err("block header: wrong checksum");
+        }
+        let kind = match bytes.first() {
+            Some(1) => Kind::Events,
+            Some(2) => Kind::Thread,
+            _ => return Err("no such kind of block"),
+        };
+        let head = BlockHead {
+            kind,
+            is_virtual: bytes.get(1) == Some(&1),
+            capacity: u32_at(bytes, 4).ok_or(SHORT)?,
+            lane: u32_at(bytes, 8).ok_or(SHORT)?,
+            thread: u32_at(bytes, 12).ok_or(SHORT)?,
+            clock: u64_at(bytes, 20).ok_or(SHORT)?,
+        };
+        match u64::from(head.capacity).is_multiple_of(ALIGN) && head.capacity > 0 {
+            true => Ok(head),
+            false => Err("a block of a size that none has"),
+        }
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + field.len()) {
+        place.copy_from_slice(field);
+    }
+}
+
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    array_at(bytes, at).map(u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    array_at(bytes, at).map(u64::from_le_bytes)
+}
