@@ -7,7 +7,7 @@
 //! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
-//! `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
+//! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -36,6 +36,8 @@ mod prints;
 
 mod origins;
 
+mod streamed;
+
 mod collapsed;
 mod contexts;
 
@@ -57,7 +59,9 @@ pub use kinds::{ALLOC, ALLOCATION, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
+pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
 pub use origins::StartedFrom;
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
+pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};

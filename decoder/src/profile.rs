@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_filter::ClassFilter;
 use lucce_tracelog::{Damage, Header, Kind, ThreadId};
 
@@ -112,19 +112,23 @@ impl Profile {
     /// # Errors
     /// The log does not know this number.
     pub fn trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
+        self.explained(id).map(|(trace, _)| trace)
+    }
+
+    /// The trace, and where in it the event happened.
+    pub(crate) fn explained(&self, id: ContextId) -> Result<(StackTrace, SiteId), DecodeError> {
         let frames = self.graph.decode(id, MethodId::EVENT)?;
-        let leaf = frames
-            .first()
-            .and_then(|leaf| self.code.allocated(leaf.site));
-        Ok(StackTrace {
+        let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
+        let trace = StackTrace {
             id,
-            allocated: leaf.map(str::to_owned),
+            allocated: self.code.allocated(site).map(str::to_owned),
             frames: frames
                 .into_iter()
                 .filter(|frame| self.scope.holds(*frame))
                 .map(|frame| self.code.frame(frame))
                 .collect(),
-        })
+        };
+        Ok((trace, site))
     }
 
     /// The name of the thread that recorded events of this context, if it is exactly one.

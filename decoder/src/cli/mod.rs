@@ -24,6 +24,8 @@ mod report;
 mod run;
 mod started;
 mod stats;
+mod stream;
+mod window;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,6 +62,7 @@ enum Verb {
     Contexts(contexts::Args),
     Leaks(leaks::Args),
     Replay(replay::Args),
+    Stream(stream::Args),
 }
 
 /// How a verb ended.
@@ -98,6 +101,7 @@ pub fn main() -> ExitCode {
         Verb::Contexts(args) => contexts::run(&args),
         Verb::Leaks(args) => leaks::run(&args),
         Verb::Replay(args) => replay::run(&args),
+        Verb::Stream(args) => stream::run(&args),
     };
     ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
 }

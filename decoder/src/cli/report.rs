@@ -13,6 +13,7 @@ use super::classes::Classes;
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
 use super::started::StartedBy;
+use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
 
 /// Prints the contexts that allocate most, or where other events happened: value, count, class and
@@ -21,6 +22,7 @@ use super::{End, Failure, Weigh, ending_of_all, kind};
 #[command(after_help = "Example:
   lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
   lucce report run-1234.lucce --event lock
+  lucce report run-1234.lucce --from 10s --to 12s --thread 'http-.*'
   lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
 pub struct Args {
     file: PathBuf,
@@ -38,6 +40,8 @@ pub struct Args {
     class: Option<Regex>,
     #[command(flatten)]
     classes: Classes,
+    #[command(flatten)]
+    part: Part,
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -47,7 +51,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let profile = args.classes.open(&args.file)?;
+    let mut profile = args.classes.open(&args.file)?;
+    let streamed = args.part.apply(&args.file, &mut profile)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", events.ids().len() as u64);
@@ -68,7 +73,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         false => report.write(&profile, &mut out)?,
     }
     out.flush()?;
-    Ok(ending_of_all(&args.file, &contexts, End::Fine))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
 }
 
 /// Keeps what was asked for, the largest first.

@@ -1,0 +1,301 @@
+//! `lucce stream`: single events in the order of their times.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use lucce_decoder::{
+    ContextId, Damage, Event, EventTypeId, Profile, StackFrame, Stream, ThreadId, ToldEvent,
+    path_beside,
+};
+use regex_lite::Regex;
+use serde::Serialize;
+
+use super::classes::Classes;
+use super::output::{grouped, json, plural, stdout};
+use super::window::{Times, complain_of_rest, open};
+use super::{End, Failure, complain, ending};
+
+/// Prints each event with its time, thread, value and place, in the order of time (agent option
+/// record=stream).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce stream run-1234.lucce --event lock --from 10s --to 12s --traces
+  lucce stream run-1234.lucce --thread 'http-.*' --json | jq .value
+  lucce stream run-1234.lucce --event 'cache miss' --follow")]
+pub struct Args {
+    /// The log; the events are in the file beside it whose name ends in .events
+    file: PathBuf,
+    /// Only events of this kind
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
+    /// Only of types that match
+    #[arg(long, value_name = "REGEX")]
+    class: Option<Regex>,
+    #[command(flatten)]
+    times: Times,
+    #[command(flatten)]
+    classes: Classes,
+    /// At most so many events
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// The whole trace of each event
+    #[arg(long)]
+    traces: bool,
+    /// One JSON object per line
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Comma-separated values, with a line of names
+    #[arg(long, conflicts_with = "traces")]
+    csv: bool,
+    /// Go on with what happens until the JVM ends
+    #[arg(long)]
+    follow: bool,
+}
+
+/// From one look at a running JVM's files to the next.
+const PAUSE: Duration = Duration::from_millis(300);
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let log = log_of(&args.file);
+    let mut out = stdout();
+    if args.csv {
+        writeln!(out, "time_ns,thread,event,detail,value,unit,id,at")?;
+    }
+    let mut printed = Printed::default();
+    loop {
+        let profile = args.classes.open(&log)?;
+        let (stream, end) = open(&log, &profile)?;
+        let is_last = !args.follow || !runs(&profile, &stream);
+        let mut printer = Printer::new(args, &profile, &stream, &mut printed);
+        printer.print(&mut out)?;
+        out.flush()?;
+        let damage = printer.damage.take();
+        if is_last || end == End::Damaged || printed.is_enough(args) {
+            complain_of_rest(&log, &profile, &stream);
+            if printed.outside > 0 {
+                let events = plural(printed.outside, "event");
+                complain(format_args!(
+                    "{events} without any frame of these classes left out"
+                ));
+            }
+            let end = ending(&path_beside(&log), damage.as_ref(), end);
+            return Ok(ending(&log, profile.damage.as_ref(), end));
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// The name of the stream itself will do, too.
+fn log_of(file: &Path) -> PathBuf {
+    match file.extension() {
+        Some(extension) if extension == "events" => file.with_extension(""),
+        _ => file.to_owned(),
+    }
+}
+
+fn runs(profile: &Profile, stream: &Stream) -> bool {
+    let process = PathBuf::from(format!("/proc/{}", profile.header.pid));
+    stream.ended().is_none() && process.exists()
+}
+
+/// What was printed already.
+#[derive(Default)]
+struct Printed {
+    /// Events that were looked at, by the log's thread: each of them only adds to its own.
+    seen: HashMap<ThreadId, u64>,
+    events: u64,
+    outside: u64,
+}
+
+impl Printed {
+    fn is_enough(&self, args: &Args) -> bool {
+        args.limit.is_some_and(|limit| self.events >= limit)
+    }
+}
+
+/// Prints what is new.
+struct Printer<'p> {
+    args: &'p Args,
+    profile: &'p Profile,
+    stream: &'p Stream,
+    told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    printed: &'p mut Printed,
+    /// The first event that the log does not explain.
+    damage: Option<Damage>,
+}
+
+#[derive(Serialize)]
+struct Line<'l> {
+    /// Nanoseconds since the start.
+    time: u64,
+    thread: &'l str,
+    #[serde(rename = "virtual")]
+    is_virtual: bool,
+    event: &'l str,
+    detail: Option<&'l str>,
+    value: i64,
+    unit: &'l str,
+    id: String,
+    frames: &'l [StackFrame],
+}
+
+impl<'p> Printer<'p> {
+    fn new(
+        args: &'p Args,
+        profile: &'p Profile,
+        stream: &'p Stream,
+        printed: &'p mut Printed,
+    ) -> Self {
+        Printer {
+            args,
+            profile,
+            stream,
+            told: HashMap::new(),
+            printed,
+            damage: None,
+        }
+    }
+
+    fn print(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let mut now: HashMap<ThreadId, u64> = HashMap::new();
+        for event in self.stream.events() {
+            let at = now.entry(event.lane).or_default();
+            *at += 1;
+            if *at <= self.printed.seen.get(&event.lane).copied().unwrap_or(0) {
+                continue;
+            }
+            if self.printed.is_enough(self.args) {
+                break;
+            }
+            if self
+                .args
+                .times
+                .with(|window| window.holds(self.stream, &event))
+            {
+                self.event(&event, out)?;
+            }
+        }
+        self.printed.seen = now;
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+        let (args, stream) = (self.args, self.stream);
+        let Some(told) = self.told(event) else {
+            return Ok(());
+        };
+        let is_kind = args
+            .event
+            .as_ref()
+            .is_none_or(|kind| told.info.kind == *kind);
+        let detail = told.detail.as_deref();
+        let is_class = args.class.as_ref();
+        let is_class = is_class.is_none_or(|class| class.is_match(detail.unwrap_or_default()));
+        if !is_kind || !is_class {
+            return Ok(());
+        }
+        if told.trace.frames.is_empty() {
+            self.printed.outside += 1;
+            return Ok(());
+        }
+        let thread = stream.thread(event.thread);
+        let top = told.trace.frames.get(..1).unwrap_or_default();
+        let line = Line {
+            time: stream.since_start(event.clock),
+            thread: thread.map_or("", |thread| &thread.name),
+            is_virtual: thread.is_some_and(|thread| thread.is_virtual),
+            event: &told.info.kind,
+            detail,
+            value: told.value(event),
+            unit: &told.info.unit,
+            id: event.id.to_string(),
+            frames: if args.traces { &told.trace.frames } else { top },
+        };
+        match (args.json, args.csv) {
+            (true, _) => json(out, &line)?,
+            (_, true) => line.csv(out)?,
+            _ => line.text(args.traces, out)?,
+        }
+        self.printed.events += 1;
+        Ok(())
+    }
+
+    /// `None`: the log does not explain it.
+    fn told(&mut self, event: &Event) -> Option<&ToldEvent> {
+        match self.told.entry((event.id, event.event)) {
+            Entry::Occupied(known) => known.into_mut().as_ref(),
+            Entry::Vacant(free) => {
+                let told = self.profile.tell(event);
+                let told = told
+                    .map_err(|damage| self.damage.get_or_insert(damage))
+                    .ok();
+                free.insert(told).as_ref()
+            }
+        }
+    }
+}
+
+impl Line<'_> {
+    fn text(&self, traces: bool, out: &mut impl Write) -> io::Result<()> {
+        let seconds = self.time / 1_000_000_000;
+        let nanos = self.time % 1_000_000_000;
+        write!(
+            out,
+            "{seconds:>5}.{nanos:09}  {}  {}",
+            self.thread, self.event
+        )?;
+        if let Some(detail) = self.detail {
+            write!(out, "  {detail}")?;
+        }
+        let sign = if self.value < 0 { "-" } else { "" };
+        let value = grouped(self.value.unsigned_abs());
+        match (self.value, self.unit) {
+            (0, "") => {}
+            (_, "") => write!(out, "  {sign}{value}")?,
+            (_, unit) => write!(out, "  {sign}{value} {unit}")?,
+        }
+        if traces {
+            writeln!(out, "  {}", self.id)?;
+            let frames = self.frames.iter();
+            return frames
+                .into_iter()
+                .try_for_each(|frame| writeln!(out, "\tat {frame}"));
+        }
+        let at = self.frames.first();
+        let at = at.map_or_else(String::new, |frame| format!("  at {frame}"));
+        writeln!(out, "{at}  {}", self.id)
+    }
+
+    fn csv(&self, out: &mut impl Write) -> io::Result<()> {
+        let at = self
+            .frames
+            .first()
+            .map_or_else(String::new, ToString::to_string);
+        let texts = [self.thread, self.event, self.detail.unwrap_or_default()].map(quoted);
+        let [thread, event, detail] = texts;
+        let Line {
+            time,
+            value,
+            unit,
+            id,
+            ..
+        } = self;
+        let at = quoted(&at);
+        writeln!(
+            out,
+            "{time},{thread},{event},{detail},{value},{unit},{id},{at}"
+        )
+    }
+}
+
+/// As RFC 4180 has it.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! A part of the run, by time and thread: `--from`, `--to`, `--thread`, where events have times.
+
+use std::path::Path;
+
+use lucce_decoder::{Profile, Stream, Window, path_beside};
+use regex_lite::Regex;
+
+use super::{End, Failure, about, complain, ending};
+
+/// Which events of a stream are shown.
+#[derive(clap::Args)]
+pub struct Times {
+    /// Only events from this time since the start on: 12.5s, 300ms, 2m (agent option record=stream)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<u64>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    to: Option<u64>,
+    /// Only events of threads whose names match
+    #[arg(long, value_name = "REGEX")]
+    thread: Option<Regex>,
+}
+
+impl Times {
+    pub fn is_open(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.thread.is_none()
+    }
+
+    /// Calls `what` with the window that is asked for.
+    pub fn with<T>(&self, what: impl FnOnce(&Window<'_>) -> T) -> T {
+        let is_thread = |name: &str| {
+            let thread = self.thread.as_ref();
+            thread.is_none_or(|thread| thread.is_match(name))
+        };
+        what(&Window {
+            times: self.from.unwrap_or(0)..self.to.unwrap_or(u64::MAX),
+            is_thread: &is_thread,
+        })
+    }
+}
+
+/// For verbs that show counts: the stream's events in place of the log's counters.
+#[derive(clap::Args)]
+pub struct Part {
+    #[command(flatten)]
+    times: Times,
+    /// Count the events of the stream (agent option record=stream); follows from --from, --to, --thread
+    #[arg(long)]
+    stream: bool,
+}
+
+impl Part {
+    /// From now on, the profile's events are those.
+    pub fn apply(&self, log: &Path, profile: &mut Profile) -> Result<End, Failure> {
+        if !self.stream && self.times.is_open() {
+            return Ok(End::Fine);
+        }
+        let (stream, end) = open(log, profile)?;
+        let (events, unknown) = self.times.with(|window| profile.streamed(&stream, window));
+        complain_of_rest(log, profile, &stream);
+        profile.events = events;
+        Ok(ending(&path_beside(log), unknown.as_ref(), end))
+    }
+}
+
+/// The stream beside a log, and how a verb that reads it ends.
+pub fn open(log: &Path, profile: &Profile) -> Result<(Stream, End), Failure> {
+    let path = path_beside(log);
+    let stream = profile
+        .open_stream(log)
+        .map_err(|e| Failure::Open(path.clone(), e))?;
+    let end = ending(&path, stream.damage(), End::Fine);
+    Ok((stream, end))
+}
+
+/// What was counted and is not in the stream.
+pub fn complain_of_rest(log: &Path, profile: &Profile, stream: &Stream) {
+    let Some(full) = stream.full_since() else {
+        return;
+    };
+    let rest = profile.unstreamed(stream);
+    let rest: Vec<_> = rest
+        .iter()
+        .map(|(kind, count)| format!("{kind} {}", super::output::grouped(*count)))
+        .collect();
+    let seconds = stream.since_start(full) as f64 / 1e9;
+    complain(about(
+        &path_beside(log),
+        format_args!(
+            "full since {seconds:.3} s; counted only: {}",
+            rest.join(", ")
+        ),
+    ));
+}
+
+/// `1.5s`, `300ms`, `20us`, `7ns`, `2m`, or seconds.
+fn time(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+    ];
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, nanos)| Some((text.strip_suffix(unit)?, *nanos)));
+    let (number, nanos) = unit.unwrap_or((text, 1e9));
+    let parsed = number.trim().parse::<f64>().ok();
+    let parsed = parsed.filter(|number| *number >= 0.0 && number.is_finite());
+    let nanos = parsed.map(|number| (number * nanos).round() as u64);
+    nanos.ok_or_else(|| "a time is a number with s, ms, us, ns or m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let times =
+            ["1.5s", "2", "300ms", "20us", "7ns", "2m", "0"].map(|text| time(text).unwrap());
+        let expected = [
+            1_500_000_000,
+            2_000_000_000,
+            300_000_000,
+            20_000,
+            7,
+            120_000_000_000,
+            0,
+        ];
+        assert_eq!(times, expected);
+        for bad in ["", "s", "-1s", "1h", "NaN", "inf", "1e999", "1 2s"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+}
