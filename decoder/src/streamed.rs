@@ -5,7 +5,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
 use std::path::Path;
 
-use lucce_callgraph::ContextId;
+use lucce_callgraph::{ContextId, MethodId};
 use lucce_stream::{Event, Stream, path_beside};
 use lucce_tracelog::{Damage, EventTypeId, OpenError};
 
@@ -142,9 +142,13 @@ impl Profile {
             Entry::Occupied(known) if *known.get() => Ok(()),
             Entry::Occupied(_) => Err(Damage::at(event.offset, "an event of an unknown context")),
             Entry::Vacant(free) => {
-                let told = self.tell(event);
-                free.insert(told.is_ok());
-                told.map(|_| ())
+                let is_known = self.types.get(event.event).is_some()
+                    && self.graph.decode(event.id, MethodId::EVENT).is_ok();
+                match *free.insert(is_known) {
+                    true => Ok(()),
+                    // Says why.
+                    false => self.tell(event).map(|_| ()),
+                }
             }
         }
     }

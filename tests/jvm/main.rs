@@ -19,6 +19,7 @@ mod planned;
 mod programs;
 mod recorded;
 mod running;
+mod streams;
 mod vm_events;
 
 use std::path::Path;
@@ -88,6 +89,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         recorded::tests(setup),
         planned::tests(setup),
         vm_events::tests(setup),
+        streams::tests(setup),
     ]
     .into_iter()
     .flatten()
