@@ -32,6 +32,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));
     fixture::started(&dir.join("started.log"));
+    fixture::stream::streams(dir);
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();
     fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();
@@ -130,7 +131,7 @@ fn every_file_says_what_its_command_prints() {
 fn every_verb_has_help_with_an_example() {
     for verb in [
         "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "leaks",
-        "replay",
+        "replay", "stream",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);

@@ -23,7 +23,7 @@ type Run = (
 );
 
 const OWN_EVENTS: &[&str] = &["io.lucce.programs.OwnEvents"];
-const RUNS: [Run; 11] = [
+const RUNS: [Run; 12] = [
     ("own", &[], "events=alloc,verify=50", OWN_EVENTS),
     (
         "int",
@@ -34,7 +34,13 @@ const RUNS: [Run; 11] = [
     (
         "comp",
         &["-Xcomp", "-XX:+UseSerialGC"],
-        "events=alloc,verify=20",
+        "events=alloc,verify=50",
+        OWN_EVENTS,
+    ),
+    (
+        "threads",
+        &[],
+        "events=alloc+thread,verify=20",
         &["io.lucce.programs.ManyThreads"],
     ),
     (
@@ -82,6 +88,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     for jdk in &setup.jdks {
         for run in &RUNS {
             if run.0 == "virtual" && jdk.version < 21 {
+                continue;
+            }
+            let is_same_anywhere = ["z", "adaptive", "app"].contains(&run.0);
+            if is_same_anywhere && jdk != setup.jdk() {
                 continue;
             }
             let quick = jdk == setup.jdk() && run.0 == "own";

@@ -5,17 +5,19 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::Collapsed;
+use lucce_decoder::{Collapsed, Profile, path_beside};
 
 use super::classes::Classes;
 use super::output::{plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, Weigh, about, complain, ending_of_all, kind};
+use super::window::{self, Part};
+use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
 /// Writes all contexts in a format that other tools read.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  lucce export run-1234.lucce --format collapsed --leaf-type -o run.collapsed")]
+  lucce export run-1234.lucce --format collapsed --leaf-type -o run.collapsed
+  lucce export run-1234.lucce --format chrome --event lock -o run.json")]
 pub struct Args {
     file: PathBuf,
     #[arg(long, value_enum, default_value_t = Format::Collapsed)]
@@ -31,6 +33,8 @@ pub struct Args {
     leaf_type: bool,
     #[command(flatten)]
     classes: Classes,
+    #[command(flatten)]
+    part: Part,
     /// Standard output if not given
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -40,17 +44,22 @@ pub struct Args {
 enum Format {
     /// `a.b.C.main;a.b.C.work 24`: root first, for flame graphs
     Collapsed,
+    /// The stream's events as a time line, for about:tracing or Perfetto (agent option record=stream)
+    Chrome,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let profile = args.classes.open(&args.file)?;
+    let mut profile = args.classes.open(&args.file)?;
+    if matches!(args.format, Format::Chrome) {
+        return time_line(args, &profile);
+    }
+    let streamed = args.part.apply(&args.file, &mut profile)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", 2 * events.ids().len() as u64);
     let tick = |more| bar.tick(more);
     let contexts = profile.contexts_of(&events, &tick);
     let value = Weigh::of(args.value, &kind, &contexts);
-    let Format::Collapsed = args.format;
     let collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
     drop(bar);
     let bar = Bar::new("writing", collapsed.len() as u64);
@@ -72,5 +81,32 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             complain(format_args!("wrote {stacks} to {}", path.display()));
         }
     }
-    Ok(ending_of_all(&args.file, &contexts, End::Fine))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
+}
+
+fn time_line(args: &Args, profile: &Profile) -> Result<End, Failure> {
+    let (stream, end) = window::open(&args.file, profile)?;
+    let write = |out: &mut dyn Write| {
+        let mut out = out;
+        let written = args.part.times.with(|window| {
+            let wanted = (window, args.event.as_deref());
+            chrome::write(profile, &stream, wanted, &mut out)
+        })?;
+        out.flush()?;
+        Ok(written)
+    };
+    let written = match &args.output {
+        None => write(&mut stdout())?,
+        Some(path) => {
+            let failed = |e| Failure::Usage(about(path, e));
+            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+            let written = write(&mut out).map_err(failed)?;
+            let events = plural(written.events, "event");
+            complain(format_args!("wrote {events} to {}", path.display()));
+            written
+        }
+    };
+    window::complain_of_rest(&args.file, profile, &stream);
+    let end = ending(&path_beside(&args.file), written.damage.as_ref(), end);
+    Ok(ending(&args.file, profile.damage.as_ref(), end))
 }

@@ -13,6 +13,7 @@ mod progress;
 mod attach;
 mod bench;
 mod check;
+mod chrome;
 mod classes;
 mod contexts;
 mod ctl;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{ALLOC, Contexts, Profile};
+use lucce_decoder::{ALLOC, Contexts, Profile, Stream, path_beside};
 use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{grouped, json, stdout};
 use super::progress::Bar;
+use super::window;
 use super::{End, Failure, ending_of_all};
 
 /// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
@@ -38,6 +39,9 @@ struct Stats<'a> {
     events: BTreeMap<&'static str, u64>,
     kinds: Vec<KindOf>,
     log: Vec<LogPart>,
+    /// Of the file beside it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<StreamOf>,
     agent: &'a BTreeMap<String, u64>,
     skipped: Vec<String>,
     warnings: &'a [String],
@@ -53,6 +57,17 @@ struct KindOf {
     unit: String,
 }
 
+/// Events with their times.
+#[derive(Serialize)]
+struct StreamOf {
+    events: u64,
+    threads: u64,
+    bytes: u64,
+    /// Nanoseconds from the start until the first event found no room.
+    full_since: Option<u64>,
+    damaged: bool,
+}
+
 #[derive(Serialize)]
 struct LogPart {
     kind: &'static str,
@@ -63,14 +78,19 @@ struct LogPart {
 pub fn run(args: &Args) -> Result<End, Failure> {
     let profile = args.classes.open(&args.file)?;
     let contexts = contexts(&profile);
-    let stats = Stats::new(&profile, &contexts);
+    let (stream, end) = match path_beside(&args.file).exists() {
+        true => window::open(&args.file, &profile).map(|(stream, end)| (Some(stream), end))?,
+        false => (None, End::Fine),
+    };
+    let mut stats = Stats::new(&profile, &contexts);
+    stats.stream = stream.as_ref().map(StreamOf::new);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &stats)?,
         false => stats.write(&mut out)?,
     }
     out.flush()?;
-    Ok(ending_of_all(&args.file, &contexts, End::Fine))
+    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(end))
 }
 
 impl<'a> Stats<'a> {
@@ -98,6 +118,7 @@ impl<'a> Stats<'a> {
             events: events(profile, contexts),
             kinds: kinds(profile, contexts),
             log: log_parts(profile),
+            stream: None,
             agent: &profile.stats,
             skipped: profile.skipped.iter().map(ToString::to_string).collect(),
             warnings: &profile.warnings,
@@ -135,6 +156,9 @@ impl<'a> Stats<'a> {
                 (part.kind, text)
             }),
         )?;
+        if let Some(stream) = &self.stream {
+            stream.write(out)?;
+        }
         let agent = self
             .agent
             .iter()
@@ -142,6 +166,35 @@ impl<'a> Stats<'a> {
         section(out, "agent", agent)?;
         list(out, "ran without hooks", &self.skipped)?;
         list(out, "warnings", self.warnings)
+    }
+}
+
+impl StreamOf {
+    fn new(stream: &Stream) -> StreamOf {
+        StreamOf {
+            events: stream.count(),
+            threads: stream.threads().len() as u64,
+            bytes: stream.size(),
+            full_since: stream.full_since().map(|clock| stream.since_start(clock)),
+            damaged: stream.damage().is_some(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let rows = [
+            ("events", self.events),
+            ("threads", self.threads),
+            ("bytes", self.bytes),
+        ];
+        section(
+            out,
+            "stream",
+            rows.into_iter().map(|(key, value)| (key, grouped(value))),
+        )?;
+        match self.full_since {
+            Some(nanos) => row(out, "full since", &format!("{:.3} s", nanos as f64 / 1e9)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Times {
 #[derive(clap::Args)]
 pub struct Part {
     #[command(flatten)]
-    times: Times,
+    pub times: Times,
     /// Count the events of the stream (agent option record=stream); follows from --from, --to, --thread
     #[arg(long)]
     stream: bool,
