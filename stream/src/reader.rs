@@ -233,7 +233,7 @@ impl Stream {
             .entry(ThreadId(head.lane))
             .or_default()
             .push(part);
-        let checked = checked.and_then(|()| match sealed {
+        let checked = checked.and(match sealed {
             Some(sealed) if used != sealed.len() => Err("a sealed block ends early"),
             _ => Ok(()),
         });
