@@ -70,9 +70,11 @@ pub fn id(agent: &Agent, lane: &mut Lane) -> ThreadId {
     id
 }
 
-/// The log knows which contexts started the threads of a lane.
+/// The log knows which contexts started the threads of a lane that it knows.
 fn tell_origin(agent: &Agent, lane: &mut Lane) {
-    if let (Some(thread), Some(context)) = (lane.id, lane.new_origin()) {
+    if let Some(thread) = lane.id
+        && let Some(context) = lane.new_origin()
+    {
         agent.note(ThreadOrigin { thread, context });
     }
 }

@@ -5,12 +5,12 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 
-use crate::agent::{Agent, count};
+use crate::agent::Agent;
 use crate::gate;
 use crate::here::Here;
 use crate::jvm::Env;
 use crate::thread::ThreadState;
-use crate::vm_events::{Kind, found, told, verified_here};
+use crate::vm_events::{Kind, found, lost_unless_out_of_scope, told, verified_here};
 
 static CAUGHT: Kind = Kind::new("exception", "", "caught");
 static UNCAUGHT: Kind = Kind::new("exception", "", "uncaught");
@@ -38,9 +38,7 @@ pub unsafe extern "system" fn thrown(
         }
         match verified_here(agent, env, state) {
             Some(here) => classify(agent, env, state, (here, exception, catch)),
-            None => {
-                count(&agent.counts.events_lost);
-            }
+            None => lost_unless_out_of_scope(agent, env),
         }
     });
 }

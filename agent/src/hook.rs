@@ -26,6 +26,7 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
         events: &agent.options.hooks(),
         idle: agent.options.is_idle(),
         holds: &|class| scope::holds(agent, Loader::BOOT, class),
+        jdk_is_out_of_scope: scope::is_without_the_jdk(&agent.options),
     };
     let shapes = match planner::shapes(&class, wants) {
         Ok(shapes) => shapes,
@@ -46,7 +47,8 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
 /// A class that is not in scope.
 fn outside(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
     let creates = |of: &str| scope::may_create(agent, loader, of);
-    rewrite_quietly(agent, class, &outside::plan(class, &creates).ok()?)
+    let starts = agent.options.events.thread;
+    rewrite_quietly(agent, class, &outside::plan(class, &creates, starts).ok()?)
 }
 
 /// A class that is in no trace.
@@ -228,7 +230,7 @@ pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Op
 pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let plan = match agent.options.is_partial() {
-        true => outside::plan(&class, &|of| scope::may_be_created(agent, of)),
+        true => outside::plan(&class, &|of| scope::may_be_created(agent, of), false),
         false => planner::hidden_plan(&class),
     };
     rewrite_quietly(agent, &class, &plan.ok()?)

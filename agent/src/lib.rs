@@ -62,6 +62,7 @@ mod watch;
 
 mod exception;
 mod lock;
+mod started;
 mod vm_alloc;
 mod vm_events;
 

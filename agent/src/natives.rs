@@ -59,6 +59,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"event0", c"(JJLjava/lang/String;J)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"made0", c"(JJLjava/lang/Object;Z)V"),
+        (c"started0", c"(JLjava/lang/Thread;)V"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_void(class, method, &zeros);

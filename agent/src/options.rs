@@ -209,8 +209,6 @@ impl Options {
 
     fn check_classes(&self) -> Result<(), BadOption> {
         let need_all = [
-            (self.events.call, "events=call"),
-            (self.events.thread, "events=thread"),
             (self.tracking == Tracking::Paper, "tracking=paper"),
             (self.records_calls(), "record=calls"),
         ];
@@ -345,12 +343,6 @@ mod tests {
         }
         let error = refused("events=call,encoding=static,graph=a.lucce");
         assert_eq!(error, "events=call does not go with encoding=static");
-        for of in ["call", "thread"] {
-            for classes in ["instrument=app", "include=a.*", "exclude=a.*"] {
-                let error = refused(&format!("events={of},{classes}"));
-                assert!(error.contains("needs all classes"), "{error}");
-            }
-        }
         let error = Options::parse("events=alloc+threads").unwrap_err();
         assert!(error.to_string().ends_with("did you mean 'thread'?"));
     }

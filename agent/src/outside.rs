@@ -9,27 +9,34 @@
 //! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
+//! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
 //! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
 
 use lucce_bytecode::{ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan};
 
 use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT,
-    defines_hidden, is_leaf_call, starts_virtual_thread, thread_fields,
+    STARTS_OUTSIDE, defines_hidden, is_leaf_call, starts, starts_virtual_thread, thread_fields,
 };
 use crate::vm_calls;
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
-/// may call, one in scope.
+/// may call, one in scope. `starts`: whether starts of threads are counted.
 ///
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
-pub fn plan(class: &ClassFile<'_>, creates: &dyn Fn(&str) -> bool) -> Result<Plan<'static>, Error> {
+pub fn plan(
+    class: &ClassFile<'_>,
+    creates: &dyn Fn(&str) -> bool,
+    starts: bool,
+) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan(code)?;
-        if let Some(planned) = method_plan(class.name(), method, &scan, creates) {
+        let planned = method_plan(class.name(), method, &scan, creates);
+        let start = starts.then(|| start(class.name(), method, &scan)).flatten();
+        if let Some(planned) = start.or(planned) {
             plan.methods.insert(index, planned);
         }
     }
@@ -63,6 +70,24 @@ fn method_plan(
         exit,
         unwind: unwind.filter(|_| method.name != "<init>"),
         inserts: restores.collect(),
+    })
+}
+
+/// The method by which a thread starts another one.
+fn start(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> Option<MethodPlan<'static>> {
+    let call = scan.calls.iter().find(|call| starts(class, method, call))?;
+    let insert = Insert::MarkThis {
+        helper: STARTS_OUTSIDE,
+        // It has none.
+        site: 0,
+    };
+    Some(MethodPlan {
+        entry: Some(Entry {
+            helper: ENTER,
+            argument: None,
+        }),
+        inserts: vec![(call.bci, insert)],
+        ..MethodPlan::default()
     })
 }
 

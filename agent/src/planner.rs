@@ -178,6 +178,8 @@ const CALLED_FIRST: Helper = helper("calledFirst", "(I)J");
 const CALLED_THREAD: Helper = helper("calledThread", "(I)J");
 const CALLED_VM: Helper = helper("calledVm", "(I)J");
 const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
+/// In classes out of scope.
+pub const STARTS_OUTSIDE: Helper = helper("startsOutside", "(Ljava/lang/Thread;JI)V");
 const SCOPE: Helper = helper("scope", "(JJI)V");
 const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
 const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
@@ -373,12 +375,14 @@ pub struct Wants<'w> {
     pub idle: bool,
     /// Whether a class of the JDK is in scope.
     pub holds: &'w dyn Fn(&str) -> bool,
+    /// Whether none of them is.
+    pub jdk_is_out_of_scope: bool,
 }
 
 impl Wants<'_> {
     /// Whether such a call leads to nothing that could ask for a context.
     fn is_leaf(&self, call: &Call<'_>) -> bool {
-        is_leaf_call(call) || quiet::is_quiet(call) && !(self.holds)(&call.owner)
+        is_leaf_call(call) || self.jdk_is_out_of_scope && quiet::is_quiet(call)
     }
 }
 
@@ -739,7 +743,7 @@ const STARTING: [(&str, &str); 4] = [
     ),
 ];
 
-fn starts(class: &str, method: &Method<'_>, call: &Call<'_>) -> bool {
+pub fn starts(class: &str, method: &Method<'_>, call: &Call<'_>) -> bool {
     method.name == "start" && call.owner == class && STARTING.contains(&(class, &*call.name))
 }
 

@@ -5,7 +5,7 @@
 
 use crate::agent::Agent;
 use crate::book::Loader;
-use crate::options::Instrument;
+use crate::options::{Instrument, Options};
 
 /// What the JDK makes at run time in loaders of its own: accessors of reflection.
 const OF_THE_JDK: [&str; 3] = ["java/", "jdk/internal/", "sun/"];
@@ -18,6 +18,13 @@ pub fn holds(agent: &Agent, loader: Loader, class: &str) -> bool {
         Instrument::App => is_application(agent, loader, class),
     };
     of_whom && options.filter.admits(class)
+}
+
+/// Whether no class of the JDK that code of the JDK calls by name is in scope.
+pub fn is_without_the_jdk(options: &Options) -> bool {
+    let filter = &options.filter;
+    let without = |packages: &&str| !filter.admits_below(packages);
+    options.instrument == Instrument::App || OF_THE_JDK.iter().all(without)
 }
 
 fn is_application(agent: &Agent, loader: Loader, class: &str) -> bool {

@@ -14,7 +14,7 @@ use lucce_tracelog::EventCell;
 
 use crate::agent::{Agent, count};
 use crate::cells::{event_cell, lane_of};
-use crate::frames::Walk;
+use crate::frames::{self, Frame, Walk};
 use crate::here::{self, Here};
 use crate::jvm::{Env, Jvmti};
 use crate::natives::{guard_event, state, state_of};
@@ -22,6 +22,7 @@ use crate::options::Events;
 use crate::recent::Recent;
 use crate::stream;
 use crate::thread::ThreadState;
+use crate::upcall::PIECE;
 use crate::{exception, lock, verify, vm_alloc};
 
 /// What is switched on and off together.
@@ -209,7 +210,7 @@ pub fn verify(
 }
 
 /// The current thread's cell for events of `kind` on `object`, which happen `here`. `None`: counted as
-/// lost.
+/// lost, or out of scope.
 pub fn found(
     agent: &Agent,
     env: Env,
@@ -217,13 +218,23 @@ pub fn found(
     here: Option<Here>,
     what: (&'static Kind, jobject),
 ) -> Option<Found> {
-    let found = here.and_then(|here| {
-        let place = (here.context, here.site.0);
-        cell(agent, env, state, place, what, |state| {
-            here.number(agent, state)
-        })
+    let Some(here) = here else {
+        lost_unless_out_of_scope(agent, env);
+        return None;
+    };
+    let place = (here.context, here.site.0);
+    let found = cell(agent, env, state, place, what, |state| {
+        here.number(agent, state)
     });
     counted_as_lost(agent, found)
+}
+
+/// Nobody knows where the current thread is: the event is lost, unless no frame is one of traces.
+pub fn lost_unless_out_of_scope(agent: &Agent, env: Env) {
+    let is_hidden = |frame: Frame| frame.method.kind == frames::Kind::Hidden;
+    if !Walk::new(agent, env, PIECE).all(is_hidden) {
+        count(&agent.counts.events_lost);
+    }
 }
 
 /// The same for an event that happens where the thread is.

@@ -84,4 +84,11 @@ impl ClassFilter {
     pub fn admits(&self, class: &str) -> bool {
         (self.include.is_empty() || self.include.matches(class)) && !self.exclude.matches(class)
     }
+
+    /// Whether a class whose name begins with `prefix`, such as `java/`, may be meant. `false`: none is.
+    pub fn admits_below(&self, prefix: &str) -> bool {
+        let include = &self.include.0;
+        let included = include.is_empty() || include.iter().any(|p| p.may_match_below(prefix));
+        included && !self.exclude.0.iter().any(|p| p.matches_all_below(prefix))
+    }
 }

@@ -27,6 +27,24 @@ impl Pattern {
             None => false,
         }
     }
+
+    /// Whether it may match a class whose name begins so.
+    pub(crate) fn may_match_below(&self, prefix: &str) -> bool {
+        let prefix = prefix.as_bytes();
+        self.0.first().is_some_and(|head| {
+            let common = head.len().min(prefix.len());
+            let begin = head.get(..common).zip(prefix.get(..common));
+            begin.is_some_and(|(head, prefix)| after(head, prefix).is_some())
+        })
+    }
+
+    /// Whether it is sure to match every class whose name begins so.
+    pub(crate) fn matches_all_below(&self, prefix: &str) -> bool {
+        match &*self.0 {
+            [head, rest] => rest.is_empty() && after(head, prefix.as_bytes()).is_some(),
+            _ => false,
+        }
+    }
 }
 
 /// Pieces that follow a star each: all but the last one as early as they come.

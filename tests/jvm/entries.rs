@@ -14,34 +14,45 @@ const PROGRAM: &str = "io.lucce.programs.Entries";
 type Counts = BTreeMap<(String, String, i64), u64>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str]); 4] = [
-        ("default", &[]),
-        ("int", &["-Xint", "-Xcheck:jni"]),
-        ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
-        ("c1", &["-XX:TieredStopAtLevel=1"]),
+    let modes: [(&str, &[&str], &str); 6] = [
+        ("default", &[], ""),
+        ("int", &["-Xint", "-Xcheck:jni"], ""),
+        ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
+        ("c1", &["-XX:TieredStopAtLevel=1"], ""),
+        ("app", &["-Xcheck:jni"], ",instrument=app"),
+        (
+            "include",
+            &["-Xcomp"],
+            ",include=io.lucce.*+java.util.Tree*",
+        ),
     ];
     let mut tests = Vec::new();
     for jdk in &setup.jdks {
-        for (name, flags) in modes {
+        for (name, flags, scope) in modes {
             let quick = jdk == setup.jdk() && name == "default";
             let name_of = format!("entries::{}::{name}", jdk.version);
-            tests.push(test(name_of, quick, move || check(setup, jdk, name, flags)));
+            tests.push(test(name_of, quick, move || {
+                check(setup, jdk, name, flags, scope)
+            }));
         }
         for program in ["ClassInit", "Lambdas", "ReflectionCalls", "VirtualThreads"] {
             if program == "VirtualThreads" && jdk.version < 21 {
                 continue;
             }
-            let name = format!("entries::{}::verified::{program}", jdk.version);
-            tests.push(test(name, false, move || verified(setup, jdk, program)));
+            for (scope, classes) in [("", ""), ("app::", ",instrument=app")] {
+                let name = format!("entries::{}::verified::{scope}{program}", jdk.version);
+                let run = move || verified(setup, jdk, program, classes);
+                tests.push(test(name, false, run));
+            }
         }
     }
     tests
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
+fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], scope: &str) -> Checked {
     let java = Java::new(setup, jdk, &format!("entries-{}-{name}", jdk.version));
     let java = java
-        .agent("events=call,verify=101")
+        .agent(&format!("events=call,verify=101{scope}"))
         .flags(flags)
         .main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
@@ -88,10 +99,13 @@ fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
     Ok(counts)
 }
 
-fn verified(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("entries-{program}-{}", jdk.version));
+fn verified(setup: &Setup, jdk: &Jdk, program: &str, classes: &str) -> Checked {
+    let scope = if classes.is_empty() { "all" } else { "app" };
+    let name = format!("entries-{program}-{}-{scope}", jdk.version);
+    let java = Java::new(setup, jdk, &name);
     let java = java
-        .agent("events=call+thread+alloc,verify=67")
+        .agent(&format!("events=call+thread+alloc,verify=67{classes}"))
+        .flags([format!("-Dlucce.scope={scope}")])
         .main([format!("io.lucce.programs.{program}")]);
     java.run()?.expect(0)?;
     java.lucce().check(&java.log())?;

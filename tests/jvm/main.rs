@@ -20,6 +20,7 @@ mod programs;
 mod recorded;
 mod running;
 mod streams;
+mod starts;
 mod vm_events;
 
 use std::path::Path;
@@ -77,6 +78,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         counts::tests(setup),
         entries::tests(setup),
         own_events::tests(setup),
+        starts::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),

@@ -421,6 +421,16 @@ public final class LucceRt {
         pub(p, site);
     }
 
+    /** The same in code without hooks: the agent asks the VM where that is. */
+    @Hidden @DontInline
+    public static void startsOutside(Thread child, long p, int site) {
+        if (LIVE && isOpen(THREAD)) {
+            Thread t = Thread.currentThread();
+            if (known(t)) started0(t.$ts, child);
+        }
+        restore(p);
+    }
+
     // ---- a context that goes on elsewhere ---------------------------------------------------------
 
     /** The frame with slot `p` has been called, as it were, from where `number` was taken. */
@@ -959,6 +969,8 @@ public final class LucceRt {
     private static native void event0(long ts, long number, String kind, long value);
 
     private static native void made0(long ts, long number, Object made, boolean reflected);
+
+    private static native void started0(long ts, Thread child);
 
     private static native void parked0(long ts, long number, Thread t, long passed);
 
