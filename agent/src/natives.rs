@@ -151,6 +151,20 @@ pub fn begin(agent: &Agent, env: Env, thread: jobject) {
     }
 }
 
+/// Begins the current thread, if all of its frames have ended: whatever its pointer was left at.
+pub fn begin_anew(agent: &Agent, env: Env) {
+    let Some(thread) = agent.jvmti.current_thread() else {
+        return;
+    };
+    if agent.jvmti.frame(0).is_none()
+        && let Some(fields) = fields(agent, env, thread)
+        && let Some(state) = state_of(agent, env, thread)
+    {
+        env.set_long(thread, fields.pointer.id(), state.first_slot() as jlong);
+    }
+    env.forget(thread);
+}
+
 /// Begins a thread all of whose frames so far are out of scope.
 pub fn begin_now(agent: &Agent, env: Env, thread: jobject) {
     let pointer = fields(agent, env, thread).map(|fields| fields.pointer.id());

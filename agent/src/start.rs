@@ -283,6 +283,7 @@ fn begin_all(agent: &Agent, env: Env) {
         natives::begin_now(agent, env, thread);
         env.forget(thread);
     }
+    natives::begin_anew(agent, env);
 }
 
 fn edition(options: &Options) -> &'static [u8] {
