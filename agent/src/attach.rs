@@ -15,7 +15,6 @@
 mod known;
 mod options;
 mod sampled;
-mod weight;
 
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;

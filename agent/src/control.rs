@@ -102,6 +102,11 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
                 .into(),
         );
     }
+    if wanted.events.sampled.or(agent.options.events.sampled) != agent.options.events.sampled
+        || wanted.events.alloc && agent.options.events.sampled.is_some()
+    {
+        return Err("allocations are counted, or sampled, as they were from the start".into());
+    }
     if wanted.events.leak.is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }

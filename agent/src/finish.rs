@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::leaks::Leaks;
 use crate::options::{Level, Tracking};
 use crate::paper::Paper;
-use crate::{control, natives, vm_events};
+use crate::{control, natives, samples, vm_events};
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
@@ -153,7 +153,11 @@ impl Recorded {
             ..
         } = self;
         let mut parts = Vec::new();
-        if agent.options.events.alloc {
+        if let Some(bytes) = samples::interval(agent) {
+            parts.push(format!(
+                "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
+            ));
+        } else if agent.options.events.alloc {
             parts.push(format!("{allocations} allocations in {contexts} contexts"));
         }
         if let Some(sampled) = self.sampled {

@@ -22,6 +22,8 @@ pub const OBJECTS: u64 = 32;
 pub const CALL: u64 = 64;
 /// Starts of threads.
 pub const THREAD: u64 = 128;
+/// Samples of allocations.
+pub const SAMPLES: u64 = 1 << 16;
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<Asked>);

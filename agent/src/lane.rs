@@ -21,6 +21,7 @@ use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
+use crate::weight::Weight;
 
 const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
@@ -51,6 +52,9 @@ pub struct Lane {
     next_event_cell: usize,
     /// With `record=stream`: what the last thread's block has left.
     pub place: Place,
+    /// Cells of samples, and what is left of the objects that those stand for.
+    pub samples: HashMap<ContextId, usize, BuildHasherDefault<Mixer>>,
+    pub weight: Weight,
     /// Of what the VM told of.
     pub recent: RecentCells,
     /// The context that started its thread; unknown: nobody is known.
@@ -79,6 +83,8 @@ impl Lane {
             event_cells: Vec::new(),
             next_event_cell: 0,
             place: Place::default(),
+            samples: HashMap::default(),
+            weight: Weight::default(),
             recent: RecentCells::default(),
             origin: ContextId::UNKNOWN,
             origins: Vec::new(),
@@ -204,7 +210,7 @@ struct EventPlace {
 
 /// For keys of two numbers that nobody chooses.
 #[derive(Default)]
-struct Mixer(u64);
+pub struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {

@@ -69,6 +69,9 @@ mod vm_events;
 mod bracket;
 mod natives;
 
+mod samples;
+mod weight;
+
 mod canaries;
 mod followed;
 mod leaks;

@@ -199,6 +199,10 @@ impl Options {
             let text = "record=stream needs tracking=lazy or tracking=cct";
             return Err(BadOption(text.into()));
         }
+        if self.record == Record::Stream && self.events.sampled.is_some() {
+            let text = "record=stream has single events, and events=alloc=SIZE only samples";
+            return Err(BadOption(text.into()));
+        }
         // An entry has no place of its own in an earlier run's log.
         if self.events.call && self.planned {
             let text = "events=call does not go with encoding=static";
@@ -301,6 +305,27 @@ mod tests {
         assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
         assert_eq!(leak("events=leak=0"), Ok((false, Some(0))));
         assert_eq!(leak("events=alloc"), Ok((true, None)));
+    }
+
+    #[test]
+    fn allocations_are_counted_or_sampled() {
+        let events = Options::parse("events=alloc=512k+lock").unwrap().events;
+        assert!(!events.alloc && events.lock);
+        assert_eq!(events.sampled, Some(512 << 10));
+        let events = Options::parse("events=alloc=64k+leak=64k").unwrap().events;
+        assert_eq!(
+            (events.sampled, events.leak),
+            (Some(64 << 10), Some(64 << 10))
+        );
+        for (bad, why) in [
+            ("alloc=64k+leak", "the same size for alloc and leak"),
+            ("alloc+alloc=64k", "not both"),
+            ("alloc=0", "a size such as alloc=512k"),
+            ("alloc=2g", "a size such as alloc=512k"),
+        ] {
+            let error = Options::parse(&format!("events={bad}")).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 
     #[test]
@@ -413,6 +438,8 @@ mod tests {
         }
         let error = Options::parse("record=stream,tracking=paper").unwrap_err();
         assert!(error.to_string().contains("needs tracking=lazy"));
+        let error = Options::parse("record=stream,events=alloc=64k").unwrap_err();
+        assert!(error.to_string().contains("only samples"));
     }
 
     #[test]

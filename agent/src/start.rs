@@ -17,7 +17,9 @@ use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
-use crate::{bracket, control, finish, hook, leaks, native_api, vm_alloc, vm_events, watch};
+use crate::{
+    bracket, control, finish, hook, leaks, native_api, samples, vm_alloc, vm_events, watch,
+};
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
 /// the stream of calls; the same with trees; with the paper's scheme; and with the stream of events.
@@ -100,11 +102,11 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
-    if options.events.leak.is_some() {
+    if options.events.leak.or(options.events.sampled).is_some() {
         jvmti
             .add_capabilities(&leaks::capabilities())
             .map_err(|Failed(code)| {
-                format!("events=leak: another agent samples allocations, and the VM lets only one (error {code})")
+                format!("events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})")
             })?;
     }
     for source in vm_events::wanted(&options.events) {
@@ -228,6 +230,11 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
         }
         if let Some(leaks) = &agent.leaks
             && leaks::start(agent, agent.jvmti, leaks.interval()).is_err()
+        {
+            agent.say(Level::Error, "this VM does not sample allocations");
+        }
+        if let Some(bytes) = agent.options.events.sampled
+            && samples::start(agent, bytes).is_err()
         {
             agent.say(Level::Error, "this VM does not sample allocations");
         }
@@ -408,21 +415,22 @@ unsafe extern "system" fn breakpoint(
     guard((), |agent| watch::reached(agent, agent.env(env), thread));
 }
 
-/// Only with `events=leak`; on the thread that has made the object.
+/// Only with `events=leak` or `alloc=SIZE`; on the thread that has made the object.
 unsafe extern "system" fn sampled_object_alloc(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
-    _: jobject,
+    thread: jobject,
     object: jobject,
     class: jclass,
     size: i64,
 ) {
+    let size = u64::try_from(size).unwrap_or(0);
     guard((), |agent| {
         if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
-            let size = u64::try_from(size).unwrap_or(0);
             leaks.sampled(agent, agent.env(env), object, class, size);
         }
     });
+    samples::sampled(env, thread, class, size);
 }
 
 /// Only with `events=leak`; nothing of the VM may be called here.

@@ -6,7 +6,7 @@ use lucce_control::json::Object;
 
 use crate::agent::Agent;
 use crate::options::names_of;
-use crate::{attach, finish, natives};
+use crate::{attach, finish, natives, samples};
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
@@ -18,7 +18,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     let known = Object::default()
         .text("lucce", env!("CARGO_PKG_VERSION"))
         .raw("attached", attach::is_on());
-    let known = match attach::interval() {
+    let known = match samples::interval(agent) {
         Some(bytes) => known.raw("sampled_bytes", bytes),
         None => known,
     };

@@ -14,7 +14,7 @@ use lucce_tracelog::EventCell;
 
 use crate::agent::{Agent, count};
 use crate::cells::{event_cell, lane_of};
-use crate::frames::{self, Frame, Walk};
+use crate::frames::{self, Frame, PIECE, Walk};
 use crate::here::{self, Here};
 use crate::jvm::{Env, Jvmti};
 use crate::natives::{guard_event, state, state_of};
@@ -22,7 +22,7 @@ use crate::options::Events;
 use crate::recent::Recent;
 use crate::stream;
 use crate::thread::ThreadState;
-use crate::upcall::PIECE;
+
 use crate::{exception, lock, verify, vm_alloc};
 
 /// What is switched on and off together.

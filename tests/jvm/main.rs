@@ -19,8 +19,9 @@ mod planned;
 mod programs;
 mod recorded;
 mod running;
-mod streams;
+mod samples;
 mod starts;
+mod streams;
 mod vm_events;
 
 use std::path::Path;
@@ -79,6 +80,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         entries::tests(setup),
         own_events::tests(setup),
         starts::tests(setup),
+        samples::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),

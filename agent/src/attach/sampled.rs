@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
@@ -18,11 +17,8 @@ use crate::gate;
 use crate::hook::{extra_allocation, extra_site};
 use crate::jvm::{Env, FrameInfo};
 use crate::lane::Lane;
-use crate::memory::word64;
 use crate::natives::guard_event;
-use crate::{cells, verify};
-
-use super::weight::Weight;
+use crate::{cells, samples, verify};
 
 /// Frames beyond it make an event count as lost.
 const MOST_FRAMES: usize = 1 << 20;
@@ -65,7 +61,6 @@ struct Local {
     places: HashMap<(usize, i64), Place>,
     lane: Option<Lane>,
     virtual_lane: Option<Lane>,
-    weight: Weight,
     until_verified: u32,
 }
 
@@ -123,8 +118,7 @@ impl Local {
         if number == ContextId::UNKNOWN {
             return None;
         }
-        let objects = self.weight.of(size, super::interval().unwrap_or(0));
-        self.add(agent, env, thread, number, (objects, objects * size))?;
+        self.add(agent, env, thread, number, size);
         if agent.options.verify > 0 {
             self.compare(agent, env, number);
         }
@@ -219,15 +213,8 @@ impl Local {
         place
     }
 
-    /// Objects and bytes, for a context's number: it stands for the site, too.
-    fn add(
-        &mut self,
-        agent: &Agent,
-        env: Env,
-        thread: jobject,
-        number: ContextId,
-        (objects, bytes): (u64, u64),
-    ) -> Option<()> {
+    /// For a context's number: it stands for the site, too.
+    fn add(&mut self, agent: &Agent, env: Env, thread: jobject, number: ContextId, size: u64) {
         let is_virtual = env.is_virtual_thread(thread);
         let lane = match is_virtual {
             false => &mut self.lane,
@@ -240,23 +227,8 @@ impl Local {
             };
             cells::take(agent, name, is_virtual, ContextId::UNKNOWN)
         });
-        let cell = match lane.find(number.0, 0) {
-            Some(known) => known,
-            None => {
-                let cell = cells::new_cell(agent, lane, number);
-                lane.insert(number.0, 0, cell);
-                cell
-            }
-        };
-        for (word, more) in [(1, objects), (2, bytes)] {
-            let word = word64(cell + 8 * word);
-            // Only this thread writes it.
-            word.store(
-                word.load(Ordering::Relaxed).wrapping_add(more),
-                Ordering::Relaxed,
-            );
-        }
-        Some(())
+        let interval = super::interval().unwrap_or(0);
+        samples::add(agent, lane, number, (size, interval));
     }
 
     fn compare(&mut self, agent: &Agent, env: Env, number: ContextId) {

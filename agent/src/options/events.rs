@@ -9,6 +9,8 @@ use super::values::{BadOption, malformed, size, unknown};
 pub struct Events {
     /// Allocations by bytecode.
     pub alloc: bool,
+    /// Samples of them in its place: bytes from one to the next, on average.
+    pub sampled: Option<u32>,
     /// Follow sampled objects: bytes from one to the next, on average.
     pub leak: Option<u32>,
     /// Those that no bytecode makes.
@@ -28,9 +30,12 @@ struct Kind {
     is_wanted: fn(&Events) -> bool,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     kind("alloc", gate::ALLOC, |events| events.alloc),
     kind("alloc=all", gate::OBJECTS, |events| events.objects),
+    kind("alloc=SIZE", gate::SAMPLES, |events| {
+        events.sampled.is_some()
+    }),
     kind("call", gate::CALL, |events| events.call),
     kind("exception", gate::EXCEPTION, |events| events.exception),
     kind("leak", gate::LEAK, |events| events.leak.is_some()),
@@ -82,15 +87,27 @@ impl Events {
             let (kind, how) = event.split_once('=').unwrap_or((event, ""));
             events.add(kind, how, value)?;
         }
+        events.check(value)?;
         Ok(events)
+    }
+
+    fn check(&self, all: &str) -> Result<(), BadOption> {
+        let wanted = match (self.sampled, self.leak) {
+            (Some(_), _) if self.alloc => "allocations counted or sampled, not both",
+            // The VM has one.
+            (Some(sampled), Some(leak)) if sampled != leak => "the same size for alloc and leak",
+            _ => return Ok(()),
+        };
+        Err(malformed("events", all, wanted))
     }
 
     fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
         match (kind, how) {
             ("alloc", "") => self.alloc = true,
             ("leak", "") => self.leak = Some(LEAK_INTERVAL),
-            ("leak", size) => self.leak = Some(leak_interval(size)?),
+            ("leak", size) => self.leak = Some(interval("leak", size)?),
             ("alloc", "all") => (self.alloc, self.objects) = (true, true),
+            ("alloc", size) => self.sampled = Some(sampled(size)?),
             ("lock", "") => self.lock = true,
             ("exception", "") => self.exception = true,
             ("call", "") => self.call = true,
@@ -110,11 +127,18 @@ impl Events {
     }
 }
 
+/// Above 0.
+fn sampled(value: &str) -> Result<u32, BadOption> {
+    let wanted = "alloc, alloc=all, or a size such as alloc=512k";
+    let bytes = interval("alloc", value).ok().filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| malformed("events=alloc", value, wanted))
+}
+
 /// The VM counts in 31 bits.
-fn leak_interval(value: &str) -> Result<u32, BadOption> {
-    let bytes = size("leak", value)?;
+fn interval(kind: &str, value: &str) -> Result<u32, BadOption> {
+    let bytes = size(kind, value)?;
     let known = u32::try_from(bytes).ok();
     known
         .filter(|bytes| i32::try_from(*bytes).is_ok())
-        .ok_or_else(|| malformed("leak", value, "a size below 2g, such as 512k"))
+        .ok_or_else(|| malformed(kind, value, "a size below 2g, such as 512k"))
 }

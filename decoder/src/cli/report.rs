@@ -102,6 +102,9 @@ struct Report {
     /// Events without any frame of the classes that were asked for.
     outside: u64,
     skipped: SkippedCounts,
+    /// Counts are estimated from samples, one every so many bytes on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled_bytes: Option<u64>,
     contexts: Vec<Row>,
 }
 
@@ -144,6 +147,11 @@ struct Row {
     started_by: Option<StartedBy>,
 }
 
+/// Bytes between two samples, if allocations are estimated from samples.
+fn sampled_bytes(profile: &Profile) -> Option<u64> {
+    profile.meta.get("sampled.bytes")?.parse().ok()
+}
+
 impl Report {
     fn new(
         profile: &Profile,
@@ -179,6 +187,7 @@ impl Report {
             lost: profile.lost(),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
+            sampled_bytes: sampled_bytes(profile).filter(|_| kind.name == ALLOC),
             event: kind.name,
             unit: kind.unit,
         }
@@ -234,8 +243,7 @@ impl Report {
                 "note: the JVM was killed or still runs; all it recorded is here"
             )?;
         }
-        let sampled = profile.meta.get("sampled.bytes");
-        if let Some(bytes) = sampled.and_then(|bytes| bytes.parse().ok()) {
+        if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);
             writeln!(
                 out,

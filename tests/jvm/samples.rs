@@ -1,0 +1,76 @@
+//! `events=alloc=SIZE`: samples stand for what was allocated, at its place.
+
+use std::collections::BTreeMap;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+
+use crate::expected::expected;
+use crate::{Test, test};
+
+/// A class and a line.
+type Place = (String, i64);
+
+const PROGRAM: &str = "io.lucce.programs.Sampled";
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let modes: [(&str, &[&str], &str); 6] = [
+        ("default", &[], ""),
+        ("int", &["-Xint", "-Xcheck:jni"], ""),
+        ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
+        ("app", &["-XX:+UseParallelGC"], ",instrument=app"),
+        ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
+        ("leak", &[], "+leak=16k"),
+    ];
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for (name, flags, options) in modes {
+            let quick = jdk == setup.jdk() && name == "default";
+            let name_of = format!("samples::{}::{name}", jdk.version);
+            let run = move || check(setup, jdk, name, flags, options);
+            tests.push(test(name_of, quick, run));
+        }
+    }
+    tests
+}
+
+fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("samples-{}-{name}", jdk.version));
+    let java = java.agent(&format!("events=alloc=16k{options},verify=1"));
+    let java = java.flags(flags).main([PROGRAM]);
+    let ended = java.run()?.expect(0)?;
+    let said: BTreeMap<_, _> = ended.stdout.lines().filter_map(expected).collect();
+    ended.ensure(said.len() == 3, "the program says what to expect")?;
+    let found = reported(java.lucce(), &java.log().to_string_lossy())?;
+    for (place, (objects, bytes)) in &said {
+        let row = found.get(place).copied().unwrap_or_default();
+        // Thousands of samples each: ten standard deviations and more.
+        let near = |found: u64, said: u64| found.abs_diff(said) * 5 < said;
+        ensure(near(row.0, *objects) && near(row.1, *bytes), || {
+            format!("{place:?}: about {objects} of {bytes} bytes, but {row:?}")
+        })?;
+    }
+    let log = java.log();
+    let report = java.lucce().text(0, &["report", &*log.to_string_lossy()])?;
+    ensure(report.contains("one every 16,384 bytes"), || report.clone())?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// Objects and bytes by class and line of the innermost frame of the program.
+fn reported(lucce: Lucce, log: &str) -> Result<BTreeMap<Place, (u64, u64)>, String> {
+    let report = lucce.json(&["report", "--json", "--top", "0", log])?;
+    ensure(report["sampled_bytes"] == 16_384, || "sampled".into())?;
+    let mut counts: BTreeMap<Place, (u64, u64)> = BTreeMap::new();
+    for row in report["contexts"].as_array().ok_or("no contexts")? {
+        let frames = row["frames"].as_array().ok_or("no frames")?;
+        let own = frames.iter().find(|frame| frame["class"] == PROGRAM);
+        let line = own.and_then(|frame| frame["line"].as_i64());
+        if let (Some(line), Some(class)) = (line, row["class"].as_str()) {
+            let sums = counts.entry((class.to_owned(), line)).or_default();
+            sums.0 += row["count"].as_u64().ok_or("no count")?;
+            sums.1 += row["bytes"].as_u64().ok_or("no bytes")?;
+        }
+    }
+    Ok(counts)
+}
