@@ -103,6 +103,8 @@ impl Profile {
         let mut places = HashMap::new();
         for ((key, (id, of)), printed) in named.into_iter().zip(prints) {
             match printed {
+                // Made where no class is meant.
+                Ok(printed) if self.is_restricted() && printed.is_empty() => {}
                 Ok(printed) => {
                     places.insert(key, (*id, (printed.print, of.clone())));
                 }

@@ -8,9 +8,10 @@ use std::path::Path;
 
 use lucce_decoder::{Leaks, Profile};
 
+use super::classes::Classes;
 use super::output::{json, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending, open};
+use super::{End, Failure, ending};
 use report::Report;
 use watch::Source;
 
@@ -40,6 +41,8 @@ pub struct Args {
     /// One JSON object; with --watch, one per line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    classes: Classes,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
@@ -47,13 +50,13 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if args.watch {
         return watch::run(&log, args);
     }
-    let (profile, leaks) = look(&log)?;
+    let (profile, leaks) = look(&log, &args.classes)?;
     print(&profile, &leaks, args)?;
     Ok(ended(&log, &leaks))
 }
 
-fn look(log: &Path) -> Result<(Profile, Leaks), Failure> {
-    let profile = open(log)?;
+fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
+    let profile = classes.open(log)?;
     let bar = Bar::new("decoding", 0);
     let leaks = profile.leaks(&|more| bar.tick(more));
     drop(bar);

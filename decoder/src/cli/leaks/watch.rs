@@ -76,7 +76,7 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
     let (mut seen, mut gone) = (None, false);
     loop {
         let started = Instant::now();
-        let (profile, leaks) = look(log)?;
+        let (profile, leaks) = look(log, &args.classes)?;
         let over = gone || profile.ended || leaks.damage.is_some();
         if !over && is_gone(&profile) {
             // It may have written until just now.
