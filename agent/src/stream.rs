@@ -98,8 +98,11 @@ pub fn record(
     if number == ContextId::UNKNOWN || event.0 > MOST_TYPE {
         return;
     }
+    if state.place.is_refused() {
+        return;
+    }
     let now = clock::nano_time();
-    if !state.place.put(now, event.0, number.0, value) && !state.place.is_refused() {
+    if !state.place.put(now, event.0, number.0, value) {
         streamer.make_room(agent, env, state, now);
         // Without room it is counted only.
         state.place.put(now, event.0, number.0, value);

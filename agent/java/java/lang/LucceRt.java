@@ -552,10 +552,11 @@ public final class LucceRt {
         if (number == 0) return;
         Unsafe u = Memory.U;
         long place = t.$ts + 40;
+        // Full: not even the clock is read.
+        if (u.getLong(place + 8) < 0) return;
         long now = System.nanoTime();
         long passed = now - u.getLong(place + 16);
         if (u.getLong(place) + 24 > u.getLong(place + 8) || passed >>> 40 != 0) {
-            if (u.getLong(place + 8) < 0) return;
             room0(t.$ts, now);
             if (u.getLong(place) + 24 > u.getLong(place + 8)) return;
             passed = now - u.getLong(place + 16);
