@@ -20,6 +20,7 @@ use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
 use crate::cells::lane_of;
 use crate::events::own_event;
+use crate::frames::Walk;
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
@@ -265,12 +266,13 @@ pub fn lost_by_threads(agent: &Agent) -> u64 {
     living.map(|state| state.lost()).sum::<u64>() + agent.lanes.lost()
 }
 
-/// This function, what asks it, and the method that it asks for lie above.
-const CALLER: i32 = 3;
-
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_hasCaller(_: *mut JNIEnv, _: jclass) -> u8 {
-    guard(1, |agent| u8::from(agent.jvmti.frame(CALLER).is_some()))
+pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jclass) -> u8 {
+    guard(1, |agent| {
+        // Behind the method that it is asked for; frames of the helper class do not count.
+        let mut frames = Walk::new(agent, agent.env(env), 8);
+        u8::from(frames.nth(1).is_some())
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -12,8 +12,9 @@ use crate::{Test, test};
 const PROGRAM: &str = "io.lucce.programs.Starts";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 5] = [
+    let modes: [(&str, &[&str], &str); 6] = [
         ("default", &[], "events=thread"),
+        ("call", &[], "events=thread+call"),
         ("app", &["-Xcheck:jni"], "events=thread,instrument=app"),
         (
             "app-comp",
@@ -58,6 +59,14 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) ->
                 || format!("{line}: {row:?}, below it {number}"),
             )?,
         }
+    }
+    if name == "call" {
+        let log = java.log();
+        let stats = java.lucce().text(0, &["stats", &*log.to_string_lossy()])?;
+        let lost = stats.lines().find(|line| line.contains("events.lost"));
+        ensure(lost.is_some_and(|line| line.ends_with(" 0")), || {
+            format!("every entry is counted: {lost:?}")
+        })?;
     }
     ensure(found.len() == 5, || format!("no other lines: {found:?}"))?;
     java.lucce().check(&java.log())?;
