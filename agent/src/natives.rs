@@ -623,7 +623,14 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
         };
         let (env, slot, site) = (agent.env(env), slot as usize, site as u32);
         let recorded = recorded(agent, recorder, env, state);
+        if recorder.meets_bare(&recorded, (state.first_slot(), slot)) {
+            upcall::repair(agent, env, state, slot, slot);
+        }
         match What::of(what) {
+            Some(What::Entered) => {
+                let place = (state.first_slot(), slot, site);
+                recorder.entered(&recorded, &agent.method_of_site, place);
+            }
             Some(what @ (What::Call | What::Event)) => {
                 let place = (state.first_slot(), slot, site);
                 let methods = &agent.method_of_site;
@@ -632,8 +639,8 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
                     give_ticket(agent, recorder, env, &recorded);
                 }
             }
-            Some(What::Returned) => recorder.ended(&recorded, slot, false),
-            Some(What::Thrown) => recorder.ended(&recorded, slot, true),
+            Some(What::Returned) => recorder.returned(&recorded, slot),
+            Some(What::Thrown) => recorder.ended(&recorded, slot),
             None => {}
         }
     });

@@ -228,6 +228,8 @@ impl Options {
     pub fn hooks(&self) -> Events {
         Events {
             alloc: self.alloc_hooks(),
+            // A recording is told of every entry.
+            call: self.events.call || self.record,
             ..self.events.clone()
         }
     }

@@ -55,7 +55,7 @@ pub enum Mark {
     Monitor,
     /// Parks the thread; the helper that does it.
     Park(Helper<'static>),
-    /// The method's entry, where entries are counted.
+    /// The method's entry, where entries are counted or recorded.
     Entry,
     /// The call by which a thread starts another one, `this`.
     Start,
@@ -165,6 +165,7 @@ pub const EXIT_VM: Helper = helper("exitVm", "(J)V");
 pub const RESTORE: Helper = helper("restore", "(J)V");
 /// Only where calls are recorded.
 const EXIT: Helper = helper("exit", "(J)V");
+const UNWIND_VM: Helper = helper("unwindVm", "(J)V");
 const PUB: Helper = helper("pub", "(JI)V");
 const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
 const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
@@ -765,7 +766,7 @@ fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
 /// What a method that takes a slot has beside what the default mode needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hooks {
-    /// The recording is told when it returns.
+    /// The recording is told when it ends.
     pub exits: bool,
     /// Its context is looked up at entry.
     pub at_entry: bool,
@@ -781,6 +782,9 @@ impl Hooks {
         );
         if self.exits && returns {
             method.exit = Some(EXIT);
+        }
+        if self.exits && frame == FrameKind::Vm && method.unwind.is_some() {
+            method.unwind = Some(UNWIND_VM);
         }
         if self.restores && returns && method.inserts.iter().any(|(_, insert)| moves(insert)) {
             method.exit = Some(RESTORE);
@@ -843,7 +847,7 @@ pub fn plan(
     plan
 }
 
-/// The entry hook counts, too, if there is a site for it.
+/// The entry hook counts or records, too, if there is a site for it.
 fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
     let helper = match frame {
         FrameKind::Push => CALLED,

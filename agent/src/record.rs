@@ -1,10 +1,14 @@
 //! `record=calls`: the stream of enters and exits, beside the log.
 //!
-//! The recording edition of the helper class tells when a frame is about to call, when an event
-//! happens, and when frames end. What lies between the frames that were told already and the one that
-//! speaks is read from the shadow stack: natives, and frames that the VM put there. So a frame is
-//! entered in the recording when it first calls something or has an event; one that does neither
-//! leaves no trace, as it has no part in any context.
+//! The recording edition of the helper class tells when a method is entered, when a frame is about to
+//! call, when an event happens, and when methods return. Every method with code that programs enter
+//! by a call has these hooks, see `planner::is_counted`. What lies between the frames that were told
+//! already and the one that speaks is read from the shadow stack: natives, and frames that the VM put
+//! there, which tell nothing themselves. They are entered when something happens above them, and have
+//! returned unless an exception has ended what they called.
+//!
+//! A frame whose method tells of its return, and that is gone without having told, was ended by an
+//! exception.
 //!
 //! Each thread writes to its own part, under its own lock, which only the end of the program takes as
 //! well. Speed is not the aim here.
@@ -50,6 +54,8 @@ pub struct Recorded {
 struct Live {
     slot: usize,
     method: u32,
+    /// Its hooks say when it returns.
+    tells: bool,
 }
 
 /// What the helper class tells; the numbers are its constants.
@@ -58,16 +64,24 @@ pub enum What {
     /// The frame is about to call.
     Call = 0,
     Event = 1,
-    /// The frames from this slot on have returned.
+    /// The frame with this slot returns.
     Returned = 2,
-    /// An exception has ended them.
+    /// The frames from this slot on are gone: an exception has ended them.
     Thrown = 3,
+    /// A frame with this slot was entered.
+    Entered = 4,
 }
 
 impl What {
     pub fn of(number: i32) -> Option<What> {
-        let all = [What::Call, What::Event, What::Returned, What::Thrown];
-        all.into_iter().find(|what| *what as i32 == number)
+        const ALL: [What; 5] = [
+            What::Call,
+            What::Event,
+            What::Returned,
+            What::Thrown,
+            What::Entered,
+        ];
+        ALL.into_iter().find(|what| *what as i32 == number)
     }
 }
 
@@ -154,25 +168,16 @@ impl Recorder {
         if method == 0 || slot < first {
             return;
         }
-        // What has returned said so.
-        thread.end(self, slot + SLOT, true);
+        thread.end(self, slot + SLOT);
         if thread
             .top()
             .is_some_and(|top| top.slot == slot && top.method != method)
         {
-            thread.end(self, slot, true);
-        }
-        thread.check(self, methods, slot);
-        let mut between = thread.top().map_or(first, |top| top.slot + SLOT);
-        while between < slot {
-            let method = methods.get(slot_site(between));
-            if method != 0 {
-                thread.enter(self, between, method);
-            }
-            between += SLOT;
+            thread.end(self, slot);
         }
         if thread.top().is_none_or(|top| top.slot != slot) {
-            thread.enter(self, slot, method);
+            thread.reach(self, methods, (first, slot));
+            thread.enter(self, slot, method, true);
         }
         if is_event {
             let edge = Edge {
@@ -185,15 +190,54 @@ impl Recorder {
         }
     }
 
-    /// The frames with slots from `slot` on have ended.
-    pub fn ended(&self, thread: &Mutex<Recorded>, slot: usize, thrown: bool) {
-        lock(thread).end(self, slot, thrown);
+    /// Whether frames that are older than the hooks, whose slots hold no site, lie between those that
+    /// are known and `slot`.
+    pub fn meets_bare(&self, thread: &Mutex<Recorded>, (first, slot): (usize, usize)) -> bool {
+        let top = lock(thread).frames.last().map(|live| live.slot + SLOT);
+        let between = top.unwrap_or(first)..slot;
+        slot >= first && between.step_by(SLOT).any(|at| slot_site(at) == 0)
+    }
+
+    /// The method that `site` lies in was entered, its slot is `slot`; the thread's first one is `first`.
+    pub fn entered(
+        &self,
+        thread: &Mutex<Recorded>,
+        methods: &MethodOfSite,
+        (first, slot, site): (usize, usize, u32),
+    ) {
+        let method = methods.get(site);
+        if method == 0 || slot < first {
+            return;
+        }
+        let mut thread = lock(thread);
+        thread.end(self, slot + SLOT);
+        if thread.was_met(slot, method) {
+            return;
+        }
+        thread.end(self, slot);
+        thread.reach(self, methods, (first, slot));
+        thread.enter(self, slot, method, true);
+    }
+
+    /// The frame with slot `slot` returns.
+    pub fn returned(&self, thread: &Mutex<Recorded>, slot: usize) {
+        let mut thread = lock(thread);
+        thread.end(self, slot + SLOT);
+        if thread.top().is_some_and(|top| top.slot == slot) {
+            thread.frames.pop();
+            thread.to.exit(&self.writer);
+        }
+    }
+
+    /// The frames with slots from `slot` on are gone, and have not said that they return.
+    pub fn ended(&self, thread: &Mutex<Recorded>, slot: usize) {
+        lock(thread).end(self, slot);
     }
 
     /// The thread has ended.
     pub fn left(&self, thread: &Arc<Mutex<Recorded>>) {
         let mut ended = lock(thread);
-        ended.end(self, 0, false);
+        ended.end(self, 0);
         ended.to.flush(&self.writer);
         drop(ended);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
@@ -237,11 +281,42 @@ impl Recorded {
             && live.slot < slot
             && methods.get(slot_site(live.slot)) != live.method
         {
-            self.end(recorder, live.slot, true);
+            self.end(recorder, live.slot);
         }
     }
 
-    fn enter(&mut self, recorder: &Recorder, slot: usize, method: u32) {
+    /// Whether the innermost frame is the one that was entered: the VM called a class loader before its
+    /// hook could run, which met the frame on the stack.
+    fn was_met(&mut self, slot: usize, method: u32) -> bool {
+        let met = |live: &&mut Live| live.slot == slot && live.method == method && !live.tells;
+        match self.frames.last_mut().filter(met) {
+            Some(live) => {
+                live.tells = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Enters what lies between the frames that are known and `slot`.
+    fn reach(
+        &mut self,
+        recorder: &Recorder,
+        methods: &MethodOfSite,
+        (first, slot): (usize, usize),
+    ) {
+        self.check(recorder, methods, slot);
+        let mut between = self.top().map_or(first, |top| top.slot + SLOT);
+        while between < slot {
+            let method = methods.get(slot_site(between));
+            if method != 0 {
+                self.enter(recorder, between, method, false);
+            }
+            between += SLOT;
+        }
+    }
+
+    fn enter(&mut self, recorder: &Recorder, slot: usize, method: u32, tells: bool) {
         let callee = MethodId(method);
         let edge = match self.top() {
             None => Edge::entry(callee),
@@ -257,18 +332,25 @@ impl Recorded {
         };
         recorder.tell(&self.to, edge);
         self.to.enter(&recorder.writer, edge);
-        self.frames.push(Live { slot, method });
+        self.frames.push(Live {
+            slot,
+            method,
+            tells,
+        });
     }
 
-    fn end(&mut self, recorder: &Recorder, slot: usize, thrown: bool) {
-        let left = self.frames.partition_point(|live| live.slot < slot);
-        let ended = self.frames.len() - left;
-        self.frames.truncate(left);
-        if thrown {
-            self.to.unwind(&recorder.writer, ended as u32);
-        } else {
-            (0..ended).for_each(|_| self.to.exit(&recorder.writer));
+    /// The frames with slots from `slot` on are gone: those that tell nothing have returned, unless an
+    /// exception came out of what they called.
+    fn end(&mut self, recorder: &Recorder, slot: usize) {
+        let mut thrown = 0;
+        while let Some(live) = self.frames.pop_if(|live| live.slot >= slot) {
+            if live.tells || thrown > 0 {
+                thrown += 1;
+            } else {
+                self.to.exit(&recorder.writer);
+            }
         }
+        self.to.unwind(&recorder.writer, thrown);
     }
 }
 

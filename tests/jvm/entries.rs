@@ -11,7 +11,7 @@ use crate::{Test, test};
 const PROGRAM: &str = "io.lucce.programs.Entries";
 
 /// Entries by class, method, and line of the caller.
-type Counts = BTreeMap<(String, String, i64), u64>;
+pub type Counts = BTreeMap<(String, String, i64), u64>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let modes: [(&str, &[&str], &str); 6] = [
@@ -73,7 +73,7 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], scope: &str) -> C
 }
 
 /// `class|method|line|count`
-fn expected(line: &str) -> Option<((String, String, i64), u64)> {
+pub fn expected(line: &str) -> Option<((String, String, i64), u64)> {
     let mut fields = line.split('|');
     let names = (fields.next()?.to_owned(), fields.next()?.to_owned());
     let line = fields.next()?.parse().ok()?;

@@ -18,6 +18,7 @@ mod own_events;
 mod planned;
 mod programs;
 mod recorded;
+mod recorded_calls;
 mod running;
 mod samples;
 mod starts;
@@ -91,6 +92,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         native_api::tests(setup),
         recorded::tests(setup),
+        recorded_calls::tests(setup),
         planned::tests(setup),
         vm_events::tests(setup),
         streams::tests(setup),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use lucce_callgraph::{Edge, Frame};
-use lucce_decoder::Profile;
+use lucce_decoder::{Code, Profile};
 use lucce_recording::{Recording, Step};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
@@ -87,7 +87,9 @@ fn same_contexts(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
         "the recording has no end".into()
     })?;
     let (recorded, logged) = (recorded(&recording)?, logged(&log));
-    ensure(recorded == logged, || difference(&log, &recorded, &logged))?;
+    ensure(recorded == logged, || {
+        difference(&Code::from(&recording), &recorded, &logged)
+    })?;
     if program == "ManyThreads" {
         threads_were_started_somewhere(&recording)?;
     }
@@ -166,7 +168,7 @@ fn threads_were_started_somewhere(recording: &Recording) -> Checked {
     })
 }
 
-fn difference(log: &Profile, recorded: &Events, logged: &Events) -> String {
+fn difference(code: &Code, recorded: &Events, logged: &Events) -> String {
     let differ = |(frames, count): &(&Vec<Frame>, &u64)| recorded.get(*frames) != Some(*count);
     let missing = logged.iter().filter(differ);
     let differ = |(frames, count): &(&Vec<Frame>, &u64)| logged.get(*frames) != Some(*count);
@@ -174,7 +176,7 @@ fn difference(log: &Profile, recorded: &Events, logged: &Events) -> String {
     let show = |(frames, count): (&Vec<Frame>, &u64)| {
         let frames: Vec<String> = frames
             .iter()
-            .map(|frame| log.code.frame(*frame).to_string())
+            .map(|frame| code.frame(*frame).to_string())
             .collect();
         format!("{count} × {}", frames.join("\n      "))
     };

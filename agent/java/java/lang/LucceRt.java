@@ -37,7 +37,7 @@ public final class LucceRt {
     private static final boolean PAPER = __PAPER__;
 
     /** What {@link #record} is told. */
-    private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3;
+    private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3, ENTERED = 4;
 
     private static final int ENTRY = (1 << 28) - 1;
     /** Below a frame of which nobody knows where it was called from. */
@@ -162,32 +162,31 @@ public final class LucceRt {
         if (RECORD && own) tell(CALL, p, site);
     }
 
-    // ---- the same where entries are counted; `site` stands for the method's entry --------------------
+    // ---- the same where entries are counted or recorded; `site` stands for the method's entry ------
 
     @Hidden @ForceInline
     public static long called(int site) {
-        long p = enter();
-        if (LIVE) countByType(p, site, CALL_OF);
-        return p;
+        return entered(enter(), site);
     }
 
     @Hidden @ForceInline
     public static long calledFirst(int site) {
-        long p = enterFirst();
-        if (LIVE) countByType(p, site, CALL_OF);
-        return p;
+        return entered(enterFirst(), site);
     }
 
     @Hidden @ForceInline
     public static long calledThread(int site) {
-        long p = enterThread();
-        if (LIVE) countByType(p, site, CALL_OF);
-        return p;
+        return entered(threadSlot(), site);
     }
 
     @Hidden @ForceInline
     public static long calledVm(int site) {
-        long p = enterVm(0);
+        return entered(enterVm(0), site);
+    }
+
+    @Hidden @ForceInline
+    private static long entered(long p, int site) {
+        if (RECORD) tell(ENTERED, p, site);
         if (LIVE) countByType(p, site, CALL_OF);
         return p;
     }
@@ -221,6 +220,12 @@ public final class LucceRt {
     /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
     @Hidden @DontInline
     public static long enterThread() {
+        return threadSlot();
+    }
+
+    /** Whoever calls this is the hook itself: see hasCaller. */
+    @Hidden @DontInline
+    private static long threadSlot() {
         if (!LIVE) return enter();
         Thread t = Thread.currentThread();
         boolean attached = t.$ts != 0;
@@ -235,6 +240,13 @@ public final class LucceRt {
         long ts = t.$ts;
         if (ts != 0) t.$fp = upcallEnd(ts, p);
         if (RECORD) tell(RETURNED, p, 0);
+    }
+
+    /** Where calls are recorded: as exitVm, and an exception ends the method. */
+    @Hidden @DontInline
+    public static void unwindVm(long p) {
+        if (RECORD) tell(THROWN, p, 0);
+        exitVm(p);
     }
 
     /** The agent brackets Java code that native code calls. */
@@ -938,7 +950,7 @@ public final class LucceRt {
     /** Gives `t` a record, and a stack unless it has one. */
     private static native void attach(Thread t, long pointer);
 
-    /** Whether a Java method has called the one that asks. */
+    /** Whether a Java method has called the one whose hook asks, by two methods of this class. */
     private static native boolean hasCaller();
 
     private static native long upcall(long ts, long p);
