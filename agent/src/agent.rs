@@ -13,6 +13,7 @@ use lucce_callgraph::{Encoder, Layout, Plan};
 use lucce_tracelog::{self as tracelog, Counters, EventCell, Header, Meta, Skipped, Stat, Writer};
 
 use crate::book::Book;
+use crate::burst::Ended;
 use crate::clock;
 use crate::earlier::Earlier;
 use crate::events::EventTypes;
@@ -66,6 +67,7 @@ pub struct Agent {
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
     pub gate: Gate,
+    pub ended: Ended,
     /// With `tracking=cct`: the memory of all threads' trees.
     pub trees: Trees,
     /// Only with `events=leak`.
@@ -185,6 +187,7 @@ impl Agent {
             threads: Mutex::default(),
             counts: Counts::default(),
             gate: Gate::new(options.events.gates()),
+            ended: Ended::default(),
             trees: Trees::default(),
             leaks: options.events.leak.map(Leaks::new),
             paper,

@@ -15,6 +15,8 @@ use crate::{control, natives, samples, vm_events};
 pub fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
+    agent.ended.tell();
+    let bursts = agent.gate.bursts();
     let sampled = agent.leaks.as_ref().map(Leaks::so_far);
     for source in vm_events::wanted(&agent.options.events) {
         vm_events::stop(agent.jvmti, source);
@@ -62,6 +64,11 @@ pub fn finish(agent: &Agent) {
         if let Some(warning) = matches.warning() {
             agent.say(Level::Warn, &warning);
         }
+    }
+    if let Some(bursts) = bursts {
+        agent.stat("bursts", bursts.bursts);
+        agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
+        agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
     }
     if agent.options.tracking == Tracking::Cct {
         agent.stat("trees.nodes", agent.trees.nodes());
@@ -180,6 +187,10 @@ impl Recorded {
         };
         if *lost > 0 {
             line += &format!("; {lost} events lost");
+        }
+        if let Some(bursts) = agent.gate.bursts() {
+            let share = 100.0 * bursts.open.as_secs_f64() / bursts.total.as_secs_f64();
+            line += &format!("; counted during {share:.1}% of the time");
         }
         if agent.options.verify > 0 {
             let compared = agent.counts.compared.load(Ordering::Relaxed);

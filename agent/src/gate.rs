@@ -4,7 +4,8 @@
 //! for each kind. Closing it leaves everything else as it is, so contexts go on being tracked.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::memory;
 
@@ -26,12 +27,38 @@ pub const THREAD: u64 = 128;
 pub const SAMPLES: u64 = 1 << 16;
 
 /// What was asked for, and whether it is in force.
-pub struct Gate(Mutex<Asked>);
+pub struct Gate(Mutex<State>);
+
+struct State {
+    asked: Asked,
+    measured: Option<Measured>,
+}
 
 #[derive(Clone, Copy)]
 struct Asked {
     kinds: u64,
+    /// By `lucce ctl`, which has the last word.
     stopped: bool,
+    /// Between two bursts.
+    paused: bool,
+}
+
+/// How long the gate was open.
+#[derive(Clone, Copy)]
+struct Measured {
+    since: Instant,
+    open: Duration,
+    bursts: u64,
+    /// It is open since then.
+    opened: Option<Instant>,
+}
+
+/// See [`Gate::bursts`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bursts {
+    pub bursts: u64,
+    pub open: Duration,
+    pub total: Duration,
 }
 
 impl Gate {
@@ -39,9 +66,11 @@ impl Gate {
         let asked = Asked {
             kinds,
             stopped: false,
+            paused: false,
         };
         asked.publish();
-        Gate(Mutex::new(asked))
+        let measured = None;
+        Gate(Mutex::new(State { asked, measured }))
     }
 
     pub fn stop(&self) {
@@ -56,9 +85,46 @@ impl Gate {
         self.change(|asked| asked.kinds = kinds);
     }
 
-    /// The kinds that were asked for, and whether they are counted.
+    /// From now on the time is measured during which events are counted.
+    pub fn measure(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.measured = Some(Measured {
+            since: now,
+            open: Duration::ZERO,
+            bursts: 0,
+            opened: state.asked.is_open().then_some(now),
+        });
+    }
+
+    /// A burst begins, unless it was stopped; a pause begins.
+    pub fn burst(&self) {
+        self.change(|asked| asked.paused = false);
+        let mut state = self.lock();
+        if let (true, Some(measured)) = (state.asked.is_open(), &mut state.measured) {
+            measured.bursts += 1;
+        }
+    }
+
+    pub fn pause(&self) {
+        self.change(|asked| asked.paused = true);
+    }
+
+    /// `None`: nothing was measured.
+    pub fn bursts(&self) -> Option<Bursts> {
+        let now = Instant::now();
+        let measured = self.lock().measured?;
+        let opened = measured.opened.map(|opened| now.duration_since(opened));
+        Some(Bursts {
+            bursts: measured.bursts,
+            open: measured.open + opened.unwrap_or_default(),
+            total: now.duration_since(measured.since),
+        })
+    }
+
+    /// The kinds that were asked for, and whether they are counted, in bursts or always.
     pub fn state(&self) -> (u64, bool) {
-        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.lock().asked;
         (asked.kinds, !asked.stopped)
     }
 
@@ -69,15 +135,41 @@ impl Gate {
     }
 
     fn change(&self, how: impl FnOnce(&mut Asked)) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        how(&mut asked);
-        asked.publish();
+        let mut state = self.lock();
+        how(&mut state.asked);
+        state.asked.publish();
+        let open = state.asked.is_open();
+        if let Some(measured) = &mut state.measured {
+            measured.switched(open);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Measured {
+    fn switched(&mut self, open: bool) {
+        let now = Instant::now();
+        match (open, self.opened) {
+            (true, None) => self.opened = Some(now),
+            (false, Some(opened)) => {
+                self.open += now.duration_since(opened);
+                self.opened = None;
+            }
+            _ => {}
+        }
     }
 }
 
 impl Asked {
+    fn is_open(self) -> bool {
+        !self.stopped && !self.paused
+    }
+
     fn publish(self) {
-        let open = if self.stopped { 0 } else { self.kinds };
+        let open = if self.is_open() { self.kinds } else { 0 };
         // Relaxed: nothing else is told by it. Threads see it soon.
         memory::gate().store(open, Ordering::Relaxed);
     }
@@ -99,5 +191,25 @@ mod tests {
         assert_eq!(open(), 0);
         gate.start();
         assert_eq!((open(), gate.state()), (6, (6, true)));
+
+        // Bursts: stopped is stopped, and a pause ends with the next burst only.
+        assert_eq!(gate.bursts(), None);
+        gate.measure();
+        gate.pause();
+        assert_eq!((open(), gate.state()), (0, (6, true)));
+        let before = gate.bursts().unwrap();
+        gate.stop();
+        gate.burst();
+        assert_eq!(open(), 0);
+        gate.pause();
+        gate.start();
+        assert_eq!(open(), 0);
+        // It was closed all the time.
+        let after = gate.bursts().unwrap();
+        assert_eq!((after.bursts, after.open), (0, before.open));
+        gate.burst();
+        assert_eq!((open(), gate.bursts().unwrap().bursts), (6, 1));
+        let last = gate.bursts().unwrap();
+        assert!(before.open <= last.open && last.open <= last.total);
     }
 }

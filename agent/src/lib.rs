@@ -46,6 +46,8 @@ mod tree;
 
 mod gate;
 
+mod burst;
+
 mod agent;
 mod cells;
 mod events;

@@ -14,12 +14,16 @@ use values::{choice, file, number, patterns, unknown};
 pub use events::{Events, is_event, names_of};
 pub use values::{BadOption, size};
 
+use crate::burst::Burst;
+
 /// What the user asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Where the log goes, placeholders expanded.
     pub out: PathBuf,
     pub events: Events,
+    /// Count in bursts only.
+    pub burst: Option<Burst>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
     pub verify: u32,
     /// Largest size of the log in bytes.
@@ -91,7 +95,8 @@ pub enum Level {
     None,
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
+    "burst",
     "ctl",
     "encoding",
     "events",
@@ -144,6 +149,7 @@ impl Options {
                 alloc: true,
                 ..Events::default()
             },
+            burst: None,
             verify: 0,
             limit: u64::MAX,
             encoding: Policy::LUCCE,
@@ -186,6 +192,10 @@ impl Options {
     }
 
     fn check_events(&self) -> Result<(), BadOption> {
+        // What lives would say when bursts were.
+        if self.events.leak.is_some() && self.burst.is_some() {
+            return Err(BadOption("burst= does not go with events=leak".into()));
+        }
         let needs_lazy = [
             (self.events.call, "events=call"),
             (self.records_calls(), "record=calls"),
@@ -254,6 +264,7 @@ impl Options {
         match key {
             "out" => self.out = file(key, value)?,
             "events" => self.events = Events::parse(value)?,
+            "burst" => self.burst = Some(Burst::parse(value)?),
             "verify" => self.verify = number(key, value)?,
             "limit" => self.limit = size(key, value)?,
             "encoding" => {

@@ -18,7 +18,7 @@ use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::{
-    bracket, control, finish, hook, leaks, native_api, samples, vm_alloc, vm_events, watch,
+    bracket, burst, control, finish, hook, leaks, native_api, samples, vm_alloc, vm_events, watch,
 };
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
@@ -241,6 +241,7 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
         describe(agent);
         if agent.is_live() {
             control::start(agent);
+            burst::start(agent);
         }
     });
 }

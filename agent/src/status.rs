@@ -26,6 +26,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("pid", std::process::id())
         .raw("uptime_ms", uptime)
         .raw("counting", counting)
+        .raw("bursts", bursts(agent))
         .list("events", names_of(kinds))
         .raw("recorded", events)
         .raw("contexts", contexts)
@@ -43,6 +44,17 @@ fn threads(agent: &Agent) -> usize {
         false => natives::threads(agent),
         true => agent.counts.next_thread.load(Ordering::Relaxed) as usize,
     }
+}
+
+/// How many there were, and for how long of how long events were counted; `null`: always.
+fn bursts(agent: &Agent) -> String {
+    agent.gate.bursts().map_or("null".into(), |bursts| {
+        Object::default()
+            .raw("count", bursts.bursts)
+            .raw("open_ms", bursts.open.as_millis())
+            .raw("of_ms", bursts.total.as_millis())
+            .end()
+    })
 }
 
 /// In bytes.

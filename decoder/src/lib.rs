@@ -37,6 +37,7 @@ mod prints;
 mod origins;
 
 mod streamed;
+mod bursts;
 
 mod collapsed;
 mod contexts;
@@ -48,6 +49,7 @@ mod calls;
 mod evidence;
 mod leaks;
 
+pub use bursts::Bursts;
 pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, SiteInfo, What, type_name};
 pub use collapsed::{Collapsed, Value};

@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 19] = [
+const BAD: [(&str, &[&str]); 22] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -13,6 +13,12 @@ const BAD: [(&str, &[&str]); 19] = [
     ("verify=-1", &["verify=-1"]),
     ("verify=often", &["verify=often"]),
     ("limit=5x", &["limit=5x"]),
+    ("burst=2ms", &["burst=2ms", "ON/PERIOD"]),
+    (
+        "burst=2ms/2ms",
+        &["burst=2ms/2ms", "shorter than its period"],
+    ),
+    ("burst=1ms/9ms,events=leak", &["burst=", "events=leak"]),
     ("encoding=statc", &["'statc'", "'static'"]),
     ("encoding=static", &["graph=FILE"]),
     ("graph=a.lucce", &["encoding=static"]),

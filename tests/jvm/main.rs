@@ -4,6 +4,7 @@
 
 mod attach;
 mod bad_options;
+mod bursts;
 mod commands;
 mod control;
 mod counts;
@@ -91,6 +92,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         image::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
+        bursts::tests(setup),
         recorded::tests(setup),
         recorded_calls::tests(setup),
         planned::tests(setup),

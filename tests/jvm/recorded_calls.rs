@@ -25,7 +25,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let modes: [(&str, &[&str]); 3] = [
         ("default", &[]),
         ("int", &["-Xint", "-Xcheck:jni"]),
-        ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
+        ("c1", &["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
     ];
     let mut tests = Vec::new();
     for jdk in &setup.jdks {

@@ -5,7 +5,7 @@ use std::path::Path;
 use lucce_decoder::Profile;
 use lucce_filter::{ClassFilter, Patterns};
 
-use super::{Failure, open};
+use super::{Failure, about, complain, open};
 
 /// Whose frames are shown.
 #[derive(clap::Args, Default)]
@@ -38,6 +38,9 @@ impl Classes {
     /// The log, with what is asked for in its traces.
     pub fn open(&self, path: &Path) -> Result<Profile, Failure> {
         let mut profile = open(path)?;
+        if let Some(bursts) = profile.bursts() {
+            complain(about(path, bursts));
+        }
         let filter = self.filter();
         if !filter.is_open() {
             profile.restrict(&filter);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{ALLOC, Context, Contexts, Kind, Profile, StackFrame, Value};
+use lucce_decoder::{ALLOC, Bursts, Context, Contexts, Kind, Profile, StackFrame, Value};
 use regex_lite::Regex;
 use serde::Serialize;
 
@@ -99,6 +99,9 @@ struct Report {
     ended: bool,
     damage: Option<Damage>,
     lost: u64,
+    /// Counted in bursts only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bursts: Option<Bursts>,
     /// Events without any frame of the classes that were asked for.
     outside: u64,
     skipped: SkippedCounts,
@@ -185,6 +188,7 @@ impl Report {
                 reason: damage.reason.to_string(),
             }),
             lost: profile.lost(),
+            bursts: profile.bursts(),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
             sampled_bytes: sampled_bytes(profile).filter(|_| kind.name == ALLOC),
@@ -242,6 +246,9 @@ impl Report {
                 out,
                 "note: the JVM was killed or still runs; all it recorded is here"
             )?;
+        }
+        if let Some(bursts) = &self.bursts {
+            writeln!(out, "note: {bursts}")?;
         }
         if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);

@@ -1,0 +1,81 @@
+//! Events that were counted in bursts: during which part of the run.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::profile::Profile;
+
+/// The agent's option `burst=ON/PERIOD`. Counts are those of the bursts; nothing is scaled.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Bursts {
+    /// `ON/PERIOD`
+    pub asked: String,
+    /// What was measured; `None`: the JVM was killed or still runs.
+    pub measured: Option<Measured>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Measured {
+    pub bursts: u64,
+    /// Nanoseconds during which events were counted.
+    pub open: u64,
+    /// From the VM's initialisation to its end, in nanoseconds.
+    pub of: u64,
+    /// Percent of the time.
+    pub share: f64,
+}
+
+impl Profile {
+    /// `None`: events were counted all the time.
+    #[must_use]
+    pub fn bursts(&self) -> Option<Bursts> {
+        let asked = self.meta.get("burst")?.clone();
+        let of = self.stat("bursts.of_ns");
+        let open = self.stat("bursts.open_ns");
+        let measured = (of > 0).then(|| Measured {
+            bursts: self.stat("bursts"),
+            open,
+            of,
+            share: 100.0 * open as f64 / of as f64,
+        });
+        Some(Bursts { asked, measured })
+    }
+}
+
+impl fmt::Display for Bursts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "counted in bursts (burst={}) only", self.asked)?;
+        match self.measured {
+            Some(measured) => write!(
+                f,
+                ", during {:.1}% of the run; counts are not scaled",
+                measured.share
+            ),
+            None => f.write_str("; counts are not scaled"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_said() {
+        let mut bursts = Bursts {
+            asked: "1ms/4ms".into(),
+            measured: None,
+        };
+        let text = "counted in bursts (burst=1ms/4ms) only; counts are not scaled";
+        assert_eq!(bursts.to_string(), text);
+        bursts.measured = Some(Measured {
+            bursts: 3,
+            open: 5,
+            of: 16,
+            share: 31.25,
+        });
+        let text = bursts.to_string();
+        assert!(text.contains("during 31.2% of the run"), "{text}");
+    }
+}
