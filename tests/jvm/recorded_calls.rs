@@ -13,12 +13,11 @@ use crate::entries::{Counts, expected};
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
-const PROGRAMS: [(&str, u32); 5] = [
+const PROGRAMS: [(&str, u32); 4] = [
     ("Counts", 17),
     ("ManyThreads", 17),
     ("ReflectionCalls", 17),
     ("SynchronizedMethods", 17),
-    ("VirtualThreads", 21),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
