@@ -36,8 +36,8 @@ mod prints;
 
 mod origins;
 
-mod streamed;
 mod bursts;
+mod streamed;
 
 mod collapsed;
 mod contexts;
