@@ -239,7 +239,7 @@ impl Options {
         Events {
             alloc: self.alloc_hooks(),
             // A recording is told of every entry.
-            call: self.events.call || self.record,
+            call: self.events.call || self.records_calls(),
             ..self.events.clone()
         }
     }
