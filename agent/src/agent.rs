@@ -30,6 +30,7 @@ use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
 use crate::record::Recorder;
 use crate::stream::Streamer;
+use crate::tasks::Tasks;
 use crate::table_memory::Pages;
 use crate::tree::Trees;
 use crate::watch::Watch;
@@ -53,6 +54,8 @@ pub struct Agent {
     pub loaders: Loaders,
     pub lanes: Lanes,
     pub frames: FrameCache,
+    /// Where tasks of executors were submitted.
+    pub tasks: Tasks,
     pub watch: Watch,
     /// The helper class is live: hooks record.
     pub live: AtomicBool,
@@ -176,6 +179,7 @@ impl Agent {
             matches,
             loaders: Loaders::default(),
             lanes: Lanes::default(),
+            tasks: Tasks::default(),
             frames: FrameCache::default(),
             watch: Watch::default(),
             live: AtomicBool::new(false),

@@ -26,7 +26,10 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
         // With brackets: the elements' constructors are entered.
         let env = Env::new(env, std::ptr::null());
         match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
-            Ok(frames) => trace(agent, env, &frames).unwrap_or(std::ptr::null_mut()),
+            Ok(frames) => {
+                let own = frames.get(..agent.tasks.own(&frames)).unwrap_or_default();
+                trace(agent, env, own).unwrap_or(std::ptr::null_mut())
+            }
             Err(error) => {
                 let text = format!("{} is not a context number: {error}", ContextId(id as u64));
                 env.throw_new(c"java/lang/IllegalArgumentException", &text);

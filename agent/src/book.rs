@@ -52,6 +52,7 @@ pub enum What {
     Entry,
     /// The call by which a thread is started.
     Start,
+    Submit,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -212,9 +213,13 @@ impl Book {
                 Mark::Native(_) => What::Making,
                 Mark::Entry => What::Entry,
                 Mark::Start => What::Start,
+                Mark::Submit(_) => What::Submit,
                 Mark::Call
                 | Mark::Monitor
                 | Mark::Park(_)
+                | Mark::Run
+                | Mark::Ran
+                | Mark::Schedule
                 | Mark::Scope
                 | Mark::ScopeEnd
                 | Mark::Bracket(_)

@@ -25,7 +25,12 @@ pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s m
 /// A lane for a thread of this name, which the context `origin` has started.
 pub fn take(agent: &Agent, name: String, is_virtual: bool, origin: ContextId) -> Lane {
     let mut lane = agent.lanes.take(name);
-    (lane.is_virtual, lane.origin) = (is_virtual, origin);
+    lane.is_virtual = is_virtual;
+    // Virtual threads share one lane; their contexts say it themselves, see `tasks`.
+    lane.origin = match is_virtual && agent.options.tracking == Tracking::Lazy {
+        true => ContextId::UNKNOWN,
+        false => origin,
+    };
     if let (Some(id), false) = (lane.id, lane.shared) {
         // From now on what it counts is not one thread's.
         lane.shared = true;

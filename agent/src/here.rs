@@ -15,6 +15,7 @@ use crate::locals;
 use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write};
 use crate::natives::{child, context_id};
 use crate::options::Tracking;
+use crate::tasks;
 use crate::thread::ThreadState;
 use crate::upcall::{self, Callers};
 
@@ -165,7 +166,7 @@ fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) ->
 /// The context of a thread's first frame.
 fn first(agent: &Agent, state: &mut ThreadState, method: MethodId) -> Option<u64> {
     match agent.options.tracking {
-        Tracking::Lazy | Tracking::Paper => number(agent.encoder.root(method)),
+        Tracking::Lazy | Tracking::Paper => number(tasks::first(agent, state, method)),
         Tracking::Cct => child(agent, state, 0, SiteId::ENTRY, method),
     }
 }

@@ -114,6 +114,7 @@ fn insert(
         exits: agent.recorder.is_some(),
         at_entry: agent.options.tracking != Tracking::Lazy,
         restores: agent.options.is_partial(),
+        tasks: agent.options.hooks().thread,
     };
     let plan = planner::plan(
         class,

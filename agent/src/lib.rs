@@ -82,6 +82,7 @@ mod api;
 mod native_api;
 
 mod context_scope;
+mod tasks;
 mod dump;
 mod status;
 

@@ -186,7 +186,8 @@ pub extern "C" fn lucce_decode(
 ) -> i32 {
     answered(|agent| {
         let decoded = agent.encoder.decode(ContextId(context), MethodId::EVENT);
-        let decoded = decoded.map_err(|_| Status::UnknownContext)?;
+        let mut decoded = decoded.map_err(|_| Status::UnknownContext)?;
+        decoded.truncate(agent.tasks.own(&decoded));
         let texts = Texts::new(agent, &decoded);
         for (into, value) in [(needed, texts.bytes()), (frames, texts.frames.len())] {
             if !into.is_null() {

@@ -28,7 +28,7 @@ use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{cells, hook, locals, upcall, verify};
+use crate::{cells, hook, locals, tasks, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -37,7 +37,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
     for (name, descriptor) in [
         (c"upcall", c"(JJ)J"),
         (c"upcallEnd", c"(JJ)J"),
-        (c"root", c"(I)J"),
+        (c"root", c"(JI)J"),
+        (c"handed0", c"(JLjava/lang/Object;JJI)J"),
         (c"step0", c"(JII)J"),
         (c"child0", c"(JJII)J"),
         (c"insert0", c"(JJI)J"),
@@ -61,6 +62,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"made0", c"(JJLjava/lang/Object;Z)V"),
         (c"started0", c"(JLjava/lang/Thread;)V"),
+        (c"submitted0", c"(Ljava/lang/Object;J)V"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_void(class, method, &zeros);
@@ -187,7 +189,9 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<us
         agent.options.verify,
     ));
     state.ticket = taken_ticket(env, thread, fields);
-    state.origin = ContextId(env.get_long(thread, fields.origin.id()) as u64);
+    let origin = env.get_long(thread, fields.origin.id());
+    // A running thread's field says something else, see `LucceRt.schedules`.
+    state.origin = ContextId(if origin == -1 { 0 } else { origin } as u64);
     let first = state.first_slot();
     let address = Box::into_raw(state) as usize;
     agent
@@ -306,10 +310,16 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
 pub extern "system" fn Java_java_lang_LucceRt_root(
     _: *mut JNIEnv,
     _: jclass,
+    ts: jlong,
     method: jint,
 ) -> jlong {
     guard(0, |agent| {
-        agent.encoder.root(MethodId(method as u32)).0 as jlong
+        let method = MethodId(method as u32);
+        let first = match state(ts) {
+            Some(state) => tasks::first(agent, state, method),
+            None => agent.encoder.root(method),
+        };
+        first.0 as jlong
     })
 }
 
@@ -466,6 +476,7 @@ fn insert(
     let cell = match info.what {
         book::What::Entry => typed_cell(agent, lane, number, "call"),
         book::What::Start => typed_cell(agent, lane, number, "thread"),
+        book::What::Submit => typed_cell(agent, lane, number, tasks::KIND),
         _ => cells::new_cell(agent, lane, number),
     };
     lane.insert(context, site.0, cell);

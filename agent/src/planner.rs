@@ -11,7 +11,7 @@ use lucce_bytecode::{
 };
 
 use crate::options::Events;
-use crate::{quiet, vm_calls};
+use crate::{quiet, tasks, vm_calls};
 
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +59,14 @@ pub enum Mark {
     Entry,
     /// The call by which a thread starts another one, `this`.
     Start,
+    /// An executor is given a task, which is in this local, or on top of the stack.
+    Submit(Option<u8>),
+    /// An executor runs the task on top of the stack.
+    Run,
+    /// An executor has done with the task that it ran.
+    Ran,
+    /// A virtual thread gives an executor its own continuation.
+    Schedule,
     /// The frame goes on in a context that is given, and when that ends.
     Scope,
     ScopeEnd,
@@ -181,6 +189,10 @@ const CALLED_VM: Helper = helper("calledVm", "(I)J");
 const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
 /// In classes out of scope.
 pub const STARTS_OUTSIDE: Helper = helper("startsOutside", "(Ljava/lang/Thread;JI)V");
+const SUBMITTED: Helper = helper("submitted", "(Ljava/lang/Object;JI)V");
+const RUNS: Helper = helper("runs", "(Ljava/lang/Object;JI)V");
+const RAN: Helper = helper("ran", "(JI)V");
+const SCHEDULES: Helper = helper("schedules", "(JI)V");
 const SCOPE: Helper = helper("scope", "(JJI)V");
 const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
 const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
@@ -483,7 +495,7 @@ impl<'v, 'a> View<'v, 'a> {
 
     fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<Place> {
         let calls = scan.calls.iter().filter_map(|call| {
-            let mark = self.call_mark(method, call)?;
+            let mark = self.call_mark(method, scan, call)?;
             Some(Place {
                 bci: call.bci,
                 mark,
@@ -507,7 +519,7 @@ impl<'v, 'a> View<'v, 'a> {
         places
     }
 
-    fn call_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
+    fn call_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
         let events = self.wants.events;
         if events.lock
             && let Some(mark) = park(self.class.name(), call)
@@ -525,6 +537,11 @@ impl<'v, 'a> View<'v, 'a> {
         if events.thread && starts(self.class.name(), method, call) {
             return Some(Mark::Start);
         }
+        if events.thread
+            && let Some(mark) = self.task_mark(method, scan, call)
+        {
+            return Some(mark);
+        }
         let counted = events.call && call.owner == MATH;
         if self.wants.is_leaf(call) && !counted || self.calls_own_leaf(call) {
             return None;
@@ -541,6 +558,12 @@ impl<'v, 'a> View<'v, 'a> {
             return self.own_method(call).map(Mark::Bracket);
         }
         Some(Mark::Call)
+    }
+
+    fn task_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
+        let first = scan.calls.iter().find(|other| other.name == call.name);
+        let is_first = first.is_some_and(|first| first.bci == call.bci);
+        tasks::mark(self.class.name(), method, call, is_first)
     }
 
     fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
@@ -772,6 +795,8 @@ pub struct Hooks {
     pub at_entry: bool,
     /// It puts the pointer back when it ends: code without hooks may call it.
     pub restores: bool,
+    /// Its class's objects, if they are tasks, carry where they were submitted.
+    pub tasks: bool,
 }
 
 impl Hooks {
@@ -806,7 +831,8 @@ fn moves(insert: &Insert<'_>) -> bool {
         insert,
         Insert::Mark { .. }
             | Insert::MarkTwo { .. }
-            | Insert::MarkThis { .. }
+            | Insert::MarkLocal { .. }
+            | Insert::MarkTop { .. }
             | Insert::ReplaceWithContext { .. }
     )
 }
@@ -843,6 +869,9 @@ pub fn plan(
     }
     if class.name() == "java/lang/Thread" {
         plan.fields = thread_fields();
+    }
+    if hooks.tasks {
+        plan.fields.extend(tasks::field(class.name()));
     }
     plan
 }
@@ -963,8 +992,16 @@ fn inserts(
             site,
         },
         Mark::Entry => return Vec::new(),
-        Mark::Start => Insert::MarkThis {
+        Mark::Start => Insert::MarkLocal {
             helper: STARTS,
+            site,
+            local: 0,
+        },
+        Mark::Submit(local) => submit(*local, site),
+        Mark::Run => Insert::MarkTop { helper: RUNS, site },
+        Mark::Ran => Insert::Mark { helper: RAN, site },
+        Mark::Schedule => Insert::Mark {
+            helper: SCHEDULES,
             site,
         },
         Mark::Scope => Insert::ReplaceWithContext {
@@ -980,6 +1017,18 @@ fn inserts(
         }
     };
     vec![(place.bci, insert)]
+}
+
+fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
+    let helper = SUBMITTED;
+    match local {
+        Some(local) => Insert::MarkLocal {
+            helper,
+            site,
+            local,
+        },
+        None => Insert::MarkTop { helper, site },
+    }
 }
 
 /// The helper that knows the size of such an array.

@@ -59,6 +59,11 @@ const MEMORY: &[u8] = include_bytes!(concat!(
     "/live/java/lang/LucceRt$Memory.class"
 ));
 
+const TASKS: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/live/java/lang/LucceRt$Tasks.class"
+));
+
 /// The VM loads the agent before anything of Java runs.
 ///
 /// # Safety
@@ -196,6 +201,7 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 fn helper(agent: &Agent, env: Env) -> Option<()> {
     let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
+    env.define_boot_class(c"java/lang/LucceRt$Tasks", TASKS)?;
     let graph = agent.paper.as_ref().map_or(0, Paper::block);
     env.set_static_long(class, c"graph", graph as i64)?;
     env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;

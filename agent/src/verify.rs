@@ -45,6 +45,7 @@ pub fn compare_with(
     let book = agent.book();
     let same = match &decoded {
         Ok(frames) => {
+            let frames = frames.get(..agent.tasks.own(frames)).unwrap_or_default();
             // Below a scope the trace goes on in another thread.
             let above = real.iter().position(|frame| {
                 let shown = frame.shown();

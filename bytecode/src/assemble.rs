@@ -39,6 +39,10 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         Ok(())
     }
 
+    pub(crate) fn aload(&mut self, local: u8) {
+        self.local(opcode::ALOAD, opcode::ALOAD_0, local.into());
+    }
+
     pub(crate) fn lload(&mut self, local: u16) {
         self.local(opcode::LLOAD, opcode::LLOAD_0, local);
     }
@@ -47,7 +51,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         self.local(opcode::LSTORE, opcode::LSTORE_0, local);
     }
 
-    /// `lload_0` to `lload_3`, else `lload`, else `wide lload`; stores alike.
+    /// `lload_0` to `lload_3`, else `lload`, else `wide lload`; other loads and stores alike.
     fn local(&mut self, op: u8, op_0: u8, local: u16) {
         match u8::try_from(local) {
             Ok(local @ 0..=3) => self.op(op_0 + local),

@@ -254,8 +254,17 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
                 self.asm().push(*inner)?;
                 self.asm().call(helper)
             }
-            Insert::MarkThis { helper, site } => {
-                self.asm().op(opcode::ALOAD_0);
+            Insert::MarkLocal {
+                helper,
+                site,
+                local,
+            } => {
+                self.asm().aload(*local);
+                self.needs_stack(4);
+                self.with_site(helper, *site)
+            }
+            Insert::MarkTop { helper, site } => {
+                self.asm().op(opcode::DUP);
                 self.needs_stack(4);
                 self.with_site(helper, *site)
             }
@@ -323,7 +332,8 @@ fn check(
     let fits = match insert {
         Insert::Mark { .. }
         | Insert::MarkTwo { .. }
-        | Insert::MarkThis { .. }
+        | Insert::MarkLocal { .. }
+        | Insert::MarkTop { .. }
         | Insert::Before { .. } => true,
         Insert::After { .. } => opcode::falls_through(op),
         Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),

@@ -10,6 +10,7 @@ pub(crate) const LDC: u8 = 18;
 pub(crate) const LDC_W: u8 = 19;
 pub(crate) const LLOAD: u8 = 22;
 pub(crate) const LLOAD_0: u8 = 30;
+pub(crate) const ALOAD: u8 = 25;
 pub(crate) const ALOAD_0: u8 = 42;
 pub(crate) const LSTORE: u8 = 55;
 pub(crate) const LSTORE_0: u8 = 63;

@@ -79,9 +79,19 @@ pub enum Insert<'p> {
         /// The second number.
         inner: i32,
     },
-    /// Before the instruction, in a method that is not static: `aload_0; lload N; push site;
-    /// invokestatic H(LC;JI)V`. What local 0 holds is the plan's business.
-    MarkThis {
+    /// Before the instruction, where a local holds an object: `aload L; lload N; push site; invokestatic
+    /// H(LC;JI)V`. What the local holds is the plan's business.
+    MarkLocal {
+        /// Takes an object, then `JI`.
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+        /// The local's index.
+        local: u8,
+    },
+    /// Before the instruction, where the stack's top is an object: `dup; lload N; push site; invokestatic
+    /// H(LC;JI)V`. What lies there is the plan's business.
+    MarkTop {
         /// Takes an object, then `JI`.
         helper: Helper<'p>,
         /// The call site.

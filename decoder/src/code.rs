@@ -9,6 +9,10 @@ use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
 
+/// The method of the frame that stands between those of a task and those of whoever submitted it. No
+/// program has it: the agent's `tasks.rs` says what it means.
+const SUBMITTED: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
+
 /// Everything that the log says about code.
 #[derive(Default)]
 pub struct Code {
@@ -16,6 +20,7 @@ pub struct Code {
     methods: HashMap<MethodId, MethodInfo>,
     sites: HashMap<SiteId, SiteInfo>,
     sizes: HashMap<SiteId, u64>,
+    submitted: Option<MethodId>,
 }
 
 struct ClassInfo {
@@ -77,6 +82,10 @@ impl Code {
             is_native: method.access & ACC_NATIVE != 0,
             lines: method.lines.into_owned().into(),
         };
+        let of = self.classes.get(&info.class);
+        if of.is_some_and(|class| (&*class.name, &*info.name) == SUBMITTED) {
+            self.submitted = Some(method.id);
+        }
         self.methods.insert(method.id, info);
     }
 
@@ -92,6 +101,18 @@ impl Code {
 
     pub(crate) fn site_size(&mut self, site: SiteId, bytes: u64) {
         self.sizes.insert(site, bytes);
+    }
+
+    /// The method whose frames [`is_between`](Self::is_between) is true of.
+    #[must_use]
+    pub(crate) fn between(&self) -> Option<MethodId> {
+        self.submitted
+    }
+
+    /// Whether the frame stands between those of a task and those of whoever submitted it.
+    #[must_use]
+    pub fn is_between(&self, frame: Frame) -> bool {
+        self.submitted == Some(frame.method)
     }
 
     /// What a frame is called; what the log does not know is named by its number.

@@ -63,7 +63,7 @@ pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
-pub use origins::StartedFrom;
+pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};

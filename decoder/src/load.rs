@@ -205,6 +205,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         types: Types::default(),
         threads: Default::default(),
         origins: Default::default(),
+        across_threads: false,
         meta: Default::default(),
         stats: Default::default(),
         mismatches: Vec::new(),

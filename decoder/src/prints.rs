@@ -66,6 +66,7 @@ impl Profile {
         let key = |frame: Frame| self.scope.holds(frame).then(|| key(frame));
         let work = move |ids: &[ContextId]| -> Vec<_> {
             let mut walker = Walker::new(&self.graph, limits, key);
+            walker.ends = (!self.across_threads).then(|| self.code.between()).flatten();
             let each = ids.iter().map(|id| {
                 tick(1);
                 walker.print(*id)
@@ -100,6 +101,8 @@ struct Walker<'g, F> {
     graph: &'g Graph,
     limits: Limits,
     key: F,
+    /// Callers of a frame of this method do not count.
+    ends: Option<MethodId>,
     memos: HashMap<Place, Callers>,
     /// The frames that this walk met, innermost first, each with whose caller it is. Empty between
     /// walks, kept for its memory.
@@ -119,6 +122,7 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
             graph,
             limits,
             key,
+            ends: None,
             memos: HashMap::new(),
             path: Vec::new(),
         }
@@ -162,7 +166,10 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
 
     fn fold_down(&mut self, mut callers: Callers) -> Callers {
         while let Some((at, frame)) = self.path.pop() {
-            callers = callers.and((self.key)(frame));
+            callers = match self.ends == Some(frame.method) {
+                true => callers.without(),
+                false => callers.and((self.key)(frame)),
+            };
             if has_memo(at) && self.memos.len() < self.limits.memos {
                 self.memos.insert(at, callers);
             }
@@ -194,6 +201,14 @@ impl Callers {
             print,
             // Saturates far beyond what is allowed.
             count: self.count.saturating_add(1),
+        }
+    }
+
+    /// One more, and no trace of them.
+    fn without(self) -> Callers {
+        Callers {
+            count: self.count.saturating_add(1),
+            ..Callers::NONE
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Profile {
     /// The first damage: a counter that was left out, or where reading stopped.
     pub damage: Option<Damage>,
     pub(crate) scope: Scope,
+    /// Contexts differ if the tasks in which they are were submitted elsewhere.
+    pub(crate) across_threads: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -105,8 +107,20 @@ impl Profile {
     /// The log does not know this number.
     pub fn frames(&self, id: ContextId) -> Result<Vec<Frame>, DecodeError> {
         let mut frames = self.graph.decode(id, MethodId::EVENT)?;
+        self.keep_own(&mut frames);
         frames.retain(|frame| self.scope.holds(*frame));
         Ok(frames)
+    }
+
+    /// Only those of the thread itself, not those of whoever submitted the task that it ran.
+    fn keep_own(&self, frames: &mut Vec<Frame>) {
+        let between = |frame: &Frame| self.code.is_between(*frame);
+        frames.truncate(frames.iter().position(between).unwrap_or(frames.len()));
+    }
+
+    /// From now on, traces of tasks that were submitted from different contexts are not one.
+    pub fn tell_apart_across_threads(&mut self) {
+        self.across_threads = true;
     }
 
     /// # Errors
@@ -117,9 +131,16 @@ impl Profile {
 
     /// The trace, and where in it the event happened.
     pub(crate) fn explained(&self, id: ContextId) -> Result<(StackTrace, SiteId), DecodeError> {
-        let frames = self.graph.decode(id, MethodId::EVENT)?;
+        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
+        self.keep_own(&mut frames);
         let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
-        let trace = StackTrace {
+        Ok((self.shown(id, frames), site))
+    }
+
+    /// The trace of these frames.
+    pub(crate) fn shown(&self, id: ContextId, frames: Vec<Frame>) -> StackTrace {
+        let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
+        StackTrace {
             id,
             allocated: self.code.allocated(site).map(str::to_owned),
             frames: frames
@@ -127,8 +148,7 @@ impl Profile {
                 .filter(|frame| self.scope.holds(*frame))
                 .map(|frame| self.code.frame(frame))
                 .collect(),
-        };
-        Ok((trace, site))
+        }
     }
 
     /// The name of the thread that recorded events of this context, if it is exactly one.

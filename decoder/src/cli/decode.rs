@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace};
+use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, Submissions};
 use serde::Serialize;
 
 use super::classes::Classes;
@@ -47,39 +47,57 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         )));
     }
     let profile = args.classes.open(&args.file)?;
+    let submissions = args.across_threads.then(|| profile.submissions());
+    let log = Log {
+        profile,
+        submissions,
+    };
     let mut end = End::Fine;
     let mut out = stdout();
     for id in &args.ids {
         let ended = match id.as_str() {
-            "-" => decode_lines(&profile, args, &mut out)?,
-            id => decode(&profile, args, id, &mut out)?,
+            "-" => decode_lines(&log, args, &mut out)?,
+            id => decode(&log, args, id, &mut out)?,
         };
         end = end.max(ended);
     }
     out.flush()?;
-    Ok(ending(&args.file, profile.damage.as_ref(), end))
+    Ok(ending(&args.file, log.profile.damage.as_ref(), end))
 }
 
-fn decode_lines(profile: &Profile, args: &Args, out: &mut impl Write) -> io::Result<End> {
+/// The log, and where tasks were submitted if that is asked for.
+struct Log {
+    profile: Profile,
+    submissions: Option<Submissions>,
+}
+
+impl Log {
+    fn started_by(&self, id: ContextId) -> Option<StartedBy> {
+        let submissions = self.submissions.as_ref()?;
+        Some(StartedBy::new(&self.profile, submissions, id))
+    }
+}
+
+fn decode_lines(log: &Log, args: &Args, out: &mut impl Write) -> io::Result<End> {
     let mut end = End::Fine;
     for line in io::stdin().lock().split(b'\n') {
         let line = line?;
         let id = String::from_utf8_lossy(&line);
         if !id.trim().is_empty() {
-            end = end.max(decode(profile, args, id.trim(), out)?);
+            end = end.max(decode(log, args, id.trim(), out)?);
         }
     }
     Ok(end)
 }
 
-fn decode(profile: &Profile, args: &Args, id: &str, out: &mut impl Write) -> io::Result<End> {
+fn decode(log: &Log, args: &Args, id: &str, out: &mut impl Write) -> io::Result<End> {
     let Some(number) = parse(id) else {
         complain(format_args!("{id:?} is not a number: decimal or 0x…"));
         return Ok(End::Finding);
     };
-    match profile.trace(number) {
-        Ok(trace) if args.json => json_line(profile, args, &trace, out)?,
-        Ok(trace) => text(profile, args, &trace, out)?,
+    match log.profile.trace(number) {
+        Ok(trace) if args.json => json_line(log, &trace, out)?,
+        Ok(trace) => text(log, &trace, out)?,
         Err(error) => {
             // In order with what was decoded before it, where both go to one terminal.
             out.flush()?;
@@ -94,39 +112,35 @@ fn decode(profile: &Profile, args: &Args, id: &str, out: &mut impl Write) -> io:
 }
 
 fn json_line(
-    profile: &Profile,
-    args: &Args,
+    log: &Log,
     trace: &StackTrace,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let line = Line {
         id: trace.id.to_string(),
-        thread: profile.only_thread(trace.id),
+        thread: log.profile.only_thread(trace.id),
         frames: &trace.frames,
-        started_by: args
-            .across_threads
-            .then(|| StartedBy::new(profile, trace.id)),
+        started_by: log.started_by(trace.id),
     };
     json(out, &line)
 }
 
 fn text(
-    profile: &Profile,
-    args: &Args,
+    log: &Log,
     trace: &StackTrace,
     out: &mut impl Write,
 ) -> io::Result<()> {
     write!(out, "context {}", trace.id)?;
-    if let Some(thread) = profile.only_thread(trace.id) {
+    if let Some(thread) = log.profile.only_thread(trace.id) {
         write!(out, " in thread \"{thread}\"")?;
     }
     if let Some(class) = &trace.allocated {
         write!(out, ": new {class}")?;
     }
     write!(out, "\n{trace}")?;
-    match args.across_threads {
-        true => StartedBy::new(profile, trace.id).write(out),
-        false => Ok(()),
+    match log.started_by(trace.id) {
+        Some(started_by) => started_by.write(out),
+        None => Ok(()),
     }
 }
 

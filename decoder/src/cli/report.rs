@@ -52,6 +52,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let mut profile = args.classes.open(&args.file)?;
+    if args.across_threads {
+        profile.tell_apart_across_threads();
+    }
     let streamed = args.part.apply(&args.file, &mut profile)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
@@ -62,9 +65,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     select(&profile, &mut contexts, args, value);
     let mut report = Report::new(&profile, &contexts, kind, value, args.top);
     if args.across_threads {
+        let submissions = profile.submissions();
         let rows = report.contexts.iter_mut().zip(&contexts.list);
         rows.for_each(|(row, context)| {
-            row.started_by = Some(StartedBy::new(&profile, context.id));
+            row.started_by = Some(StartedBy::new(&profile, &submissions, context.id));
         });
     }
     let mut out = stdout();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, StartedFrom};
+use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, StartedFrom, Submissions};
 use serde::Serialize;
 
 /// For `--across-threads`.
@@ -12,6 +12,8 @@ pub struct StartedBy {
     traces: Vec<Trace>,
     /// If the last of those threads was started from several contexts, one after the other.
     one_of: Vec<String>,
+    /// More was not followed: a task that a task submitted, and so on.
+    cut_off: bool,
 }
 
 #[derive(Serialize)]
@@ -21,17 +23,18 @@ struct Trace {
 }
 
 impl StartedBy {
-    pub fn new(profile: &Profile, id: ContextId) -> Self {
-        let (traces, end) = profile.started_by(id);
+    pub fn new(profile: &Profile, submissions: &Submissions, id: ContextId) -> Self {
+        let (traces, end) = profile.started_by(submissions, id);
         let trace = |trace: StackTrace| Trace {
             id: trace.id.to_string(),
             frames: trace.frames,
         };
         StartedBy {
             traces: traces.into_iter().map(trace).collect(),
+            cut_off: end == StartedFrom::CutOff,
             one_of: match end {
                 StartedFrom::Several(ids) => ids.iter().map(ToString::to_string).collect(),
-                StartedFrom::Unknown | StartedFrom::One(_) => Vec::new(),
+                StartedFrom::Unknown | StartedFrom::One(_) | StartedFrom::CutOff => Vec::new(),
             },
         }
     }
@@ -43,6 +46,9 @@ impl StartedBy {
                 .frames
                 .iter()
                 .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+        }
+        if self.cut_off {
+            writeln!(out, "submitted by one of the tasks before, and so on")?;
         }
         match self.one_of.is_empty() {
             true => Ok(()),

@@ -1,6 +1,8 @@
 package java.lang;
 
 import java.security.ProtectionDomain;
+import java.util.concurrent.ForkJoinTask;
+import java.util.concurrent.FutureTask;
 import jdk.internal.access.JavaLangAccess;
 import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
@@ -443,6 +445,88 @@ public final class LucceRt {
         restore(p);
     }
 
+    // ---- tasks of executors -------------------------------------------------------------------------
+    //
+    // A task carries the number of the context that submitted it: in a field, or the agent remembers it.
+    // 0: there is none; -1: there were several, so nobody knows which. See `tasks` in the agent.
+
+    /** Initialised when the first task is submitted: where the fields of tasks are. */
+    private static final class Tasks {
+        static final long FUTURE = Memory.U.objectFieldOffset(FutureTask.class, "$cx");
+        static final long FORKED = Memory.U.objectFieldOffset(ForkJoinTask.class, "$cx");
+    }
+
+    /** An executor is given a task. */
+    @Hidden @DontInline
+    public static void submitted(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || task == null) return;
+        Thread t = Thread.currentThread();
+        if (t.$cx == -1) {
+            t.$cx = 0;
+            return;
+        }
+        if (!owns(t, p)) return;
+        long number = countByType(p, site, THREAD);
+        if (TREE || PAPER || number == 0) return;
+        if (task instanceof FutureTask) {
+            note(task, Tasks.FUTURE, number);
+        } else if (task instanceof ForkJoinTask) {
+            note(task, Tasks.FORKED, number);
+        } else {
+            submitted0(task, number);
+        }
+    }
+
+    private static void note(Object task, long field, long number) {
+        Unsafe u = Memory.U;
+        if (u.compareAndSetLong(task, field, 0, number)) return;
+        if (u.getLongVolatile(task, field) != number) u.putLongVolatile(task, field, -1);
+    }
+
+    /** The frame with slot `p` runs a task: it has been called, as it were, from where that was submitted. */
+    @Hidden @DontInline
+    public static void runs(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || TREE || PAPER || task == null) return;
+        long number = 0;
+        if (task instanceof FutureTask) {
+            // A periodic one comes again.
+            number = Memory.U.getLongVolatile(task, Tasks.FUTURE);
+            if (number == 0) return;
+        } else if (task instanceof ForkJoinTask) {
+            // It may be forked again.
+            number = Memory.U.getLongVolatile(task, Tasks.FORKED);
+            if (number == 0) return;
+            if (number != -1 && !Memory.U.compareAndSetLong(task, Tasks.FORKED, number, 0)) return;
+        }
+        Thread t = Thread.currentThread();
+        if (number == -1 || t.$ts == 0 || !owns(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << 2));
+        long c = handed0(t.$ts, task, number, p, m);
+        if (c != 0) remember(Memory.U, p, m, c);
+    }
+
+    /** It has done with the task. */
+    @Hidden @ForceInline
+    public static void ran(long p, int site) {
+        if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
+        pub(p, site);
+    }
+
+    /** What is submitted next is a virtual thread's own continuation, and no task. */
+    @Hidden @DontInline
+    public static void schedules(long p, int site) {
+        if (LIVE) Thread.currentThread().$cx = -1;
+        pub(p, site);
+    }
+
+    /** The current thread's record if slot `p` is one of its own; 0: none. */
+    private static long mine(long p) {
+        Thread t = Thread.currentThread();
+        return t.$ts != 0 && owns(t, p) ? t.$ts : 0;
+    }
+
     // ---- a context that goes on elsewhere ---------------------------------------------------------
 
     /** The frame with slot `p` has been called, as it were, from where `number` was taken. */
@@ -654,7 +738,7 @@ public final class LucceRt {
             }
             int s = (int) w;
             if (s == ENTRY) {
-                c = TREE ? child(u, 0, ENTRY, n) : root(n);
+                c = TREE ? child(u, 0, ENTRY, n) : root(mine(p), n);
                 remember(u, a, n, c);
                 break;
             }
@@ -957,7 +1041,7 @@ public final class LucceRt {
 
     private static native long upcallEnd(long ts, long q);
 
-    private static native long root(int method);
+    private static native long root(long ts, int method);
 
     private static native long step0(long c, int site, int callee);
 
@@ -974,6 +1058,10 @@ public final class LucceRt {
     private static native void verify(long ts, long number, int returned);
 
     private static native void lost(int events);
+
+    private static native void submitted0(Object task, long number);
+
+    private static native long handed0(long ts, Object task, long number, long p, int method);
 
     private static native long scope0(long number, int method);
 

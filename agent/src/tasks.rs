@@ -1,0 +1,468 @@
+//! Tasks of executors, and virtual threads: their frames go on in the context that submitted them.
+//!
+//! An executor is given a task in one thread and runs it in another. In between the task carries the number
+//! of the place where it was given: in a field that the agent adds to the two classes that almost all tasks
+//! are instances of, otherwise in a tag of the object (JVMTI `SetTag`), which is weak. A task that was
+//! submitted again from elsewhere before it ran could be run for either, so it goes on nowhere.
+//!
+//! The frame that runs the task gets a context of its own, put where the helper class keeps the memo of a
+//! frame's context. It is worked out from the thread's first frame on, as all contexts are, but the row
+//! begins where the task was submitted, and between the two stands a frame of a method that no program has:
+//!
+//! ```text
+//! task … runWorker ← Worker.run ← Thread.run ← SUBMITTED ← execute ← … ← main
+//! └── the thread's own stack, as the VM shows it ──┘         └── that of the submitting thread
+//! ```
+//!
+//! So one number says both, and whoever shows a trace decides whether it ends at that frame. A task that
+//! submits itself again would make the row longer for ever: behind [`MOST_HOPS`] it is cut off, and ends
+//! with that frame. Only with `tracking=lazy`, as `context_scope`.
+#![allow(
+    unsafe_code,
+    reason = "functions that the JVM calls, exported by name"
+)]
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject};
+use lucce_bytecode::{Call, Method, NewField};
+use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
+
+use crate::agent::{Agent, count};
+use crate::book::{Loader, NO_LINE, NewClass};
+use crate::hook::extra_site;
+use crate::memory::{LOST, SLOT, slot_site};
+use crate::natives::{guard, state};
+use crate::options::Tracking;
+use crate::planner::{Mark, Shape};
+use crate::thread::ThreadState;
+
+/// What submissions are counted as.
+pub const KIND: &str = "task";
+/// The frame between a thread's own ones and those of whoever submitted: the decoder has the names, too.
+const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");
+/// Executors that a trace goes through.
+const MOST_HOPS: usize = 8;
+/// Places from which tasks go on: beyond, they do not.
+const MOST_PLACES: usize = 1 << 16;
+
+const POOL: &str = "java/util/concurrent/ThreadPoolExecutor";
+const SCHEDULED_POOL: &str = "java/util/concurrent/ScheduledThreadPoolExecutor";
+const FORK_JOIN_POOL: &str = "java/util/concurrent/ForkJoinPool";
+const FORK_JOIN_TASK: &str = "java/util/concurrent/ForkJoinTask";
+const FUTURE_TASK: &str = "java/util/concurrent/FutureTask";
+const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
+
+/// What a call means for tasks, if anything. `is_first`: of those with its name in the method.
+pub fn mark(class: &str, method: &Method<'_>, call: &Call<'_>, is_first: bool) -> Option<Mark> {
+    match (class, &*method.name, &*call.name) {
+        (POOL, "execute", "get") if is_first => Some(Mark::Submit(Some(1))),
+        (POOL, "runWorker", "run") => Some(Mark::Run),
+        (POOL, "runWorker", "afterExecute") => Some(Mark::Ran),
+        (SCHEDULED_POOL, "delayedExecute", "add") => Some(Mark::Submit(None)),
+        // What virtual threads are scheduled by.
+        (FORK_JOIN_POOL, "lazySubmit", _) => None,
+        (FORK_JOIN_POOL, _, "poolSubmit" | "externalSubmit") if call.owner == class => {
+            Some(Mark::Submit(None))
+        }
+        // JDK 22 and later.
+        (FORK_JOIN_POOL, "scheduleDelayedTask", "pend") => Some(Mark::Submit(None)),
+        (FORK_JOIN_TASK, "fork", "push" | "externalPush") => Some(Mark::Submit(Some(0))),
+        (FORK_JOIN_TASK, "doExec", "exec") => Some(Mark::Run),
+        (VIRTUAL_THREAD, _, "execute") => Some(Mark::Schedule),
+        _ => None,
+    }
+}
+
+/// The field of tasks of a class: see the helper class.
+pub fn field(class: &str) -> Option<NewField<'static>> {
+    const PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC: u16 = 0x10C1;
+    [FUTURE_TASK, FORK_JOIN_TASK]
+        .contains(&class)
+        .then_some(NewField {
+            name: "$cx",
+            descriptor: "J",
+            access: PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC,
+        })
+}
+
+/// Where tasks were submitted.
+#[derive(Default)]
+pub struct Tasks {
+    places: Mutex<Places>,
+    between: OnceLock<Option<Between>>,
+    /// Runs of tasks that go on nowhere because there is no room for more places.
+    pub unfollowed: AtomicU64,
+}
+
+/// The frame between.
+#[derive(Clone, Copy)]
+struct Between {
+    method: MethodId,
+    site: SiteId,
+}
+
+#[derive(Default)]
+struct Places {
+    by_number: HashMap<ContextId, u32>,
+    /// The context of the frame between, once one was asked for.
+    list: Vec<(ContextId, Option<ContextId>)>,
+}
+
+impl Places {
+    /// A small number for a place. `None`: there are too many.
+    fn index(&mut self, number: ContextId) -> Option<u32> {
+        if let Some(known) = self.by_number.get(&number) {
+            return Some(*known);
+        }
+        let next = self.list.len();
+        (next < MOST_PLACES).then(|| {
+            self.list.push((number, None));
+            self.by_number.insert(number, next as u32);
+            next as u32
+        })
+    }
+}
+
+/// The tag of a task that carries no field of ours.
+///
+/// ```text
+/// 62     61          32 31         0
+/// 1 | runs to come | index of the place, or MANY
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Tag(i64);
+
+impl Tag {
+    const OURS: i64 = 1 << 62;
+    const ONE_RUN: i64 = 1 << 32;
+    const MOST_RUNS: i64 = (1 << 30) - 1;
+    const MANY: u32 = u32::MAX;
+
+    fn place(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn runs(self) -> i64 {
+        (self.0 & !Tag::OURS) >> 32
+    }
+
+    /// Submitted from a place. `None`: the tag is not ours, or counts no further.
+    fn submitted(self, place: u32) -> Option<Tag> {
+        if self.0 == 0 {
+            return Some(Tag(Tag::OURS | Tag::ONE_RUN | i64::from(place)));
+        }
+        let is_ours = self.0 & Tag::OURS != 0 && self.0 > 0;
+        (is_ours && self.runs() < Tag::MOST_RUNS).then(|| {
+            let place = match self.place() == place {
+                true => place,
+                false => Tag::MANY,
+            };
+            Tag(Tag::OURS | (self.runs() + 1) * Tag::ONE_RUN | i64::from(place))
+        })
+    }
+
+    /// Runs: the tag from now on, and the place if it is one.
+    fn run(self) -> Option<(Tag, Option<u32>)> {
+        let is_ours = self.0 & Tag::OURS != 0 && self.0 > 0;
+        is_ours.then(|| {
+            let left = match self.runs() {
+                ..=1 => Tag(0),
+                _ => Tag(self.0 - Tag::ONE_RUN),
+            };
+            (left, (self.place() != Tag::MANY).then_some(self.place()))
+        })
+    }
+}
+
+/// A task without a field is submitted.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_submitted0(
+    _: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+    number: jlong,
+) {
+    guard((), |agent| {
+        if task.is_null() {
+            return;
+        }
+        let mut places = agent.tasks.lock();
+        // Too many places: the task must not go on where it was submitted before.
+        let place = places.index(ContextId(number as u64)).unwrap_or(Tag::MANY);
+        let tag = agent.jvmti.tag(task).ok().map(Tag);
+        if let Some(tag) = tag.and_then(|tag| tag.submitted(place)) {
+            // On failure the VM has no memory for it, and the task goes on nowhere.
+            let _ = agent.jvmti.set_tag(task, tag.0);
+        }
+    });
+}
+
+/// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task
+/// carries, 0 if it has no field. 0: it goes on nowhere.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_handed0(
+    _: *mut JNIEnv,
+    _: jclass,
+    ts: jlong,
+    task: jobject,
+    number: jlong,
+    slot: jlong,
+    method: jint,
+) -> jlong {
+    guard(0, |agent| {
+        let Some(state) = state(ts) else {
+            return 0;
+        };
+        let number = match number {
+            0 => taken(agent, task),
+            number => Some(ContextId(number as u64)),
+        };
+        let begin = number.and_then(|number| submitted_at(agent, number));
+        let context =
+            begin.and_then(|begin| frame(agent, state, begin, slot as usize, method as u32));
+        context.map_or(0, |context| context.0 as jlong)
+    })
+}
+
+/// What the tag of a task says that runs now.
+fn taken(agent: &Agent, task: jobject) -> Option<ContextId> {
+    let places = agent.tasks.lock();
+    let (left, place) = Tag(agent.jvmti.tag(task).ok()?).run()?;
+    agent.jvmti.set_tag(task, left.0).ok()?;
+    let (number, _) = places.list.get(place? as usize)?;
+    Some(*number)
+}
+
+/// The context of a thread's first frame, of `method`: a virtual thread's goes on where it was started.
+pub fn first(agent: &Agent, state: &ThreadState, method: MethodId) -> ContextId {
+    let begun = (state.is_virtual && state.origin != ContextId::UNKNOWN)
+        .then(|| submitted_at(agent, state.origin))
+        .flatten()
+        .and_then(|begin| begin.step(agent, method));
+    begun.unwrap_or_else(|| agent.encoder.root(method))
+}
+
+/// The frame between, in a context.
+#[derive(Clone, Copy)]
+struct Begin {
+    context: ContextId,
+    between: Between,
+}
+
+impl Begin {
+    fn step(self, agent: &Agent, first: MethodId) -> Option<ContextId> {
+        let Between { method, site } = self.between;
+        known(agent.encoder.step(self.context, site, method, first))
+    }
+}
+
+/// The frame below which a task goes on that was submitted at `number`.
+fn submitted_at(agent: &Agent, number: ContextId) -> Option<Begin> {
+    if agent.options.tracking != Tracking::Lazy {
+        return None;
+    }
+    let between = agent.tasks.between(agent)?;
+    let place = {
+        let mut places = agent.tasks.lock();
+        let Some(place) = places.index(number) else {
+            count(&agent.tasks.unfollowed);
+            return None;
+        };
+        if let Some((_, Some(context))) = places.list.get(place as usize) {
+            return Some(Begin {
+                context: *context,
+                between,
+            });
+        }
+        place
+    };
+    // Two threads may get here at once: both find the same.
+    let context = between_at(agent, between, number)?;
+    if let Some((_, known)) = agent.tasks.lock().list.get_mut(place as usize) {
+        *known = Some(context);
+    }
+    Some(Begin { context, between })
+}
+
+fn between_at(agent: &Agent, between: Between, number: ContextId) -> Option<ContextId> {
+    let frames = agent.encoder.decode(number, MethodId::EVENT).ok()?;
+    let is_between = |frame: &&Frame| frame.method == between.method;
+    let (caller, leaf) = match frames.iter().filter(is_between).count() {
+        0..MOST_HOPS => agent.encoder.caller(number, MethodId::EVENT).ok()??,
+        _ => cut(agent, between, &frames)?,
+    };
+    known(
+        agent
+            .encoder
+            .step(caller, leaf.site, leaf.method, between.method),
+    )
+}
+
+/// The context of the innermost of `frames`, of which those of its own thread count.
+fn cut(agent: &Agent, between: Between, frames: &[Frame]) -> Option<(ContextId, Frame)> {
+    let own = frames
+        .iter()
+        .position(|frame| frame.method == between.method)?;
+    let mut own = frames.get(..own)?.iter().rev();
+    let mut at = *own.next()?;
+    let context = known(agent.encoder.root(between.method))?;
+    let mut context = Begin { context, between }.step(agent, at.method)?;
+    for frame in own {
+        let next = agent
+            .encoder
+            .step(context, at.site, at.method, frame.method);
+        context = known(next)?;
+        at = *frame;
+    }
+    Some((context, at))
+}
+
+/// The context of the frame of `method` with slot `slot`, if its thread's first frame goes on from `begin`.
+/// `None`: nobody knows who called one.
+fn frame(
+    agent: &Agent,
+    state: &ThreadState,
+    begin: Begin,
+    slot: usize,
+    method: u32,
+) -> Option<ContextId> {
+    let methods = &agent.method_of_site;
+    let of = |at: usize| match at == slot {
+        true => MethodId(method),
+        false => MethodId(methods.get(slot_site(at))),
+    };
+    let mut at = bottom(state, slot)?;
+    let mut context = begin.step(agent, of(at))?;
+    while at != slot {
+        let next = at + SLOT;
+        let site = SiteId(slot_site(at));
+        context = known(agent.encoder.step(context, site, of(at), of(next)))?;
+        at = next;
+    }
+    Some(context)
+}
+
+/// The slot of the first frame below the one with slot `slot`.
+fn bottom(state: &ThreadState, slot: usize) -> Option<usize> {
+    let mut at = slot;
+    while state.owns(at) {
+        let below = at - SLOT;
+        match slot_site(below) {
+            0 | LOST => return None,
+            site if SiteId(site) == SiteId::ENTRY => return Some(at),
+            _ => at = below,
+        }
+    }
+    None
+}
+
+fn known(context: ContextId) -> Option<ContextId> {
+    (context != ContextId::UNKNOWN).then_some(context)
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None`: no ids are left for it.
+    fn between(&self, agent: &Agent) -> Option<Between> {
+        *self.between.get_or_init(|| {
+            let (class, method) = SUBMITTED;
+            let ids = agent.book_mut().add(&NewClass {
+                name: class,
+                source: None,
+                loader: Loader::BOOT,
+                methods: &[(method, "()V", 0)],
+                shapes: &[Shape::without_hooks(false)],
+            })?;
+            let site = extra_site(agent, ids.first_method, NO_LINE);
+            (site != 0).then_some(Between {
+                method: MethodId(ids.first_method),
+                site: SiteId(site),
+            })
+        })
+    }
+
+    /// How many of a trace's `frames`, innermost first, are of the thread itself.
+    pub fn own(&self, frames: &[Frame]) -> usize {
+        let between = self.between.get().copied().flatten();
+        let end = between.and_then(|between| {
+            frames
+                .iter()
+                .position(|frame| frame.method == between.method)
+        });
+        end.unwrap_or(frames.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    #[test]
+    fn a_task_goes_on_where_it_was_submitted_if_that_is_one_place() {
+        let tag = Tag(0).submitted(7).unwrap();
+        assert_eq!(tag.run(), Some((Tag(0), Some(7))));
+        let twice = tag.submitted(7).unwrap();
+        assert_eq!(twice.run(), Some((tag, Some(7))));
+        let mixed = tag.submitted(8).unwrap();
+        let (left, place) = mixed.run().unwrap();
+        assert_eq!(place, None);
+        assert_eq!(left.run(), Some((Tag(0), None)));
+        assert_eq!(Tag(0).run(), None);
+    }
+
+    #[test]
+    fn tags_of_others_are_left_alone() {
+        for foreign in [1, -1, i64::MIN, 1 << 61] {
+            assert_eq!(Tag(foreign).submitted(1), None);
+            assert_eq!(Tag(foreign).run(), None);
+        }
+    }
+
+    /// The oracle is a queue that knows who put each run into it: whichever of the waiting runs comes first,
+    /// the tag says its place or nothing.
+    #[test]
+    fn a_tag_never_names_the_place_of_another_run() {
+        let mut random = 1_u64;
+        let (mut tag, mut waiting) = (Tag(0), VecDeque::new());
+        let mut named = 0;
+        for _ in 0..100_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let choice = random >> 40;
+            if choice % 5 < 2 && waiting.len() < 6 {
+                let place = (choice / 5 % 8 / 7) as u32;
+                tag = tag.submitted(place).unwrap();
+                waiting.push_back(place);
+            } else if !waiting.is_empty() {
+                let at = choice as usize / 5 % waiting.len();
+                let place = waiting.remove(at).unwrap();
+                let (left, said) = tag.run().unwrap();
+                assert!(said.is_none_or(|said| said == place));
+                named += u32::from(said.is_some());
+                tag = left;
+                assert_eq!(tag == Tag(0), waiting.is_empty());
+            }
+        }
+        assert!(named > 10_000, "{named}");
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_places() {
+        let mut places = Places::default();
+        for number in 0..MOST_PLACES {
+            let number = ContextId(number as u64 + 5);
+            assert_eq!(places.index(number), Some(number.0 as u32 - 5));
+        }
+        assert_eq!(places.index(ContextId(1)), None);
+        assert_eq!(places.index(ContextId(5)), Some(0));
+    }
+}
