@@ -30,8 +30,8 @@ use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
 use crate::record::Recorder;
 use crate::stream::Streamer;
-use crate::tasks::Tasks;
 use crate::table_memory::Pages;
+use crate::tasks::Tasks;
 use crate::tree::Trees;
 use crate::watch::Watch;
 

@@ -82,9 +82,9 @@ mod api;
 mod native_api;
 
 mod context_scope;
-mod tasks;
 mod dump;
 mod status;
+mod tasks;
 
 mod attach;
 mod control;

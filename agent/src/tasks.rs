@@ -1,4 +1,4 @@
-//! Tasks of executors, and virtual threads: their frames go on in the context that submitted them.
+//! Tasks of executors go on in the context that submitted them, and threads in the one that started them.
 //!
 //! An executor is given a task in one thread and runs it in another. In between the task carries the number
 //! of the place where it was given: in a field that the agent adds to the two classes that almost all tasks
@@ -14,13 +14,12 @@
 //! └── the thread's own stack, as the VM shows it ──┘         └── that of the submitting thread
 //! ```
 //!
+//! What a thread does beside tasks goes on in the same way where the thread was started.
+//!
 //! So one number says both, and whoever shows a trace decides whether it ends at that frame. A task that
 //! submits itself again would make the row longer for ever: behind [`MOST_HOPS`] it is cut off, and ends
 //! with that frame. Only with `tracking=lazy`, as `context_scope`.
-#![allow(
-    unsafe_code,
-    reason = "functions that the JVM calls, exported by name"
-)]
+#![allow(unsafe_code, reason = "functions that the JVM calls, exported by name")]
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -236,9 +235,9 @@ fn taken(agent: &Agent, task: jobject) -> Option<ContextId> {
     Some(*number)
 }
 
-/// The context of a thread's first frame, of `method`: a virtual thread's goes on where it was started.
+/// The context of a thread's first frame, of `method`: it goes on where the thread was started.
 pub fn first(agent: &Agent, state: &ThreadState, method: MethodId) -> ContextId {
-    let begun = (state.is_virtual && state.origin != ContextId::UNKNOWN)
+    let begun = (state.origin != ContextId::UNKNOWN)
         .then(|| submitted_at(agent, state.origin))
         .flatten()
         .and_then(|begin| begin.step(agent, method));

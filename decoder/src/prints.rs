@@ -66,7 +66,9 @@ impl Profile {
         let key = |frame: Frame| self.scope.holds(frame).then(|| key(frame));
         let work = move |ids: &[ContextId]| -> Vec<_> {
             let mut walker = Walker::new(&self.graph, limits, key);
-            walker.ends = (!self.across_threads).then(|| self.code.between()).flatten();
+            walker.ends = (!self.across_threads)
+                .then(|| self.code.between())
+                .flatten();
             let each = ids.iter().map(|id| {
                 tick(1);
                 walker.print(*id)

@@ -24,6 +24,7 @@ mod running;
 mod samples;
 mod starts;
 mod streams;
+mod tasks;
 mod vm_events;
 
 use std::path::Path;
@@ -83,6 +84,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         own_events::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        tasks::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),

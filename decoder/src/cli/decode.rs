@@ -111,11 +111,7 @@ fn decode(log: &Log, args: &Args, id: &str, out: &mut impl Write) -> io::Result<
     Ok(End::Fine)
 }
 
-fn json_line(
-    log: &Log,
-    trace: &StackTrace,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn json_line(log: &Log, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
     let line = Line {
         id: trace.id.to_string(),
         thread: log.profile.only_thread(trace.id),
@@ -125,11 +121,7 @@ fn json_line(
     json(out, &line)
 }
 
-fn text(
-    log: &Log,
-    trace: &StackTrace,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn text(log: &Log, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
     write!(out, "context {}", trace.id)?;
     if let Some(thread) = log.profile.only_thread(trace.id) {
         write!(out, " in thread \"{thread}\"")?;

@@ -297,6 +297,7 @@ public final class Tasks {
                 }
             }
         }
+        Check.that(CallContext.current(), new Throwable());
         Check.done();
     }
 }
