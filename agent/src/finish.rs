@@ -70,6 +70,10 @@ pub fn finish(agent: &Agent) {
         agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
         agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
     }
+    if agent.options.events.thread {
+        let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
+        agent.stat("tasks.unfollowed", unfollowed);
+    }
     if agent.options.tracking == Tracking::Cct {
         agent.stat("trees.nodes", agent.trees.nodes());
         agent.stat("trees.memory", agent.trees.most_bytes());

@@ -159,7 +159,7 @@ impl Tag {
                 true => place,
                 false => Tag::MANY,
             };
-            Tag(Tag::OURS | (self.runs() + 1) * Tag::ONE_RUN | i64::from(place))
+            Tag(Tag::OURS | ((self.runs() + 1) * Tag::ONE_RUN) | i64::from(place))
         })
     }
 

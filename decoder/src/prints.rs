@@ -315,6 +315,29 @@ mod tests {
         }
     }
 
+    /// As between a task and whoever submitted it.
+    #[test]
+    fn callers_of_a_frame_that_ends_a_trace_do_not_count() {
+        let (graph, ids) = recursion(Policy::LUCCE);
+        let last = MethodId(2);
+        for memos in [0, 10, MEMOS] {
+            let mut walker = Walker::new(&graph, Limits { memos, ..LIMITS }, Some::<Frame>);
+            walker.ends = Some(last);
+            for &id in &ids {
+                let frames = graph.decode(id, MethodId::EVENT).unwrap();
+                let (leaf, callers) = frames.split_first().unwrap();
+                let own = callers.iter().take_while(|frame| frame.method != last);
+                let own: Vec<_> = own.chain([leaf]).collect();
+                let callers = own[..own.len() - 1]
+                    .iter()
+                    .rev()
+                    .chain(&own[own.len() - 1..]);
+                let print = callers.fold([0; 2], |print, frame| halves((print, **frame)));
+                assert_eq!(walker.print(id).unwrap().print, whole(print));
+            }
+        }
+    }
+
     /// Else the memos would be there and save nothing.
     #[test]
     fn shared_frames_are_met_once() {
