@@ -3,10 +3,10 @@
 //!
 //! Whatever is said to it: the worst that comes of it is an error for whoever said it.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use lucce_control::{Command, Conversation, Listener, Place, sweep};
+use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
 
 use crate::agent::Agent;
 use crate::attach;
@@ -47,7 +47,11 @@ pub fn end() {
     }
 }
 
+/// Commands are done one at a time.
+static ANSWERING: Mutex<()> = Mutex::new(());
+
 fn serve(agent: &'static Agent, listener: &Listener) {
+    let clients = Clients::default();
     sweep(&Place::own());
     while agent.is_live() {
         // Whoever was not understood has been told so.
@@ -55,14 +59,17 @@ fn serve(agent: &'static Agent, listener: &Listener) {
         if let Ok(client) = client
             && agent.is_live()
         {
-            guard((), |agent| talk(agent, &client));
+            // Whoever has no thread finds the connection closed.
+            let _ = clients.speak(client, |client| guard((), |agent| talk(agent, client)));
         }
     }
 }
 
 fn talk(agent: &Agent, client: &Conversation) {
     if let Ok(command) = client.command() {
+        let answering = ANSWERING.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = answer(agent, &command);
+        drop(answering);
         let failed = client.reply(answer).is_err();
         agent.say(Level::Debug, &format!("ctl: {command:?}, failed: {failed}"));
     }

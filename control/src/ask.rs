@@ -83,7 +83,7 @@ pub fn ask(pid: u32, command: &Command) -> Result<String, AskError> {
     ask_at(&place, pid, command)
 }
 
-fn ask_at(place: &Place, pid: u32, command: &Command) -> Result<String, AskError> {
+pub(crate) fn ask_at(place: &Place, pid: u32, command: &Command) -> Result<String, AskError> {
     let line = command.encode().ok_or(AskError::TooLong)?;
     let stream = connect(&place.socket(), pid)?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use std::{error, fmt};
 
 use crate::peer;
+use crate::perf;
 use crate::place::{Place, is_own_socket};
 
 /// HotSpot refuses longer arguments.
@@ -35,6 +36,8 @@ pub enum LoadError {
     OtherUser(u32, u32),
     /// It is not HotSpot.
     NoJvm(u32),
+    /// It was started so that nothing is ever loaded.
+    Closed(u32),
     /// It is HotSpot and does not listen.
     Silent(u32),
     /// Path or options are longer than HotSpot takes, or hold a byte 0.
@@ -58,6 +61,10 @@ impl fmt::Display for LoadError {
                 "process {pid} belongs to user {user}: only that user may attach"
             ),
             LoadError::NoJvm(pid) => write!(f, "process {pid} is no HotSpot JVM"),
+            LoadError::Closed(pid) => write!(
+                f,
+                "JVM {pid} was started with -XX:+DisableAttachMechanism: start it with -agentpath instead"
+            ),
             LoadError::Silent(pid) => write!(
                 f,
                 "JVM {pid} does not answer: it was started with -XX:+DisableAttachMechanism, or is stopped"
@@ -107,6 +114,9 @@ pub fn load(pid: u32, path: &Path, options: &str) -> Result<(), LoadError> {
     }
     let socket = place.folder().join(format!(".java_pid{}", place.inner()));
     if fs::symlink_metadata(&socket).is_err() {
+        if perf::lets_attach(&place) == Some(false) {
+            return Err(LoadError::Closed(pid));
+        }
         wake(pid, &place, &socket)?;
     }
     let answer = talk(pid, &socket, &arguments)?;

@@ -21,14 +21,17 @@ pub mod json;
 pub mod wire;
 
 mod peer;
+mod perf;
 mod place;
 mod timed;
 
 mod ask;
+mod clients;
 mod hotspot;
 mod listen;
 
 pub use ask::{AskError, ask};
+pub use clients::Clients;
 pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
 pub use place::{NoProcess, Place, sweep};

@@ -21,6 +21,8 @@ pub struct Listener {
     path: PathBuf,
     /// Of the file.
     inode: u64,
+    /// For what a client says, and for what it is answered.
+    pub(crate) patience: Duration,
 }
 
 impl Listener {
@@ -52,6 +54,7 @@ impl Listener {
                 listener,
                 path,
                 inode,
+                patience: PATIENCE,
             }),
             Err(e) => {
                 // The error is the one before.
@@ -67,7 +70,8 @@ impl Listener {
     /// The system's; a client may have gone.
     pub fn accept(&self) -> io::Result<Conversation> {
         let (stream, _) = self.listener.accept()?;
-        let conversation = Conversation { stream };
+        let patience = self.patience;
+        let conversation = Conversation { stream, patience };
         match peer::of(&conversation.stream)?.user == peer::user() {
             true => Ok(conversation),
             false => {
@@ -108,6 +112,7 @@ impl Drop for Listener {
 /// One client.
 pub struct Conversation {
     stream: UnixStream,
+    patience: Duration,
 }
 
 impl Conversation {
@@ -116,7 +121,7 @@ impl Conversation {
     /// # Errors
     /// It said nothing that is understood, or nothing in time.
     pub fn command(&self) -> io::Result<Command> {
-        let line = match Timed::new(&self.stream, PATIENCE).line(MAX_REQUEST) {
+        let line = match Timed::new(&self.stream, self.patience).line(MAX_REQUEST) {
             Ok(line) => line,
             Err(e) => return Err(self.refuse(format!("malformed request: {e}"), e)),
         };
@@ -144,7 +149,7 @@ impl Conversation {
         while body.len() > MAX_REPLY {
             body.pop();
         }
-        self.stream.set_write_timeout(Some(PATIENCE))?;
+        self.stream.set_write_timeout(Some(self.patience))?;
         let mut all = wire::reply_head(fine, body.len());
         all.push_str(&body);
         (&self.stream).write_all(all.as_bytes())

@@ -33,6 +33,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let others = [
         test("attach::sampled", true, move || sampled(setup)),
         test("attach::refused", false, move || refused(setup)),
+        test("attach::closed", false, move || closed(setup)),
         test("attach::no_jvm", true, move || no_jvm(setup)),
     ];
     traces.chain(others).collect()
@@ -81,17 +82,25 @@ fn traces(setup: &Setup, jdk: &Jdk, way: &str, flags: &[&str]) -> Checked {
 
     let log = jvm.java.log();
     let recorded = recorded(&jvm, &log.to_string_lossy())?;
+    // An object is made before its trace is printed: a thread may have been in between at the end.
+    let untold = |jvm: &Running| first_untold(&recorded, &told(&jvm.java.printed("stdout")));
+    let all = jvm.until("each recorded trace is printed", |jvm| {
+        Ok(untold(jvm).is_none())
+    });
+    all.map_err(|e| format!("{e}; none was ever made: {:?}", untold(&jvm)))?;
     let java = jvm.end()?;
-    let told = told(&java.printed("stdout"));
-    for (class, traces) in &recorded {
-        for trace in traces {
-            let known = told.get(class).is_some_and(|known| known.contains(trace));
-            ensure(known, || format!("no {class} was ever made at\n{trace}"))?;
-        }
-    }
     java.lucce().check(&log)?;
     java.clean();
     Ok(())
+}
+
+/// A class and a trace that the program did not print.
+fn first_untold(recorded: &Traces, told: &Traces) -> Option<(String, String)> {
+    recorded.iter().find_map(|(class, traces)| {
+        let known = |trace: &&String| told.get(class).is_some_and(|known| known.contains(*trace));
+        let untold = traces.iter().find(|trace| !known(trace));
+        untold.map(|trace| (class.clone(), trace.clone()))
+    })
 }
 
 /// What the log says, of the program's own classes.
@@ -206,6 +215,28 @@ fn refused(setup: &'static Setup) -> Checked {
     let said = jvm.lucce().text(2, &["attach", &jvm.pid()])?;
     ensure(said.contains("started with the agent"), || said.clone())?;
     jvm.end()?.clean();
+    Ok(())
+}
+
+/// A JVM that was told to load nothing says so, and is not disturbed.
+fn closed(setup: &'static Setup) -> Checked {
+    for jdk in &setup.jdks {
+        let name = format!("attach-closed-{}", jdk.version);
+        let mut jvm = busy(setup, jdk, &name, &["-XX:+DisableAttachMechanism"])?;
+        let said = jvm.lucce().text(2, &["attach", &jvm.pid()])?;
+        ensure(
+            said.contains("was started with -XX:+DisableAttachMechanism"),
+            || said.clone(),
+        )?;
+        jvm.works_on()?;
+        let java = jvm.end()?;
+        let printed = java.printed("stdout") + &java.printed("stderr");
+        // What SIGQUIT makes a JVM print that does not listen.
+        ensure(!printed.contains("Full thread dump"), || {
+            "a thread dump".into()
+        })?;
+        java.clean();
+    }
     Ok(())
 }
 

@@ -1,0 +1,129 @@
+//! What a HotSpot JVM says of itself in a file that everybody of its user may map: `/tmp/hsperfdata_USER/PID`
+//! (HotSpot's `perfMemory.hpp` is the format's specification).
+//!
+//! ```text
+//! +0  magic ca fe c0 c0   +4 byte order, 1: little   +24 u32 first entry   +28 u32 entries
+//! entry: +0 u32 length   +4 u32 where its name is   +16 u32 where its value is    both end in a byte 0
+//! ```
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::peer;
+use crate::place::Place;
+
+const MAGIC: [u8; 5] = [0xca, 0xfe, 0xc0, 0xc0, 1];
+/// What HotSpot writes is some ten KB.
+const MOST: u64 = 1 << 20;
+/// Its first character: whether agents may be loaded, `1`, or not, `0`.
+const CAPABILITIES: &[u8] = b"sun.rt.jvmCapabilities";
+
+/// Whether the JVM lets agents be loaded. `None`: it does not say, as with `-XX:-UsePerfData`.
+pub fn lets_attach(place: &Place) -> Option<bool> {
+    match value(&file(place)?, CAPABILITIES)?.first()? {
+        b'1' => Some(true),
+        b'0' => Some(false),
+        _ => None,
+    }
+}
+
+/// The folder is named after the user, as the JVM's own system calls him.
+fn file(place: &Place) -> Option<Vec<u8>> {
+    let folders = fs::read_dir(place.folder()).ok()?.flatten();
+    let folders = folders.filter(|folder| {
+        let name = folder.file_name();
+        name.to_string_lossy().starts_with("hsperfdata_")
+    });
+    let files = folders.map(|folder| folder.path().join(place.inner().to_string()));
+    let mut own = files.filter(|file| {
+        let about = fs::symlink_metadata(file);
+        about.is_ok_and(|about| {
+            about.is_file() && about.uid() == peer::user() && about.len() <= MOST
+        })
+    });
+    fs::read(own.next()?).ok()
+}
+
+/// The value of an entry, without the byte 0 at its end.
+fn value<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
+    if !file.starts_with(&MAGIC) {
+        return None;
+    }
+    let mut at = number(file, 24)?;
+    for _ in 0..number(file, 28)? {
+        let length = number(file, at)?;
+        let entry = file.get(at..at.checked_add(length)?)?;
+        if text(entry, number(entry, 4)?)? == name {
+            return text(entry, number(entry, 16)?);
+        }
+        // Not one that would be read for ever.
+        at = at.checked_add(length.max(20))?;
+    }
+    None
+}
+
+fn text(entry: &[u8], at: usize) -> Option<&[u8]> {
+    entry.get(at..)?.split(|byte| *byte == 0).next()
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    usize::try_from(u32::from_le_bytes(*word)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As HotSpot writes it: two entries, the second one asked for.
+    fn written(capabilities: &[u8]) -> Vec<u8> {
+        let mut file = [&MAGIC[..], &[2, 0, 1]].concat();
+        file.extend([0; 16]);
+        file.extend(32_u32.to_le_bytes());
+        file.extend(2_u32.to_le_bytes());
+        for (name, value) in [(&b"java.x"[..], &b"abc"[..]), (CAPABILITIES, capabilities)] {
+            let data = 20 + name.len() + 1;
+            let length = data + value.len() + 1;
+            for word in [length, 20, value.len(), 0, data] {
+                file.extend((word as u32).to_le_bytes());
+            }
+            file.extend([name, &[0], value, &[0]].concat());
+        }
+        file
+    }
+
+    #[test]
+    fn the_jvm_says_whether_agents_may_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(folder.path().to_owned(), 7);
+        assert_eq!(lets_attach(&place), None);
+        let own = folder.path().join("hsperfdata_somebody");
+        fs::create_dir(&own).unwrap();
+        for (capabilities, wanted) in [
+            (&b"1100"[..], Some(true)),
+            (b"0100", Some(false)),
+            (b"?", None),
+            (b"", None),
+        ] {
+            fs::write(own.join("7"), written(capabilities)).unwrap();
+            assert_eq!(lets_attach(&place), wanted, "{capabilities:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_says_nothing_or_the_same() {
+        let file = written(b"0");
+        for length in 0..file.len() {
+            let cut = value(&file[..length], CAPABILITIES);
+            assert!(cut.is_none_or(|value| value == b"0"), "{length}");
+        }
+        for at in 0..file.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut damaged = file.clone();
+                damaged[at] = byte;
+                // It comes back at all.
+                let _ = value(&damaged, CAPABILITIES);
+            }
+        }
+    }
+}
