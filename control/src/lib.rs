@@ -15,7 +15,7 @@
     clippy::panic,
     missing_docs
 )]
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod json;
 pub mod wire;
