@@ -76,10 +76,11 @@ fn method_plan(
 /// The method by which a thread starts another one.
 fn start(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> Option<MethodPlan<'static>> {
     let call = scan.calls.iter().find(|call| starts(class, method, call))?;
-    let insert = Insert::MarkThis {
+    let insert = Insert::MarkLocal {
         helper: STARTS_OUTSIDE,
         // It has none.
         site: 0,
+        local: 0,
     };
     Some(MethodPlan {
         entry: Some(Entry {
