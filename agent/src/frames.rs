@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::agent::Agent;
 use crate::attach;
 use crate::book::{NATIVE, NO_LINE};
-use crate::jvm::{Env, FrameInfo};
+use crate::jvm::{Env, Failed, FrameInfo};
 use crate::{planner, scope};
 
 /// What a method is to us.
@@ -230,6 +230,9 @@ fn unwind(agent: &Agent, method: jmethodID) -> Option<(i64, i64)> {
     Some((last - load - 3, last))
 }
 
+/// Of `GetStackTrace`: there are no more frames than were skipped.
+const ILLEGAL_ARGUMENT: i32 = 103;
+
 /// How many frames the VM is asked for when all are needed.
 pub const PIECE: usize = 256;
 
@@ -271,6 +274,8 @@ pub struct Walk<'a> {
     piece: usize,
     /// The VM gave fewer frames than were asked for.
     ended: bool,
+    /// The VM gave none, though there are: it has ended, say, while this thread has not.
+    failed: bool,
     /// Where the innermost frame stands, if that is not where the VM says.
     stands: Option<i64>,
 }
@@ -286,6 +291,7 @@ impl<'a> Walk<'a> {
             depth: 0,
             piece,
             ended: false,
+            failed: false,
             stands: None,
         }
     }
@@ -294,6 +300,17 @@ impl<'a> Walk<'a> {
     pub fn standing_at(mut self, location: Option<i64>) -> Walk<'a> {
         self.stands = location;
         self
+    }
+
+    /// All frames that are left. `None`: the VM does not say them.
+    pub fn rest(mut self) -> Option<Vec<Frame>> {
+        let frames = self.by_ref().collect();
+        (!self.failed).then_some(frames)
+    }
+
+    /// Whether there may be frames that were not given.
+    pub fn has_failed(&self) -> bool {
+        self.failed
     }
 
     fn more(&mut self) {
@@ -305,8 +322,16 @@ impl<'a> Walk<'a> {
             location: 0,
         };
         let mut found = vec![empty; self.piece];
-        let count = self.agent.jvmti.stack(self.depth, &mut found);
-        found.truncate(count.unwrap_or(0));
+        let count = match self.agent.jvmti.stack(self.depth, &mut found) {
+            Ok(count) => count,
+            // The last piece ended with the outermost frame.
+            Err(Failed(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
+            Err(_) => {
+                self.failed = true;
+                0
+            }
+        };
+        found.truncate(count);
         self.ended = found.len() < self.piece;
         self.depth += found.len();
         if let (Some(location), Some(innermost)) = (self.stands.take(), found.first_mut()) {

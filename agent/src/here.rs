@@ -44,7 +44,8 @@ impl Here {
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or nobody knows who called one. `state` must be the current thread's.
 pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
-    of(agent, state, Walk::new(agent, env, PIECE).skip(own))
+    let frames = Walk::new(agent, env, PIECE).rest()?;
+    of(agent, state, frames.get(own..)?)
 }
 
 /// The same, if the innermost frame stands at `location`, whatever the VM says.
@@ -54,14 +55,11 @@ pub fn standing_at(
     state: &mut ThreadState,
     location: Option<i64>,
 ) -> Option<Here> {
-    of(
-        agent,
-        state,
-        Walk::new(agent, env, PIECE).standing_at(location),
-    )
+    let frames = Walk::new(agent, env, PIECE).standing_at(location);
+    of(agent, state, &frames.rest()?)
 }
 
-fn of(agent: &Agent, state: &mut ThreadState, frames: impl Iterator<Item = Frame>) -> Option<Here> {
+fn of(agent: &Agent, state: &mut ThreadState, frames: &[Frame]) -> Option<Here> {
     let callers = upcall::callers(agent, state, frames)?;
     if !callers.whole {
         return None;

@@ -275,7 +275,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jcl
     guard(1, |agent| {
         // Behind the method that it is asked for; frames of the helper class do not count.
         let mut frames = Walk::new(agent, agent.env(env), 8);
-        u8::from(frames.nth(1).is_some())
+        u8::from(frames.nth(1).is_some() || frames.has_failed())
     })
 }
 

@@ -57,8 +57,12 @@ pub fn enter(
         [native, caller] => called_native(agent, native, caller, pointer),
         _ => None,
     };
-    let Some(callers) = called.or_else(|| callers(agent, state, top.into_iter().chain(walk)))
-    else {
+    let counted = || {
+        let mut frames = top;
+        frames.extend(walk.rest()?);
+        callers(agent, state, &frames)
+    };
+    let Some(callers) = called.or_else(counted) else {
         return lost(agent, state, pointer);
     };
     state.forget_above(callers.slot, callers.slot + SLOT * callers.missing.len());
@@ -120,8 +124,8 @@ fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
 
 /// The slot of the frame that code without hooks is about to call.
 pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<usize> {
-    let frames = Walk::new(agent, env, PIECE);
-    callers(agent, state, frames).map(|callers| callers.fill(agent))
+    let frames = Walk::new(agent, env, PIECE).rest()?;
+    callers(agent, state, &frames).map(|callers| callers.fill(agent))
 }
 
 impl Callers {
@@ -149,12 +153,7 @@ impl Callers {
 
 /// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
 /// have it.
-pub fn callers(
-    agent: &Agent,
-    state: &ThreadState,
-    frames: impl Iterator<Item = Frame>,
-) -> Option<Callers> {
-    let frames: Vec<Frame> = frames.collect();
+pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
     let mut known: Vec<_> = frames
         .iter()
         .filter_map(|frame| match frame.method.kind {
@@ -246,9 +245,10 @@ pub fn leave(state: &mut ThreadState, slot: usize) -> usize {
 /// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
 pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: usize) -> bool {
     count(&agent.counts.repairs);
-    let with_slot = Walk::new(agent, env, PIECE)
-        .filter(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
-    let frames: Vec<Frame> = with_slot.collect();
+    let Some(mut frames) = Walk::new(agent, env, PIECE).rest() else {
+        return false;
+    };
+    frames.retain(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
     let slots = (top + SLOT).saturating_sub(state.first_slot()) / SLOT;
     if frames.len() != slots {
         return false;

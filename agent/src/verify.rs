@@ -30,17 +30,13 @@ pub fn compare(agent: &Agent, env: Env, number: ContextId, returned: usize) {
     compare_with(agent, Walk::new(agent, env, 256), number, returned);
 }
 
-/// The same with the current thread's `frames`, innermost first.
-pub fn compare_with(
-    agent: &Agent,
-    frames: impl Iterator<Item = Frame>,
-    number: ContextId,
-    returned: usize,
-) {
+/// The same with the current thread's `frames`. Nothing is compared if the VM does not say them.
+pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned: usize) {
+    let Some(mut real) = frames.rest() else {
+        return;
+    };
     let at = count(&agent.counts.compared) + 1;
-    let real: Vec<Frame> = frames
-        .filter(|frame| frame.method.kind != Kind::Hidden)
-        .collect();
+    real.retain(|frame| frame.method.kind != Kind::Hidden);
     let decoded = agent.encoder.decode(number, MethodId::EVENT);
     let book = agent.book();
     let same = match &decoded {

@@ -9,6 +9,7 @@ mod commands;
 mod control;
 mod counts;
 mod damage;
+mod ending;
 mod entries;
 mod expected;
 mod image;
@@ -80,6 +81,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     [
         programs::tests(setup),
         counts::tests(setup),
+        ending::tests(setup),
         entries::tests(setup),
         own_events::tests(setup),
         starts::tests(setup),

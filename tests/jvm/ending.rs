@@ -1,0 +1,28 @@
+//! Threads that go on while the JVM ends: when the VM does not say their frames any more, nothing is compared
+//! with them, and nothing is taken from them.
+
+use lucce_tests::{Checked, Java, Jdk, Setup};
+
+use crate::{Test, test};
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let test_of = |jdk: &'static Jdk| {
+        let name = format!("ending::{}", jdk.version);
+        test(name, jdk == setup.jdk(), move || check(setup, jdk))
+    };
+    setup.jdks.iter().map(test_of).collect()
+}
+
+fn check(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("ending-{}", jdk.version))
+        .agent("events=alloc=all,verify=1,log=debug")
+        .main(["io.lucce.programs.Ending"]);
+    for _ in 0..3 {
+        let ended = java.run()?.expect(0)?;
+        let clean = !ended.stderr.contains("lucce: mismatch");
+        ended.ensure(clean, "no trace differs, not even at the very end")?;
+        java.lucce().check(&java.log())?;
+    }
+    java.clean();
+    Ok(())
+}
