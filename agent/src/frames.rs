@@ -10,7 +10,7 @@ use crate::agent::Agent;
 use crate::attach;
 use crate::book::{NATIVE, NO_LINE};
 use crate::jvm::{Env, Failed, FrameInfo};
-use crate::{planner, scope};
+use crate::{outside, planner, scope};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,8 @@ pub struct Resolved {
     vm: bool,
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
-    /// Of a class out of scope.
+    /// Of a class out of scope, and not entered by the VM itself: such a frame puts the pointer where it
+    /// belongs with its first call.
     outside: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
     announced: bool,
@@ -184,7 +185,8 @@ fn fill(
     env.forget(loader);
     if !scope::holds(agent, id, name) {
         resolved.kind = Kind::Hidden;
-        resolved.outside = true;
+        let method = &resolved.method_name;
+        resolved.outside = !outside::asks_the_vm(name, method, &descriptor);
         return None;
     }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {

@@ -113,7 +113,7 @@ fn hooks(
     if vm_calls::only_allocates(class, name) {
         return None;
     }
-    if name == CLASS_INITIALIZER || vm_calls::enters(class, name, &method.descriptor) {
+    if asks_the_vm(class, name, &method.descriptor) {
         // It is in no trace.
         return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
     }
@@ -126,6 +126,11 @@ fn hooks(
             _ => false,
         });
     may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
+}
+
+/// Whether the VM enters this method in the middle of others.
+pub fn asks_the_vm(class: &str, method: &str, descriptor: &str) -> bool {
+    method == CLASS_INITIALIZER || vm_calls::enters(class, method, descriptor)
 }
 
 const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";

@@ -90,9 +90,9 @@ const MODES: [Mode; 13] = [
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
     },
     Mode {
-        name: "tracking",
+        name: "exception",
         flags: &[],
-        options: ",events=none",
+        options: ",events=exception",
         programs: Some(&["ClassInit", "ClassLoading", "Finalizers"]),
     },
     Mode {
