@@ -134,7 +134,11 @@ impl Program {
     fn knows(&self, class: &str) -> bool {
         match self.kind {
             "exception" => true,
-            "lock" => class.ends_with("(enter)"),
+            // Classes are initialised under locks as well: the VM's are of `int[]`.
+            "lock" => {
+                class.ends_with("(enter)")
+                    && (class.contains("Locks$") || class.starts_with("long[]"))
+            }
             // What a constructor's `newInstance` goes through, the JDK decides: reflection or a handle.
             _ => {
                 class.contains("Unseen (")

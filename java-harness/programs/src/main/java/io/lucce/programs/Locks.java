@@ -28,7 +28,7 @@ public final class Locks {
         }
     }
 
-    private static volatile int[] array;
+    private static volatile long[] array;
     private static boolean virtual;
 
     private static void note(Object of, String how, int line, long nanos) {
@@ -98,7 +98,7 @@ public final class Locks {
     private static void block(Object lock) {
         note(lock, "enter", line() + 1, HELD_NANOS);
         synchronized (lock) {
-            array = new int[1];
+            array = new long[1];
         }
     }
 
@@ -150,7 +150,7 @@ public final class Locks {
             contended(plain, () -> blockAt(plain, depth));
             contended(guard, () -> method(guard));
             contended(Guard.class, Locks::ofClass);
-            contended(array = new int[0], () -> block(array));
+            contended(array = new long[0], () -> block(array));
             Thread waiter = start(() -> {
                 waiting(plain);
                 park(guard);
