@@ -144,6 +144,11 @@ impl Tag {
         self.0 as u32
     }
 
+    /// Nobody else's: no negative number, and the bit is set.
+    fn is_ours(self) -> bool {
+        self.0 & Tag::OURS != 0 && self.0 > 0
+    }
+
     fn runs(self) -> i64 {
         (self.0 & !Tag::OURS) >> 32
     }
@@ -153,8 +158,7 @@ impl Tag {
         if self.0 == 0 {
             return Some(Tag(Tag::OURS | Tag::ONE_RUN | i64::from(place)));
         }
-        let is_ours = self.0 & Tag::OURS != 0 && self.0 > 0;
-        (is_ours && self.runs() < Tag::MOST_RUNS).then(|| {
+        (self.is_ours() && self.runs() < Tag::MOST_RUNS).then(|| {
             let place = match self.place() == place {
                 true => place,
                 false => Tag::MANY,
@@ -165,8 +169,7 @@ impl Tag {
 
     /// Runs: the tag from now on, and the place if it is one.
     fn run(self) -> Option<(Tag, Option<u32>)> {
-        let is_ours = self.0 & Tag::OURS != 0 && self.0 > 0;
-        is_ours.then(|| {
+        self.is_ours().then(|| {
             let left = match self.runs() {
                 ..=1 => Tag(0),
                 _ => Tag(self.0 - Tag::ONE_RUN),
@@ -302,10 +305,7 @@ fn between_at(agent: &Agent, between: Between, number: ContextId) -> Option<Cont
 
 /// The context of the innermost of `frames`, of which those of its own thread count.
 fn cut(agent: &Agent, between: Between, frames: &[Frame]) -> Option<(ContextId, Frame)> {
-    let own = frames
-        .iter()
-        .position(|frame| frame.method == between.method)?;
-    let mut own = frames.get(..own)?.iter().rev();
+    let mut own = frames.get(..agent.tasks.own(frames))?.iter().rev();
     let mut at = *own.next()?;
     let context = known(agent.encoder.root(between.method))?;
     let mut context = Begin { context, between }.step(agent, at.method)?;
