@@ -19,6 +19,7 @@
 //! `n` is LEB128. A site always has the same caller. Edges precede the blocks that use them, a thread's start precedes its calls, and
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
+use lucce_tracelog::fields::u32_at;
 use lucce_tracelog::{Damage, OpenError};
 
 /// 2026-11: first version.
@@ -145,9 +146,4 @@ fn crc(header: &[u8], bytes: &[u8]) -> u32 {
     sum.update(header);
     sum.update(bytes);
     sum.finalize()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_le_bytes(*bytes))
 }

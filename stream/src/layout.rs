@@ -37,6 +37,7 @@
 //! Format versions:
 //! * 1 (2026-11-21): the first.
 
+use lucce_tracelog::fields::{array_at, put, u32_at, u64_at};
 use lucce_tracelog::{Damage, OpenError};
 
 /// The version that this crate writes, and the newest that it reads.
@@ -162,22 +163,4 @@ impl BlockHead {
             false => Err("a block of a size that none has"),
         }
     }
-}
-
-fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + field.len()) {
-        place.copy_from_slice(field);
-    }
-}
-
-pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    array_at(bytes, at).map(u32::from_le_bytes)
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    array_at(bytes, at).map(u64::from_le_bytes)
 }

@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use lucce_tracelog::fields::{u32_at, u64_at};
 use lucce_tracelog::{Damage, OpenError, ThreadId};
 
 use crate::StreamThread;
 use crate::entry::{Entry, LONGEST, SWITCH};
 use crate::layout::{
     AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, FILE_HEADER, Header,
-    Kind, u32_at, u64_at,
+    Kind,
 };
 use crate::limits::{LARGEST_BLOCK, MAX_NAME};
 use crate::merge::Events;

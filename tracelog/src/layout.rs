@@ -42,6 +42,7 @@
 //!   kind 3 and records of kinds 17 to 21.
 
 use crate::error::{Damage, OpenError};
+use crate::fields::{array_at, put, u32_at, u64_at};
 
 /// The version that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u16 = 1;
@@ -156,22 +157,4 @@ impl BlockHead {
             cells: u32_at(bytes, 12)?,
         })
     }
-}
-
-fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + field.len()) {
-        place.copy_from_slice(field);
-    }
-}
-
-pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    array_at(bytes, at).map(u32::from_le_bytes)
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    array_at(bytes, at).map(u64::from_le_bytes)
 }

@@ -10,9 +10,10 @@ use std::path::Path;
 use lucce_callgraph::ContextId;
 
 use crate::error::{Damage, OpenError};
+use crate::fields::{u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, u32_at, u64_at,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{EventTypeId, Kind, Record, ThreadId};
