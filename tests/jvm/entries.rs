@@ -59,17 +59,22 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], scope: &str) -> C
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(expected.len() >= 25, "the program says what to expect")?;
     let found = reported(java.lucce(), &java.log())?;
+    same(&expected, &found, "reported")?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// Everything that is expected is found so often.
+pub fn same(expected: &Counts, found: &Counts, how: &str) -> Checked {
     let different: Vec<_> = expected
         .iter()
         .filter(|(key, count)| found.get(*key) != Some(*count))
         .map(|(key, count)| (key, count, found.get(key)))
         .collect();
     ensure(different.is_empty(), || {
-        format!("expected and reported: {different:#?}")
-    })?;
-    java.lucce().check(&java.log())?;
-    java.clean();
-    Ok(())
+        format!("expected and {how}: {different:#?}")
+    })
 }
 
 /// `class|method|line|count`

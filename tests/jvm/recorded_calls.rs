@@ -9,7 +9,7 @@ use lucce_decoder::{Code, Profile};
 use lucce_recording::{Recording, Step};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
-use crate::entries::{Counts, expected};
+use crate::entries::{Counts, expected, same};
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
@@ -68,14 +68,7 @@ fn own(setup: &Setup, jdk: &Jdk, mode: &str, flags: &[&str]) -> Checked {
     let code = Code::from(&recording);
     let calls = Calls::of(&recording)?;
     let found = calls.by_line(&code);
-    let different: Vec<_> = expected
-        .iter()
-        .filter(|(key, count)| found.get(*key) != Some(*count))
-        .map(|(key, count)| (key, count, found.get(key)))
-        .collect();
-    ensure(different.is_empty(), || {
-        format!("expected and recorded: {different:#?}")
-    })?;
+    same(&expected, &found, "recorded")?;
     calls.exceptions(&code, &expected)?;
     java.clean();
     Ok(())
