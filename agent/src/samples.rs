@@ -12,7 +12,7 @@ use lucce_callgraph::{ContextId, SiteId};
 use crate::agent::{Agent, count};
 use crate::attach;
 use crate::cells::{self, lane_of};
-use crate::frames::{Kind, Walk};
+use crate::frames::Kind;
 use crate::gate;
 use crate::here;
 use crate::hook::extra_allocation;
@@ -80,10 +80,8 @@ fn record(agent: &Agent, env: Env, state: &mut ThreadState, class: jclass, size:
     }
     let bytes = interval(agent).unwrap_or(0);
     add(agent, lane_of(agent, env, state), number, (size, bytes));
-    let every = agent.options.verify;
-    if every > 0 && state.must_verify() {
-        state.verify_again_after(every);
-        verify::compare_with(agent, Walk::new(agent, env, 256), number, 0);
+    if state.must_verify(agent.options.verify) {
+        verify::compare(agent, env, number, 0);
     }
 }
 

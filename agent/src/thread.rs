@@ -108,10 +108,14 @@ impl ThreadState {
         self.left.store(events as i32, Ordering::Relaxed);
     }
 
-    /// One more event: whether it is the one to compare.
-    pub fn must_verify(&self) -> bool {
+    /// One more event: whether it is the one to compare, of so many; 0: none is.
+    pub fn must_verify(&self, every: u32) -> bool {
         // Relaxed: this thread's own.
-        self.left.fetch_sub(1, Ordering::Relaxed) <= 1
+        let must = every > 0 && self.left.fetch_sub(1, Ordering::Relaxed) <= 1;
+        if must {
+            self.verify_again_after(every);
+        }
+        must
     }
 
     pub fn push(&mut self, upcall: Upcall) {

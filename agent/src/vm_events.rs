@@ -197,12 +197,9 @@ pub fn verify(
     state: &mut ThreadState,
     (here, location): (Option<Here>, Option<i64>),
 ) {
-    let every = agent.options.verify;
     if let Some(here) = here
-        && every > 0
-        && state.must_verify()
+        && state.must_verify(agent.options.verify)
     {
-        state.verify_again_after(every);
         let number = here.number(agent, state);
         let frames = Walk::new(agent, env, 256).standing_at(location);
         verify::compare_with(agent, frames, number, 0);
