@@ -1,0 +1,168 @@
+//! What a call is: one of the API, one that parks, starts, makes an object, defines a class.
+
+use lucce_bytecode::{Alloc, AllocKind, Call, ClassFile, Helper, Method, Scan};
+
+use super::helpers::{CLONED, DEFINE_CLASS_0, REFLECTED, helper};
+use super::leaves::UNSAFE;
+use super::shape::Mark;
+
+const CONTEXT: &str = "io/lucce/CallContext";
+const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
+/// Calls of methods that programs call which a hook replaces.
+const API: [(&str, &str, &str, Mark); 4] = [
+    (CONTEXT, "current", "()J", Mark::Current),
+    (CONTEXT, "event", "(Ljava/lang/String;J)V", Mark::Event),
+    (SCOPE_CLASS, "begin", "(J)V", Mark::Scope),
+    (SCOPE_CLASS, "end", "()V", Mark::ScopeEnd),
+];
+
+pub fn api_mark(call: &Call<'_>) -> Option<Mark> {
+    let known = API.iter().find(|(owner, name, descriptor, _)| {
+        (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
+    });
+    known.map(|(.., mark)| mark.clone())
+}
+
+/// What parks the current thread: class and method, and the helper in its place. Whoever implements
+/// the one of virtual threads is counted by its caller.
+const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
+    (
+        UNSAFE,
+        "park",
+        "(ZJ)V",
+        helper("park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
+    ),
+    (
+        THREADS,
+        "parkVirtualThread",
+        "()V",
+        helper("park", "(Ljdk/internal/access/JavaLangAccess;JI)V"),
+    ),
+    (
+        THREADS,
+        "parkVirtualThread",
+        "(J)V",
+        helper("park", "(Ljdk/internal/access/JavaLangAccess;JJI)V"),
+    ),
+];
+const THREADS: &str = "jdk/internal/access/JavaLangAccess";
+const IMPLEMENTS_PARKING: &str = "java/lang/";
+
+pub fn park(class: &str, call: &Call<'_>) -> Option<Mark> {
+    if class.starts_with(IMPLEMENTS_PARKING) {
+        return None;
+    }
+    let found = PARKS.iter().find(|(owner, name, descriptor, _)| {
+        call.owner == *owner && call.name == *name && call.descriptor == *descriptor
+    });
+    found.map(|park| Mark::Park(park.3))
+}
+
+/// Whether a method may wait for a lock by itself.
+pub fn waits(class: &ClassFile<'_>, method: &Method<'_>, scan: &Scan<'_>) -> bool {
+    const SYNCHRONIZED: u16 = 0x20;
+    method.access & SYNCHRONIZED != 0
+        || !scan.monitors.is_empty()
+        || scan
+            .calls
+            .iter()
+            .any(|call| park(class.name(), call).is_some())
+}
+
+/// `super.clone()` or that of an array, and what `Array.newInstance` stands on.
+pub fn making(call: &Call<'_>) -> Option<Mark> {
+    const INVOKESPECIAL: u8 = 183;
+    let of_object = call.opcode == INVOKESPECIAL && call.owner == "java/lang/Object";
+    match (&*call.owner, &*call.name, &*call.descriptor) {
+        (owner, "clone", "()Ljava/lang/Object;") if of_object || owner.starts_with('[') => {
+            Some(Mark::Native(CLONED))
+        }
+        ("java/lang/reflect/Array", "newArray", "(Ljava/lang/Class;I)Ljava/lang/Object;") => {
+            Some(Mark::Native(REFLECTED))
+        }
+        _ => None,
+    }
+}
+
+/// In methods of these classes named `start`, a call of the method is what starts the thread.
+const STARTING: [(&str, &str); 4] = [
+    ("java/lang/Thread", "start0"),
+    ("java/lang/VirtualThread", "submitRunContinuation"),
+    ("java/lang/VirtualThread", "externalSubmitRunContinuation"),
+    (
+        "java/lang/VirtualThread",
+        "externalSubmitRunContinuationOrThrow",
+    ),
+];
+
+pub fn starts(class: &str, method: &Method<'_>, call: &Call<'_>) -> bool {
+    method.name == "start" && call.owner == class && STARTING.contains(&(class, &*call.name))
+}
+
+/// Natives that call Java by other ways than JNI; all are called from their own class.
+pub const BRACKETED: [(&str, &str); 4] = [
+    ("jdk/internal/reflect/NativeMethodAccessorImpl", "invoke0"),
+    (
+        "jdk/internal/reflect/NativeConstructorAccessorImpl",
+        "newInstance0",
+    ),
+    (
+        "jdk/internal/reflect/DirectMethodHandleAccessor$NativeAccessor",
+        "invoke0",
+    ),
+    (
+        "jdk/internal/reflect/DirectConstructorHandleAccessor$NativeAccessor",
+        "newInstance0",
+    ),
+];
+
+/// A call of `ClassLoader.defineClass0`.
+pub fn defines_hidden(call: &Call<'_>) -> bool {
+    call.owner == "java/lang/ClassLoader"
+        && call.name == "defineClass0"
+        && call.descriptor == DEFINE_CLASS_0
+}
+
+pub fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
+    match alloc.kind {
+        AllocKind::New => Mark::New(alloc.type_name.to_string()),
+        AllocKind::MultiANewArray => Mark::Arrays(alloc.type_name.to_string()),
+        _ => Mark::Array(alloc.type_name.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(owner: &'static str, name: &'static str) -> Call<'static> {
+        Call {
+            bci: 0,
+            opcode: 184,
+            owner: owner.into(),
+            name: name.into(),
+            descriptor: "()V".into(),
+        }
+    }
+
+    #[test]
+    fn a_clone_is_counted_by_whoever_calls_that_of_object() {
+        let clone = |opcode, owner: &'static str| {
+            let mut call = call(owner, "clone");
+            (call.opcode, call.descriptor) = (opcode, "()Ljava/lang/Object;".into());
+            making(&call).is_some()
+        };
+        assert!(clone(183, "java/lang/Object") && clone(182, "[I"));
+        // Another method may be called, which calls this one.
+        assert!(!clone(182, "java/lang/Object") && !clone(183, "a/B"));
+    }
+
+    #[test]
+    fn parking_of_virtual_threads_is_counted_once() {
+        let mut park = call(UNSAFE, "park");
+        park.descriptor = "(ZJ)V".into();
+        let found = |class| super::park(class, &park).is_some();
+        assert!(found("java/util/concurrent/locks/LockSupport"));
+        assert!(!found("java/lang/VirtualThread"));
+    }
+}

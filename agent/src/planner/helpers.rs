@@ -1,0 +1,97 @@
+//! The methods of the helper class that hooks call: what `LucceRt.java` promises the planner.
+
+use lucce_bytecode::{Helper, Insert, NewField};
+
+pub const RT: &str = "java/lang/LucceRt";
+
+pub const ENTER: Helper = helper("enter", "()J");
+/// Where contexts are looked up at entry.
+pub const ENTER_AT: Helper = helper("enter", "(I)J");
+pub const ENTER_FIRST: Helper = helper("enterFirst", "()J");
+pub const ENTER_THREAD: Helper = helper("enterThread", "()J");
+pub const ENTER_VM: Helper = helper("enterVm", "(I)J");
+pub const EXIT_VM: Helper = helper("exitVm", "(J)V");
+pub const RESTORE: Helper = helper("restore", "(J)V");
+/// Only where calls are recorded.
+pub const EXIT: Helper = helper("exit", "(J)V");
+pub const UNWIND_VM: Helper = helper("unwindVm", "(J)V");
+pub const PUB: Helper = helper("pub", "(JI)V");
+pub const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
+pub const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
+pub const ALLOC: Helper = helper("alloc", "(JI)V");
+pub const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
+pub const NEW_BYTES_FOR: Helper = helper("newBytesFor", "(I)[B");
+pub const CURRENT: Helper = helper("current", "(JI)J");
+pub const EVENT: Helper = helper("event", "(Ljava/lang/String;JJI)V");
+pub const CALLED: Helper = helper("called", "(I)J");
+pub const CALLED_FIRST: Helper = helper("calledFirst", "(I)J");
+pub const CALLED_THREAD: Helper = helper("calledThread", "(I)J");
+pub const CALLED_VM: Helper = helper("calledVm", "(I)J");
+pub const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
+/// In classes out of scope.
+pub const STARTS_OUTSIDE: Helper = helper("startsOutside", "(Ljava/lang/Thread;JI)V");
+pub const SUBMITTED: Helper = helper("submitted", "(Ljava/lang/Object;JI)V");
+pub const RUNS: Helper = helper("runs", "(Ljava/lang/Object;JI)V");
+pub const RAN: Helper = helper("ran", "(JI)V");
+pub const SCHEDULES: Helper = helper("schedules", "(JI)V");
+pub const SCOPE: Helper = helper("scope", "(JJI)V");
+pub const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
+pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
+pub const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
+
+pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
+pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
+    helper: helper("defineClass0", DEFINE_CLASS_0),
+};
+
+pub const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    Helper {
+        class: RT,
+        name,
+        descriptor,
+    }
+}
+
+/// The helper that knows the size of such an array.
+pub fn array_helper(descriptor: &str) -> Helper<'static> {
+    let descriptor = match descriptor {
+        "[B" => "([BJI)V",
+        "[Z" => "([ZJI)V",
+        "[S" => "([SJI)V",
+        "[C" => "([CJI)V",
+        "[I" => "([IJI)V",
+        "[F" => "([FJI)V",
+        "[J" => "([JJI)V",
+        "[D" => "([DJI)V",
+        _ => "([Ljava/lang/Object;JI)V",
+    };
+    helper("array", descriptor)
+}
+
+/// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
+const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
+
+pub fn thread_fields() -> Vec<NewField<'static>> {
+    const PUBLIC_SYNTHETIC: u16 = 0x1001;
+    let field = |name| NewField {
+        name,
+        descriptor: "J",
+        access: PUBLIC_SYNTHETIC,
+    };
+    THREAD_FIELDS.map(field).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_array_type_has_its_helper() {
+        assert_eq!(array_helper("[J").descriptor, "([JJI)V");
+        assert_eq!(array_helper("[[J").descriptor, "([Ljava/lang/Object;JI)V");
+        assert_eq!(
+            array_helper("[Ljava/lang/String;").descriptor,
+            "([Ljava/lang/Object;JI)V"
+        );
+    }
+}

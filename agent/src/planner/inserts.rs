@@ -1,0 +1,279 @@
+//! From shapes to what the rewriter inserts, once ids are known.
+
+use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
+
+use super::helpers::{
+    ALLOC, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER, ENTER_AT,
+    ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB, PUB_NATIVE,
+    PUB_SWITCHING, RAN, REDIRECT_DEFINITION, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS,
+    SUBMITTED, UNWIND_VM, array_helper, thread_fields,
+};
+use super::intrinsics::INTRINSICS;
+use super::roles::{peek, restores};
+use super::shape::{FrameKind, Mark, Place, Shape};
+use crate::tasks;
+
+/// What a method that takes a slot has beside what the default mode needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hooks {
+    /// The recording is told when it ends.
+    pub exits: bool,
+    /// Its context is looked up at entry.
+    pub at_entry: bool,
+    /// It puts the pointer back when it ends: code without hooks may call it.
+    pub restores: bool,
+    /// Its class's objects, if they are tasks, carry where they were submitted.
+    pub tasks: bool,
+}
+
+impl Hooks {
+    fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
+        let returns = matches!(
+            frame,
+            FrameKind::Push | FrameKind::First | FrameKind::Thread
+        );
+        if self.exits && returns {
+            method.exit = Some(EXIT);
+        }
+        if self.exits && frame == FrameKind::Vm && method.unwind.is_some() {
+            method.unwind = Some(UNWIND_VM);
+        }
+        if self.restores && returns && method.inserts.iter().any(|(_, insert)| moves(insert)) {
+            method.exit = Some(RESTORE);
+            // Who creates objects does it for constructors, see `outside`.
+            method.unwind = Some(RESTORE).filter(|_| name != "<init>");
+        }
+        if self.at_entry && frame == FrameKind::Push {
+            method.entry = Some(Entry {
+                helper: ENTER_AT,
+                argument: Some(id as i32),
+            });
+        }
+    }
+}
+
+/// Whether the insertion moves the pointer.
+fn moves(insert: &Insert<'_>) -> bool {
+    matches!(
+        insert,
+        Insert::Mark { .. }
+            | Insert::MarkTwo { .. }
+            | Insert::MarkLocal { .. }
+            | Insert::MarkTop { .. }
+            | Insert::ReplaceWithContext { .. }
+    )
+}
+
+/// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
+/// bracketed natives by method index.
+pub fn plan(
+    class: &ClassFile<'_>,
+    shapes: &[Shape],
+    first_method: u32,
+    first_site: u32,
+    native_site: &dyn Fn(usize) -> u32,
+    hooks: Hooks,
+) -> Plan<'static> {
+    let mut plan = Plan::default();
+    let mut site = first_site;
+    for (index, shape) in shapes.iter().enumerate() {
+        let id = first_method + index as u32;
+        let entry_site = shape.counts_entries().then_some(site as i32);
+        let inserts = shape.places.iter().flat_map(|place| {
+            let inserts = inserts(place, shape, site as i32, native_site);
+            site += 1;
+            inserts
+        });
+        let inserts = inserts.collect();
+        if shape.frame != FrameKind::Leaf {
+            let method = class.methods().get(index);
+            let name = method.map_or("", |method| &method.name);
+            let mut method = method_plan(shape, id, inserts, name == "<init>");
+            hooks.add(&mut method, shape.frame, id, name);
+            count_entries(&mut method, shape.frame, entry_site);
+            plan.methods.insert(index, method);
+        }
+    }
+    if class.name() == "java/lang/Thread" {
+        plan.fields = thread_fields();
+    }
+    if hooks.tasks {
+        plan.fields.extend(tasks::field(class.name()));
+    }
+    plan
+}
+
+/// The entry hook counts or records, too, if there is a site for it.
+fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
+    let helper = match frame {
+        FrameKind::Push => CALLED,
+        FrameKind::First => CALLED_FIRST,
+        FrameKind::Thread => CALLED_THREAD,
+        FrameKind::Vm => CALLED_VM,
+        FrameKind::Leaf | FrameKind::Peek | FrameKind::PeekVm => return,
+    };
+    if site.is_some() {
+        method.entry = Some(Entry {
+            helper,
+            argument: site,
+        });
+    }
+}
+
+fn method_plan(
+    shape: &Shape,
+    id: u32,
+    mut inserts: Vec<(u16, Insert<'static>)>,
+    is_constructor: bool,
+) -> MethodPlan<'static> {
+    // Native code that calls the same method again finds the pointer where it was.
+    let (entry, exit, unwind) = match shape.frame {
+        FrameKind::Peek => (ENTER, Some(RESTORE), None),
+        FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
+        FrameKind::First => (ENTER_FIRST, None, None),
+        FrameKind::Thread => (ENTER_THREAD, None, None),
+        FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
+    };
+    let argument = match shape.frame {
+        FrameKind::Vm => Some(id as i32),
+        // It is in no trace.
+        FrameKind::PeekVm => Some(0),
+        _ => None,
+    };
+    let restores = shape
+        .restores
+        .iter()
+        .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
+    inserts.extend(restores);
+    // A constructor has no handler for what it throws: the next upcall clears up.
+    let unwind = unwind.filter(|_| !is_constructor);
+    MethodPlan {
+        entry: Some(Entry {
+            helper: entry,
+            argument,
+        }),
+        exit,
+        unwind,
+        inserts,
+    }
+}
+
+fn inserts(
+    place: &Place,
+    shape: &Shape,
+    site: i32,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Vec<(u16, Insert<'static>)> {
+    let mark = Insert::Mark {
+        helper: if shape.switches { PUB_SWITCHING } else { PUB },
+        site,
+    };
+    let insert = match &place.mark {
+        Mark::Call | Mark::Monitor => mark,
+        Mark::Native(helper) => {
+            let helper = *helper;
+            return vec![
+                (place.bci, mark),
+                (place.bci, Insert::AfterDup { helper, site }),
+            ];
+        }
+        Mark::Park(helper) => Insert::ReplaceWithContext {
+            helper: *helper,
+            site,
+        },
+        Mark::Bracket(native) => Insert::MarkTwo {
+            helper: PUB_NATIVE,
+            site,
+            inner: native_site(*native) as i32,
+        },
+        Mark::New(_) => Insert::After {
+            helper: ALLOC,
+            site,
+        },
+        Mark::Array(descriptor) => Insert::AfterDup {
+            helper: array_helper(descriptor),
+            site,
+        },
+        Mark::Arrays(_) => Insert::AfterDup {
+            helper: ARRAYS,
+            site,
+        },
+        Mark::Intrinsic(index) => {
+            let helper = INTRINSICS[*index].counted;
+            let site = *index as i32 + 1;
+            let counted = Insert::AfterDup { helper, site };
+            return vec![(place.bci, mark), (place.bci, counted)];
+        }
+        Mark::Uncounted => {
+            let redirect = Insert::Redirect {
+                helper: NEW_BYTES_FOR,
+            };
+            return vec![(place.bci, mark), (place.bci, redirect)];
+        }
+        Mark::Current => Insert::ReplaceWithContext {
+            helper: CURRENT,
+            site,
+        },
+        Mark::Event => Insert::ReplaceWithContext {
+            helper: EVENT,
+            site,
+        },
+        Mark::Entry => return Vec::new(),
+        Mark::Start => Insert::MarkLocal {
+            helper: STARTS,
+            site,
+            local: 0,
+        },
+        Mark::Submit(local) => submit(*local, site),
+        Mark::Run => Insert::MarkTop { helper: RUNS, site },
+        Mark::Ran => Insert::Mark { helper: RAN, site },
+        Mark::Schedule => Insert::Mark {
+            helper: SCHEDULES,
+            site,
+        },
+        Mark::Scope => Insert::ReplaceWithContext {
+            helper: SCOPE,
+            site,
+        },
+        Mark::ScopeEnd => Insert::ReplaceWithContext {
+            helper: SCOPE_END,
+            site,
+        },
+        Mark::DefineHidden => {
+            return vec![(place.bci, mark), (place.bci, REDIRECT_DEFINITION)];
+        }
+    };
+    vec![(place.bci, insert)]
+}
+
+fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
+    let helper = SUBMITTED;
+    match local {
+        Some(local) => Insert::MarkLocal {
+            helper,
+            site,
+            local,
+        },
+        None => Insert::MarkTop { helper, site },
+    }
+}
+
+/// For classes that never reach the hook: their methods have no slots, and what they call is where it
+/// would be without them.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn hidden_plan(class: &ClassFile<'_>) -> Result<Plan<'static>, Error> {
+    let mut plan = Plan::default();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let mut shape = Shape::none();
+        shape.restores = restores(&method.name, &class.scan(code)?);
+        if !shape.restores.is_empty() {
+            shape.frame = peek(&method.name);
+            plan.methods
+                .insert(index, method_plan(&shape, 0, Vec::new(), false));
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,172 @@
+//! What the VM does with a method in a way of its own: which frame it gets, whether it is shown, whether its
+//! entries are counted.
+
+use lucce_bytecode::{Code, Method, Scan};
+
+use super::helpers::RT;
+use super::leaves::{INVOKE_CLEANER, LEAVES, MATH, UNSAFE, is_leaf_call};
+use super::shape::{FrameKind, Shape};
+use crate::vm_calls;
+
+pub const CLASS_INITIALIZER: &str = "<clinit>";
+const CONTINUATION: &str = "jdk/internal/vm/Continuation";
+/// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
+/// may unmount a thread between a call's hook and the callee's entry.
+const NO_MOUNTING: [&str; 5] = [
+    CLASS_INITIALIZER,
+    "getStackTrace",
+    "stackWalker",
+    "lambda$getStackTrace$0",
+    "lambda$getStackTrace$1",
+];
+
+/// What those others call: methods of the class that implements `JavaLangAccess`, see [`QUIET_CLASS`].
+pub const QUIET: [&str; 6] = [
+    "currentCarrierThread",
+    "getContinuation",
+    "setContinuation",
+    "virtualThreadContinuationScope",
+    "scopedValueCache",
+    "setScopedValueCache",
+];
+pub const QUIET_CLASS: &str = "java/lang/System$";
+
+/// Annotations of methods that the VM leaves out of stack traces.
+pub const HIDDEN: [&str; 2] = [
+    "Ljdk/internal/vm/annotation/Hidden;",
+    "Ljava/lang/invoke/LambdaForm$Hidden;",
+];
+
+/// Entry and exit of these happen on different threads (JDK 21 and later).
+const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
+
+/// The helper itself, and the frames in which a virtual thread is mounted and unmounted: neither
+/// hooked nor shown.
+pub fn is_untouched(class: &str, method: &str) -> bool {
+    class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
+}
+
+/// A carrier's trace shows `runContinuation`, and no other method that switches threads.
+pub fn is_transparent(class: &str, method: &Method<'_>) -> bool {
+    is_untouched(class, &method.name)
+        || switches(method) && method.name != "runContinuation"
+        || HIDDEN.iter().any(|a| method.has_annotation(a))
+}
+
+pub fn switches(method: &Method<'_>) -> bool {
+    method.has_annotation(SWITCHES)
+}
+
+/// Unsafe is what the helper class itself stands on.
+pub fn is_excluded(class: &str, method: &Method<'_>) -> bool {
+    class == UNSAFE && method.name != INVOKE_CLEANER || is_transparent(class, method)
+}
+
+pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
+    if !shape.restores.is_empty() {
+        peek(&method.name)
+    } else if shape.places.is_empty() {
+        FrameKind::Leaf
+    } else {
+        kind_by_name(class, method)
+    }
+}
+
+pub fn peek(method: &str) -> FrameKind {
+    match method {
+        CLASS_INITIALIZER => FrameKind::PeekVm,
+        _ => FrameKind::Peek,
+    }
+}
+
+/// The calls of a method that is not shown, unless it only passes one call on.
+pub fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
+    let calls = scan.calls.iter();
+    let calls = calls.filter(|call| !is_leaf_call(call) || call.owner == MATH);
+    let calls: Vec<_> = calls.map(|call| call.bci).collect();
+    match calls.len() {
+        1 if !scan.has_loops && method != CLASS_INITIALIZER => Vec::new(),
+        _ => calls,
+    }
+}
+
+pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
+    if starts_virtual_thread(class, &method.name, &method.descriptor) {
+        return FrameKind::First;
+    }
+    match (class, &*method.name) {
+        ("java/lang/Thread", "<init>") | ("java/lang/ThreadGroup", "add") => {
+            return FrameKind::Thread;
+        }
+        _ => {}
+    }
+    let entered = method.name == CLASS_INITIALIZER
+        || vm_calls::enters(class, &method.name, &method.descriptor);
+    if entered {
+        FrameKind::Vm
+    } else {
+        FrameKind::Push
+    }
+}
+
+/// The first method of a virtual thread, behind its continuation.
+pub fn starts_virtual_thread(class: &str, method: &str, descriptor: &str) -> bool {
+    let wanted = ("java/lang/VirtualThread", "run", "(Ljava/lang/Runnable;)V");
+    (class, method, descriptor) == wanted
+}
+
+/// Unsafe has no hooks, so what it calls does not know where its slot is.
+const CALLED_BY_UNSAFE: [(&str, &str); 7] = [
+    ("java/lang/Character", "reverseBytes"),
+    ("java/lang/Class", "getComponentType"),
+    ("java/lang/Class", "isPrimitive"),
+    ("java/lang/Integer", "reverseBytes"),
+    ("java/lang/Integer", "toUnsignedLong"),
+    ("java/lang/Long", "reverseBytes"),
+    ("java/lang/Short", "reverseBytes"),
+];
+
+/// Methods of `Thread` that are called while a virtual thread is mounted and unmounted: the VM hides what
+/// happens then.
+const MOUNTING: [&str; 6] = [
+    "isInterrupted",
+    "clearInterrupt",
+    "setInterrupt",
+    "getContinuation",
+    "setContinuation",
+    "setCurrentThread",
+];
+
+/// Whether entries are counted where they are asked for. Callers say nothing to [`LEAVES`].
+pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
+    let is_leaf = LEAVES.iter().any(|(owner, names)| {
+        *owner == class && class != MATH && names.is_none_or(|names| names.contains(&&*method.name))
+    });
+    // With code in it, an empty finalize() would make every object finalizable.
+    let is_empty_finalize = |code: &Code<'_>| method.name == "finalize" && code.bytes.len() == 1;
+    let has_code = method
+        .code
+        .as_ref()
+        .is_some_and(|code| !is_empty_finalize(code));
+    let of_unsafe = CALLED_BY_UNSAFE.contains(&(class, &*method.name));
+    let mounts = match class {
+        "java/lang/VirtualThread" => method.name != "run",
+        "java/lang/Thread" => MOUNTING.contains(&&*method.name),
+        _ => false,
+    };
+    has_code
+        && !of_unsafe
+        && !mounts
+        && !is_leaf
+        && !is_excluded(class, method)
+        && !switches(method)
+}
+
+/// Methods that the VM calls by itself in the middle of others, and in which nothing happens but that they
+/// are entered: see `vm_calls`.
+pub fn is_vm_called(class: &str, method: &Method<'_>) -> bool {
+    let is_thrown = class.ends_with("Exception")
+        || class.ends_with("Error")
+        || matches!(class, "java/lang/Throwable" | "java/lang/ThreadDeath");
+    is_thrown && method.name == "<init>" || vm_calls::only_enters(class, &method.name)
+}

@@ -1,0 +1,116 @@
+//! What is done to a method before ids are known: its frame's kind and the places that get hooks.
+
+use lucce_bytecode::Helper;
+
+/// How a method takes part in the shadow stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// No hooks: it calls nothing that could ask for a context.
+    Leaf,
+    /// Takes a slot.
+    Push,
+    /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
+    Vm,
+    /// Takes a slot: the first of its thread's.
+    First,
+    /// Takes a slot: the VM may call it on a native thread that attaches itself, from no frame.
+    Thread,
+    /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
+    Peek,
+    /// The same for a class initialiser, which the VM enters.
+    PeekVm,
+}
+
+/// What a site is, and for allocations the descriptor of what is allocated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mark {
+    Call,
+    /// A call of a native method of the same class that calls back; the native's method index.
+    Bracket(usize),
+    New(String),
+    Array(String),
+    /// Several dimensions at once.
+    Arrays(String),
+    /// A call of one of [`super::INTRINSICS`]: the allocation in it is counted here.
+    Intrinsic(usize),
+    /// In the body of one of [`super::INTRINSICS`]: a call replaced by a helper that does not count.
+    Uncounted,
+    Current,
+    /// `CallContext.event`
+    Event,
+    /// A call of a native method that makes an object, and that the compiler may replace by code of its own.
+    Native(Helper<'static>),
+    /// `monitorenter`: the event itself comes from the VM.
+    Monitor,
+    /// Parks the thread; the helper that does it.
+    Park(Helper<'static>),
+    /// The method's entry, where entries are counted or recorded.
+    Entry,
+    /// The call by which a thread starts another one, `this`.
+    Start,
+    /// An executor is given a task, which is in this local, or on top of the stack.
+    Submit(Option<u8>),
+    /// An executor runs the task on top of the stack.
+    Run,
+    /// An executor has done with the task that it ran.
+    Ran,
+    /// A virtual thread gives an executor its own continuation.
+    Schedule,
+    /// The frame goes on in a context that is given, and when that ends.
+    Scope,
+    ScopeEnd,
+    /// `ClassLoader.defineClass0`: marked and redirected.
+    DefineHidden,
+}
+
+/// A place in a method that gets a hook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub bci: u16,
+    pub mark: Mark,
+}
+
+/// What is done to one method, before ids are known.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub frame: FrameKind,
+    /// Left alone on purpose, and not shown in traces.
+    pub transparent: bool,
+    pub places: Vec<Place>,
+    pub lines: Vec<(u16, u16)>,
+    /// Calls of a [`FrameKind::Peek`] before which the pointer is put back.
+    pub restores: Vec<u16>,
+    /// Runs on a carrier while the current thread may be a virtual one.
+    pub switches: bool,
+    /// The method is one of [`super::INTRINSICS`]: which, and the bci of its allocation.
+    pub intrinsic: Option<(usize, u16)>,
+}
+
+impl Shape {
+    /// Of a method that is left as it is.
+    pub fn without_hooks(hidden: bool) -> Shape {
+        Shape {
+            transparent: hidden,
+            ..Shape::none()
+        }
+    }
+
+    pub fn none() -> Shape {
+        Shape {
+            frame: FrameKind::Leaf,
+            transparent: false,
+            places: Vec::new(),
+            lines: Vec::new(),
+            restores: Vec::new(),
+            switches: false,
+            intrinsic: None,
+        }
+    }
+
+    /// Whether the first place is the entry.
+    pub fn counts_entries(&self) -> bool {
+        self.places
+            .first()
+            .is_some_and(|place| place.mark == Mark::Entry)
+    }
+}

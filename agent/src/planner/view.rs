@@ -1,0 +1,247 @@
+//! Which hooks the methods of a class need.
+
+use std::collections::HashMap;
+
+use lucce_bytecode::{Call, ClassFile, Error, Method, Scan};
+
+use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
+use super::intrinsics::{INTRINSICS, intrinsic};
+use super::leaves::{MATH, is_leaf_call};
+use super::roles::{
+    QUIET, QUIET_CLASS, frame, is_counted, is_excluded, is_transparent, is_untouched, is_vm_called,
+    kind_by_name, restores, switches,
+};
+use super::shape::{FrameKind, Mark, Place, Shape};
+use crate::options::Events;
+use crate::{quiet, tasks, vm_calls};
+
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn shapes(class: &ClassFile<'_>, wants: Wants<'_>) -> Result<Vec<Shape>, Error> {
+    let view = View::of(class, wants)?;
+    let methods = class.methods().iter().zip(&view.scans);
+    Ok(methods
+        .map(|(method, scan)| view.shape(method, scan.as_ref()))
+        .collect())
+}
+
+/// What the hooks are for.
+#[derive(Clone, Copy)]
+pub struct Wants<'w> {
+    /// What is counted.
+    pub events: &'w Events,
+    /// Nothing that happens in a method by itself is counted or recorded.
+    pub idle: bool,
+    /// Whether a class of the JDK is in scope.
+    pub holds: &'w dyn Fn(&str) -> bool,
+    /// Whether none of them is.
+    pub jdk_is_out_of_scope: bool,
+}
+
+impl Wants<'_> {
+    /// Whether such a call leads to nothing that could ask for a context.
+    fn is_leaf(&self, call: &Call<'_>) -> bool {
+        is_leaf_call(call) || self.jdk_is_out_of_scope && quiet::is_quiet(call)
+    }
+}
+
+/// A class with everything that is asked of it several times.
+struct View<'v, 'a> {
+    class: &'v ClassFile<'a>,
+    wants: Wants<'v>,
+    scans: Vec<Option<Scan<'a>>>,
+    by_name: HashMap<(&'v str, &'v str), usize>,
+    /// Methods that need no frame: getters and small helpers.
+    leaves: Vec<bool>,
+}
+
+impl<'v, 'a> View<'v, 'a> {
+    fn of(class: &'v ClassFile<'a>, wants: Wants<'v>) -> Result<Self, Error> {
+        let events = wants.events;
+        let mut scans = Vec::with_capacity(class.methods().len());
+        let mut by_name = HashMap::new();
+        for (index, method) in class.methods().iter().enumerate() {
+            by_name.insert((&*method.name, &*method.descriptor), index);
+            scans.push(
+                method
+                    .code
+                    .as_ref()
+                    .map(|code| class.scan(code))
+                    .transpose()?,
+            );
+        }
+        let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
+            scan.as_ref().is_some_and(|scan| {
+                scan.calls.iter().all(|call| wants.is_leaf(call))
+                    && (!events.alloc || scan.allocations.is_empty())
+                    && (!events.lock || !waits(class, method, scan))
+                    && (!events.call || !is_counted(class.name(), method))
+                    && kind_by_name(class.name(), method) == FrameKind::Push
+            })
+        };
+        let leaves = class.methods().iter().zip(&scans).map(leaf).collect();
+        Ok(View {
+            class,
+            wants,
+            scans,
+            by_name,
+            leaves,
+        })
+    }
+
+    fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
+        let mut shape = Shape::none();
+        let name = self.class.name();
+        shape.transparent = is_transparent(name, method);
+        let Some(scan) = scan else {
+            return shape;
+        };
+        let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
+            || self.wants.idle && vm_calls::only_allocates(name, &method.name);
+        if !shape.transparent && !is_excluded(name, method) && !quiet {
+            shape.places = self.places(method, scan);
+            if self.wants.events.alloc {
+                let _ = self.leave_to_callers(method, &mut shape);
+            }
+        }
+        if self.wants.events.call && !quiet && is_counted(name, method) {
+            let entry = Place {
+                bci: 0,
+                mark: Mark::Entry,
+            };
+            shape.places.insert(0, entry);
+        }
+        shape.switches = switches(method);
+        if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
+            shape.restores = restores(&method.name, scan);
+        }
+        shape.frame = frame(name, method, &shape);
+        if shape.counts_entries() && shape.frame == FrameKind::Push && is_vm_called(name, method) {
+            shape.frame = FrameKind::Vm;
+        }
+        shape.lines.clone_from(&scan.lines);
+        shape
+    }
+
+    /// The body of an intrinsic counts nothing itself. `None`: it is not one.
+    fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) -> Option<()> {
+        let index = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(index)?.through;
+        let allocates = |place: &&Place| match through {
+            None => matches!(place.mark, Mark::Array(_)),
+            Some(_) => place.mark == Mark::Uncounted,
+        };
+        let bci = shape.places.iter().find(allocates)?.bci;
+        shape.intrinsic = Some((index, bci));
+        shape
+            .places
+            .retain(|place| !matches!(place.mark, Mark::Array(_)));
+        Some(())
+    }
+
+    fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<Place> {
+        let calls = scan.calls.iter().filter_map(|call| {
+            let mark = self.call_mark(method, scan, call)?;
+            Some(Place {
+                bci: call.bci,
+                mark,
+            })
+        });
+        let mut places: Vec<Place> = calls.collect();
+        if self.wants.events.lock {
+            places.extend(scan.monitors.iter().map(|bci| Place {
+                bci: *bci,
+                mark: Mark::Monitor,
+            }));
+            places.sort_by_key(|place| place.bci);
+        }
+        if self.wants.events.alloc {
+            places.extend(scan.allocations.iter().map(|alloc| Place {
+                bci: alloc.bci,
+                mark: alloc_mark(alloc),
+            }));
+            places.sort_by_key(|place| place.bci);
+        }
+        places
+    }
+
+    fn call_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
+        let events = self.wants.events;
+        if events.lock
+            && let Some(mark) = park(self.class.name(), call)
+        {
+            return Some(mark);
+        }
+        if events.objects
+            && let Some(mark) = making(call)
+        {
+            return Some(mark);
+        }
+        if let Some(mark) = api_mark(call) {
+            return Some(mark);
+        }
+        if events.thread && starts(self.class.name(), method, call) {
+            return Some(Mark::Start);
+        }
+        if events.thread
+            && let Some(mark) = self.task_mark(method, scan, call)
+        {
+            return Some(mark);
+        }
+        let counted = events.call && call.owner == MATH;
+        if self.wants.is_leaf(call) && !counted || self.calls_own_leaf(call) {
+            return None;
+        }
+        if defines_hidden(call) {
+            return Some(Mark::DefineHidden);
+        }
+        if self.wants.events.alloc
+            && let Some(mark) = self.intrinsic_mark(method, call)
+        {
+            return Some(mark);
+        }
+        if BRACKETED.contains(&(self.class.name(), &*call.name)) {
+            return self.own_method(call).map(Mark::Bracket);
+        }
+        Some(Mark::Call)
+    }
+
+    fn task_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
+        let first = scan.calls.iter().find(|other| other.name == call.name);
+        let is_first = first.is_some_and(|first| first.bci == call.bci);
+        tasks::mark(self.class.name(), method, call, is_first)
+    }
+
+    fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
+        if let Some(index) = intrinsic(&call.owner, &call.name, &call.descriptor) {
+            let counted = (self.wants.holds)(&call.owner);
+            return counted.then_some(Mark::Intrinsic(index));
+        }
+        let within = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let through = INTRINSICS.get(within)?.through?;
+        (call.name == through).then_some(Mark::Uncounted)
+    }
+
+    fn own_method(&self, call: &Call<'_>) -> Option<usize> {
+        let key = (&*call.name, &*call.descriptor);
+        let own = call.owner == self.class.name();
+        own.then(|| self.by_name.get(&key).copied()).flatten()
+    }
+
+    /// A call of a method of this very class that has no hooks and cannot be overridden.
+    fn calls_own_leaf(&self, call: &Call<'_>) -> bool {
+        const INVOKEVIRTUAL: u8 = 182;
+        const PRIVATE_OR_FINAL: u16 = 0x0012;
+        const FINAL: u16 = 0x0010;
+        const INTERFACE: u16 = 0x0200;
+        let Some(index) = self.own_method(call) else {
+            return false;
+        };
+        let access = self.class.methods().get(index).map_or(0, |m| m.access);
+        let fixed = call.opcode != INVOKEVIRTUAL
+            || access & PRIVATE_OR_FINAL != 0
+            || self.class.access() & FINAL != 0;
+        let leaf = self.leaves.get(index).copied().unwrap_or(false);
+        fixed && leaf && self.class.access() & INTERFACE == 0
+    }
+}
