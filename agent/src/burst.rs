@@ -1,5 +1,5 @@
 //! `burst=ON/PERIOD`: events are counted during a part of each period only, as in static bursting
-//! (Ausiello et al., "k-Calling Context Profiling", OOPSLA 2012, Section 3.3), but calls are tracked all the
+//! (Ausiello et al., "k-Calling Context Profiling", OOPSLA 2012, Sections 5.2 and 6), but calls are tracked all the
 //! time, so every number is that of the whole context.
 //!
 //! A thread of the agent's own opens and closes the gate. How long it was really open the gate measures;

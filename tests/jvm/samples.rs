@@ -13,13 +13,15 @@ type Place = (String, i64);
 const PROGRAM: &str = "io.lucce.programs.Sampled";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 6] = [
+    let modes: [(&str, &[&str], &str); 7] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
         ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
         ("app", &["-XX:+UseParallelGC"], ",instrument=app"),
         ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
         ("leak", &[], "+leak=16k"),
+        // A burst that no test outlasts.
+        ("burst", &[], ",burst=3600s/7200s"),
     ];
     let mut tests = Vec::new();
     for jdk in &setup.jdks {

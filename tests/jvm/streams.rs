@@ -23,7 +23,7 @@ type Run = (
 );
 
 const OWN_EVENTS: &[&str] = &["io.lucce.programs.OwnEvents"];
-const RUNS: [Run; 12] = [
+const RUNS: [Run; 14] = [
     ("own", &[], "events=alloc,verify=50", OWN_EVENTS),
     (
         "int",
@@ -80,6 +80,18 @@ const RUNS: [Run; 12] = [
         &["-Xmx40m"],
         "events=leak=16k",
         &["io.lucce.programs.Leaks", "queue", "2000"],
+    ),
+    (
+        "burst",
+        &[],
+        "events=alloc,burst=3600s/7200s,verify=50",
+        OWN_EVENTS,
+    ),
+    (
+        "bursts",
+        &["-Xcheck:jni"],
+        "events=alloc+lock+thread,burst=0.2ms/2ms,verify=9",
+        &["io.lucce.programs.ManyThreads"],
     ),
 ];
 
