@@ -1,33 +1,39 @@
 //! The versioned graph on recorded calls, with any layout and policy: what `Policy` is chosen by.
 //!
 //! `tune [layout=12,18,34] [growth=20] [slack=1] [unroll=max] [node=32] [plan=10] [epoch=94] [budget=262144]
-//! [adapt=0] FILE.calls…`
+//! [adapt=0] [tree=1] FILE.calls…`
 //!
-//! "anchoring" is the share of encoded calls and events that anchor; "size" is nodes and anchors as
-//! a share of the calling context tree's nodes.
+//! "CCT" are the nodes of the calling context tree, of calls alone; "anchoring" is the share of encoded
+//! calls and events that anchor; "size" is nodes and anchors as a share of the tree's nodes. "MB" is all
+//! that the encoder keeps, without tables that have moved, which the agent gives back. With `tree=1` the
+//! whole tree is built, too, in the same structures: a node as the policy `cct` makes it, found in the same
+//! kind of table, for every context of a call. "tree MB" is what that takes, "bytes" the share of it.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::encodings::{Encoding, Statistics, Versioned};
-use lucce_callgraph::{Frame, Layout, Policy};
+use lucce_callgraph::{Frame, Layout, Policy, SiteId, TableMemory};
 use lucce_recording::{Edge, Recording, Step, ThreadId};
 use lucce_replay::Survey;
 
 fn main() {
     let (mut layout, mut policy, mut files) = (Layout::DEFAULT, Policy::LUCCE, Vec::new());
+    let mut tree = false;
     for argument in std::env::args().skip(1) {
         match argument.split_once('=') {
             Some(("layout", bits)) => {
                 let bits: Vec<u32> = bits.split(',').map(|n| n.parse().expect("bits")).collect();
                 layout = Layout::new(bits[0], bits[1], bits[2]);
             }
+            Some(("tree", value)) => tree = value == "1",
             Some((name, value)) => set(&mut policy, name, value.parse().expect("a number")),
             None => files.push(argument),
         }
     }
     println!("{layout:?} {policy:?}");
     println!(
-        "{:16} {:>9} {:>9} {:>8} {:>8} {:>7} {:>5} {:>6} {:>9} {:>6} {:>7} {:>8} {:>5}",
+        "{:16} {:>11} {:>10} {:>8} {:>8} {:>7} {:>5} {:>5} {:>9} {:>6} {:>7} {:>7} {:>6} {:>8} {:>5}",
         "program",
         "calls",
         "CCT",
@@ -39,11 +45,13 @@ fn main() {
         "anchoring",
         "size",
         "MB",
+        "tree MB",
+        "bytes",
         "log kB",
         "lost"
     );
     for file in files {
-        row(&file, layout, policy);
+        row(&file, layout, policy, tree);
     }
 }
 
@@ -61,11 +69,38 @@ fn set(policy: &mut Policy, name: &str, value: u64) {
     }
 }
 
-fn row(file: &str, layout: Layout, policy: Policy) {
+/// As the agent's: what is forgotten is not held any more. Here nothing is really given back.
+struct Pages;
+
+impl TableMemory for Pages {
+    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+        let zeros = (0..words).map(|_| AtomicU64::new(0));
+        Some(Box::leak(zeros.collect::<Box<[_]>>()))
+    }
+
+    fn forget(&self, _: &'static [AtomicU64]) {}
+}
+
+/// Bytes of the whole calling context tree: every call is asked about, and every context is an anchor.
+fn tree_memory(recording: &Recording) -> u64 {
+    let policy = Policy {
+        anchor_budget: usize::MAX,
+        ..Policy::CCT
+    };
+    // As many anchors as the tree may have nodes.
+    let layout = Layout::new(12, 30, 22);
+    let mut tree = Versioned::with_memory("tree", layout, policy, &Pages);
+    feed(recording, &mut tree, true);
+    let statistics = tree.statistics();
+    assert_eq!(statistics.lost, 0, "the tree is whole");
+    statistics.memory
+}
+
+fn row(file: &str, layout: Layout, policy: Policy, with_tree: bool) {
     let recording = Recording::open(file).expect(file);
     let survey = Survey::of(&recording, &|_| ());
-    let mut encoding = Versioned::new("tuned", layout, policy);
-    feed(&recording, &mut encoding);
+    let mut encoding = Versioned::with_memory("tuned", layout, policy, &Pages);
+    feed(&recording, &mut encoding, false);
     let Statistics {
         nodes,
         edges,
@@ -83,13 +118,21 @@ fn row(file: &str, layout: Layout, policy: Policy) {
             .find(|(key, _)| *key == name)
             .map_or(0, |(_, n)| *n)
     };
-    let tree = survey.contexts + survey.event_contexts;
+    let tree = survey.contexts;
+    let (tree_mb, bytes) = match with_tree {
+        true => {
+            let bytes = tree_memory(&recording);
+            let share = 100.0 * memory as f64 / bytes.max(1) as f64;
+            (format!("{:.1}", bytes as f64 / 1e6), format!("{share:.1}%"))
+        }
+        false => ("-".to_owned(), "-".to_owned()),
+    };
     let name = Path::new(file)
         .file_stem()
         .unwrap_or_default()
         .to_string_lossy();
     println!(
-        "{name:16} {:9} {tree:9} {nodes:8} {edges:8} {anchors:7} {:5} {:6} {:8.3}% {:5.1}% {:7.1} {:8} {lost:5}",
+        "{name:16} {:11} {tree:10} {nodes:8} {edges:8} {anchors:7} {:5} {:5} {:8.3}% {:5.1}% {:7.1} {tree_mb:>7} {bytes:>6} {:8} {lost:5}",
         survey.calls,
         count("versions"),
         count("bases"),
@@ -100,7 +143,8 @@ fn row(file: &str, layout: Layout, policy: Policy) {
     );
 }
 
-fn feed(recording: &Recording, encoding: &mut dyn Encoding) {
+/// Numbers are asked for at events, or at calls.
+fn feed(recording: &Recording, encoding: &mut dyn Encoding, at_calls: bool) {
     let mut stacks: Vec<Vec<Edge>> = Vec::new();
     let mut threads = 0;
     for (thread, step) in recording.steps().map_while(Result::ok) {
@@ -108,17 +152,32 @@ fn feed(recording: &Recording, encoding: &mut dyn Encoding) {
             threads = threads.max(thread.0 as usize + 1);
             stacks.resize_with(threads, Vec::new);
         }
-        take(encoding, thread, step, &mut stacks[thread.0 as usize]);
+        let stack = &mut stacks[thread.0 as usize];
+        take(encoding, thread, step, stack, at_calls);
     }
 }
 
-fn take(encoding: &mut dyn Encoding, thread: ThreadId, step: Step, stack: &mut Vec<Edge>) {
+fn take(
+    encoding: &mut dyn Encoding,
+    thread: ThreadId,
+    step: Step,
+    stack: &mut Vec<Edge>,
+    at_calls: bool,
+) {
     match step {
         Step::Start(_) => encoding.start(thread, None),
         Step::Enter(edge) => {
             encoding.enter(thread, edge);
             stack.push(edge);
+            if at_calls {
+                let place = Frame {
+                    site: SiteId::NONE,
+                    method: edge.callee,
+                };
+                encoding.current(thread, place);
+            }
         }
+        Step::Event(_) if at_calls => {}
         Step::Event(edge) => {
             let Frame { site, method } = edge.place();
             encoding.current(thread, Frame { site, method });

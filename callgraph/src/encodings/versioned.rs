@@ -7,7 +7,7 @@ use super::threads::Threads;
 use super::{Encoding, Number, Statistics, ThreadId, Undecodable};
 use crate::{
     Anchor, Base, Change, ContextId, Edge, Effect, Encoder, Frame, Journal, Layout, MethodId, Node,
-    Plan, Policy, Refused, SiteId, Transition,
+    Plan, Policy, Refused, SiteId, TableMemory, Transition,
 };
 
 /// See the module's description.
@@ -47,6 +47,18 @@ impl Versioned {
         plan: impl Plan + 'static,
     ) -> Versioned {
         let encoder = Encoder::with_plan(layout, policy, Tally::default(), Box::new(plan));
+        Self::of(name, encoder)
+    }
+
+    /// With its tables where the agent has them: memory whose old parts are given back.
+    #[must_use]
+    pub fn with_memory(
+        name: &'static str,
+        layout: Layout,
+        policy: Policy,
+        memory: &'static dyn TableMemory,
+    ) -> Versioned {
+        let encoder = Encoder::with(layout, policy, Tally::default(), None, Some(memory));
         Self::of(name, encoder)
     }
 
