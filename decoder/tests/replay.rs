@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use lucce_callgraph::{MethodId, SiteId};
+use lucce_recording::{Edge, ThreadWriter, Writer};
 use serde_json::Value;
 
 fn lucce(dir: &Path, arguments: &str) -> Output {
@@ -104,6 +106,56 @@ fn a_damaged_recording_is_replayed_as_far_as_it_goes() {
         let said = errors(&output);
         assert!(said.contains("cut.calls: damaged at offset "), "{said}");
         assert!(!output.stdout.is_empty());
+    }
+}
+
+/// Recordings whose bytes are whole and whose calls cannot be: an error that says where, whatever reads them.
+#[test]
+fn impossible_calls_end_in_an_offset() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = |site: u32| Edge {
+        site: SiteId(site),
+        caller: MethodId(1),
+        callee: MethodId(2),
+    };
+    let impossible = |name: &str, run: &dyn Fn(&Writer<fs::File>, &mut ThreadWriter)| {
+        let writer = Writer::create(&dir.path().join(name), 1 << 20).unwrap();
+        let mut thread = writer.start("main", None);
+        thread.enter(&writer, Edge::entry(MethodId(1)));
+        thread.enter(&writer, call(1));
+        run(&writer, &mut thread);
+        thread.flush(&writer);
+        assert!(writer.finish());
+    };
+    impossible("exit.calls", &|writer, thread| {
+        (0..3).for_each(|_| thread.exit(writer));
+    });
+    impossible("unwind.calls", &|writer, thread| thread.unwind(writer, 3));
+    impossible("range.calls", &|writer, thread| {
+        thread.exit(writer);
+        thread.enter(writer, call(SiteId::MAX + 1));
+    });
+    for (file, reason) in [
+        ("exit.calls", "an exit without an enter"),
+        ("unwind.calls", "more frames end than were entered"),
+        ("range.calls", "out of range"),
+    ] {
+        for arguments in [
+            format!("replay {file} --encoding dacce"),
+            format!("replay --compare {file}"),
+            format!("contexts {file}"),
+        ] {
+            let output = lucce(dir.path(), &arguments);
+            let said = errors(&output);
+            assert_eq!(output.status.code(), Some(3), "{arguments}: {said}");
+            let offset = format!("lucce: {file}: damaged at offset ");
+            let offset = said.lines().find_map(|line| line.strip_prefix(&offset));
+            let digits = offset.map(|text| text.chars().take_while(char::is_ascii_digit).count());
+            assert!(
+                digits > Some(0) && said.contains(reason),
+                "{arguments}: {said}"
+            );
+        }
     }
 }
 

@@ -1,7 +1,10 @@
-//! The beginnings of real programs, recorded with `record=calls,record-limit=280k` on JDK 17: no
-//! encoding ever differs from the plain stack, and each costs what its paper says.
+//! The beginnings of real programs, recorded on JDK 17: no encoding ever differs from the plain stack, and
+//! each costs what its paper says. `cargo xtask record --app FopRender --limit 280k` makes one of them, as
+//! `target/recordings/FopRender.calls`.
 
-use lucce_recording::Recording;
+use lucce_callgraph::encodings::{Encoding, Versioned};
+use lucce_callgraph::{Frame, Layout, Policy};
+use lucce_recording::{Edge, Recording, Step, ThreadId};
 use lucce_replay::*;
 
 const PROGRAMS: [(&str, &[u8]); 3] = [
@@ -56,4 +59,64 @@ fn check(program: &Program) {
     // Lucce's paper: recursion widens numbers without end, and a long is soon too narrow.
     let paper = of("lucce-paper");
     assert!(paper.statistics.lost > 1000);
+}
+
+/// A program whose contexts stay the same: the second time all numbers are the same, nothing is logged and
+/// no lock is taken.
+#[test]
+fn the_second_time_nothing_is_logged() {
+    for (name, bytes) in PROGRAMS {
+        let recording = Recording::from_bytes(bytes.to_vec()).unwrap();
+        let mut encoding = Versioned::new("lucce", Layout::DEFAULT, Policy::LUCCE);
+        let mut locked = Vec::new();
+        let [first, second] = [0, 1].map(|_| {
+            let numbers = walk(&recording, &mut encoding);
+            let statistics = encoding.statistics();
+            locked.push(
+                statistics
+                    .more
+                    .iter()
+                    .find(|(key, _)| *key == "slow look-ups")
+                    .copied(),
+            );
+            (numbers, statistics.log_bytes, statistics.memory)
+        });
+        assert!(first == second, "{name}");
+        assert!(first.1 > 100_000 && first.0.len() > 10_000, "{name}");
+        assert!(
+            locked[0].is_some() && locked[0] == locked[1],
+            "{name}: {locked:?}"
+        );
+    }
+}
+
+/// The numbers of all events. In the end every frame is left, although the recording was cut.
+fn walk(recording: &Recording, encoding: &mut Versioned) -> Vec<u64> {
+    let mut stacks: Vec<Vec<Edge>> = Vec::new();
+    let mut numbers = Vec::new();
+    for (thread, step) in recording.steps().map(Result::unwrap) {
+        let at = thread.0 as usize;
+        stacks.resize_with(stacks.len().max(at + 1), Vec::new);
+        let stack = &mut stacks[at];
+        match step {
+            Step::Start(_) => encoding.start(thread, None),
+            Step::Enter(edge) => {
+                encoding.enter(thread, edge);
+                stack.push(edge);
+            }
+            Step::Event(edge) => {
+                let Frame { site, method } = edge.place();
+                numbers.push(encoding.current(thread, Frame { site, method }).id);
+            }
+            Step::Exit => encoding.leave(thread, stack.pop().unwrap()),
+            Step::Unwind(frames) => {
+                let left = stack.len() - frames as usize;
+                encoding.unwind(thread, &stack.split_off(left));
+            }
+        }
+    }
+    for (thread, stack) in stacks.iter().enumerate() {
+        encoding.unwind(ThreadId(thread as u32), stack);
+    }
+    numbers
 }
