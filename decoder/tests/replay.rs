@@ -119,7 +119,7 @@ fn impossible_calls_end_in_an_offset() {
         callee: MethodId(2),
     };
     let impossible = |name: &str, run: &dyn Fn(&Writer<fs::File>, &mut ThreadWriter)| {
-        let writer = Writer::create(&dir.path().join(name), 1 << 20).unwrap();
+        let writer = Writer::create(dir.path().join(name), 1 << 20).unwrap();
         let mut thread = writer.start("main", None);
         thread.enter(&writer, Edge::entry(MethodId(1)));
         thread.enter(&writer, call(1));
