@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+#[path = "../stream/src/java.rs"]
+mod entry;
+#[path = "src/state_layout.rs"]
+mod state;
+
 /// The constants that make the editions.
 const CONSTANTS: [&str; 6] = ["LIVE", "VERIFY", "RECORD", "STREAM", "TREE", "PAPER"];
 /// Name, and which constants are true.
@@ -23,8 +28,24 @@ const EDITIONS: [(&str, &[&str]); 13] = [
     ("paper-verify", &["LIVE", "VERIFY", "PAPER"]),
 ];
 
+/// What Java code and Rust both know of memory that both write.
+fn layout() -> [(&'static str, i64); 8] {
+    [
+        ("PLACE", state::PLACE as i64),
+        ("PLACE_NEXT", entry::PLACE_NEXT as i64),
+        ("PLACE_END", entry::PLACE_END as i64),
+        ("PLACE_CLOCK", entry::PLACE_CLOCK as i64),
+        ("TIME_BITS", entry::TIME_BITS.into()),
+        ("WORD", entry::WORD as i64),
+        ("LONGEST", entry::LONGEST as i64),
+        ("HAS_VALUE", entry::HAS_VALUE.cast_signed()),
+    ]
+}
+
 fn main() {
     println!("cargo::rerun-if-changed=java");
+    println!("cargo::rerun-if-changed=../stream/src/java.rs");
+    println!("cargo::rerun-if-changed=src/state_layout.rs");
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -43,6 +64,9 @@ fn edition(out: &Path, set: &[&str]) {
     for constant in CONSTANTS {
         let value = set.contains(&constant).to_string();
         text = text.replace(&format!("__{constant}__"), &value);
+    }
+    for (name, value) in layout() {
+        text = text.replace(&format!("__{name}__"), &value.to_string());
     }
     let source = out.join("java/lang/LucceRt.java");
     fs::create_dir_all(source.parent().expect("a folder")).expect("OUT_DIR is writable");

@@ -41,6 +41,7 @@ mod paper;
 mod java_table;
 mod lane;
 mod recent;
+mod state_layout;
 mod thread;
 mod tree;
 

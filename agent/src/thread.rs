@@ -23,6 +23,7 @@ use crate::lane::Lane;
 use crate::lock::Waits;
 use crate::memory::{Range, SLOT};
 use crate::record::Recorded;
+use crate::state_layout;
 use crate::tree::{Node, Tree};
 
 /// A frame that the VM entered by itself.
@@ -68,7 +69,7 @@ pub struct ThreadState {
 }
 
 // As in the helper class.
-const _: () = assert!(offset_of!(ThreadState, place) == 40);
+const _: () = assert!(offset_of!(ThreadState, place) == state_layout::PLACE);
 
 impl ThreadState {
     /// `start`: the region's, as slots are given: see `memory`.

@@ -208,13 +208,18 @@ impl<'a> Drawing<'a> {
         } else {
             ""
         };
-        let title = format!("{}: ratio to {about}{logarithmic}", self.metric.name());
+        let title = format!(
+            "{}: ratio to {about}{logarithmic} (1: no cost; shorter is better)",
+            self.metric.name()
+        );
         self.text(16.0, 26.0, "title", title);
         let setting = &self.report.setting;
-        let setting: Vec<String> = setting
+        let mut setting: Vec<String> = setting
             .iter()
             .map(|(key, value)| format!("{}: {value}", key.replace('_', " ")))
             .collect();
+        // What is long comes last: it may be cut.
+        setting.sort_by_key(String::len);
         self.text(16.0, 44.0, "small", shortened(&setting.join(" · "), 160));
         let columns: Vec<_> = self.report.columns.iter().skip(1).zip(colours()).collect();
         for (at, (column, colour)) in columns.into_iter().enumerate() {

@@ -71,7 +71,6 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use crate::pool::Pool;

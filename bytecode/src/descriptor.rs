@@ -72,7 +72,6 @@ fn malformed() -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

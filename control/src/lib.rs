@@ -15,7 +15,6 @@
     clippy::panic,
     missing_docs
 )]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
 
 pub mod json;
 pub mod wire;

@@ -10,16 +10,13 @@
 //! Word 0 is stored last: where it is 0 there is no entry, and in its block none follows. The helper
 //! class writes the same (`LucceRt.stream`).
 
-/// The block's clock reaches so far: 2⁴⁰ ns are 18 minutes.
-pub const TIME_BITS: u32 = 40;
+use crate::java::HAS_VALUE;
+pub use crate::java::TIME_BITS;
+pub(crate) use crate::java::{LONGEST, WORD};
+
 /// The largest id of a type.
 pub const MOST_TYPE: u32 = SWITCH - 1;
 pub(crate) const SWITCH: u32 = (1 << 23) - 1;
-pub(crate) const WORD: usize = 8;
-/// The longest entry.
-pub(crate) const LONGEST: usize = 3 * WORD;
-
-const HAS_VALUE: u64 = 1 << 63;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {

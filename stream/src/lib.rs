@@ -15,10 +15,8 @@
     clippy::expect_used,
     clippy::panic
 )]
-#![cfg_attr(
-    test,
-    allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used)
-)]
+
+mod java;
 
 mod entry;
 mod layout;

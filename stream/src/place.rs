@@ -8,10 +8,12 @@
 //! At first all are 0: there is no room before the first block.
 #![allow(unsafe_code, reason = "entries lie in a mapped file")]
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::StreamThread;
 use crate::entry::{Entry, LONGEST, SWITCH, WORD};
+use crate::java::{PLACE_CLOCK, PLACE_END, PLACE_NEXT};
 use crate::writer::{Block, Writer};
 
 const REFUSED: u64 = u64::MAX;
@@ -25,6 +27,11 @@ pub struct Place {
     clock: AtomicU64,
     block: Option<Block>,
 }
+
+// As in the helper class.
+const _: () = assert!(offset_of!(Place, next) == PLACE_NEXT);
+const _: () = assert!(offset_of!(Place, end) == PLACE_END);
+const _: () = assert!(offset_of!(Place, clock) == PLACE_CLOCK);
 
 impl Place {
     pub(crate) fn new(block: Block) -> Place {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 
+use crate::modes::{self, Case, Mode};
 use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.Entries";
@@ -14,7 +15,7 @@ const PROGRAM: &str = "io.lucce.programs.Entries";
 pub type Counts = BTreeMap<(String, String, i64), u64>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 6] = [
+    const MODES: [Mode; 6] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
         ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
@@ -26,15 +27,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             ",include=io.lucce.*+java.util.Tree*",
         ),
     ];
-    let mut tests = Vec::new();
+    let mut tests = modes::each(setup, "entries", &MODES, check);
     for jdk in &setup.jdks {
-        for (name, flags, scope) in modes {
-            let quick = jdk == setup.jdk() && name == "default";
-            let name_of = format!("entries::{}::{name}", jdk.version);
-            tests.push(test(name_of, quick, move || {
-                check(setup, jdk, name, flags, scope)
-            }));
-        }
         for program in ["ClassInit", "Lambdas", "ReflectionCalls", "VirtualThreads"] {
             if program == "VirtualThreads" && jdk.version < 21 {
                 continue;
@@ -49,12 +43,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     tests
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], scope: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("entries-{}-{name}", jdk.version));
-    let java = java
-        .agent(&format!("events=call,verify=101{scope}"))
-        .flags(flags)
-        .main([PROGRAM]);
+fn check(case: &Case) -> Checked {
+    let java = case.java(&format!("events=call,verify=101{}", case.options));
+    let java = java.main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(expected.len() >= 25, "the program says what to expect")?;

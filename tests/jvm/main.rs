@@ -15,6 +15,7 @@ mod expected;
 mod image;
 mod leaks;
 mod loss;
+mod modes;
 mod native_api;
 mod own_events;
 mod planned;

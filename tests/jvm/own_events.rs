@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Lucce, Setup, ensure};
 
+use crate::Test;
 use crate::expected::expected;
-use crate::{Test, test};
+use crate::modes::{self, Case, Mode};
 
 const PROGRAM: &str = "io.lucce.programs.OwnEvents";
 
@@ -14,7 +15,7 @@ const PROGRAM: &str = "io.lucce.programs.OwnEvents";
 type Counts = BTreeMap<(String, i64), (u64, u64)>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 4] = [
+    const MODES: [Mode; 4] = [
         ("default", &[], "events=none,verify=5"),
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
         ("comp", &["-Xcomp"], "events=none,verify=1"),
@@ -24,23 +25,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             "events=alloc,tracking=cct,verify=9",
         ),
     ];
-    let mut tests = Vec::new();
-    for jdk in &setup.jdks {
-        for (name, flags, options) in modes {
-            let quick = jdk == setup.jdk() && name == "default";
-            tests.push(test(
-                format!("own-events::{}::{name}", jdk.version),
-                quick,
-                move || check(setup, jdk, name, flags, options),
-            ));
-        }
-    }
-    tests
+    modes::each(setup, "own-events", &MODES, check)
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-events-{}-{name}", jdk.version));
-    let java = java.agent(options).flags(flags).main([PROGRAM]);
+fn check(case: &Case) -> Checked {
+    let java = case.java(case.options).main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(expected.len() == 17, "the program says what to expect")?;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Lucce, Setup, ensure};
 
+use crate::Test;
 use crate::expected::expected;
-use crate::{Test, test};
+use crate::modes::{self, Case, Mode};
 
 /// A class and a line.
 type Place = (String, i64);
@@ -13,7 +14,7 @@ type Place = (String, i64);
 const PROGRAM: &str = "io.lucce.programs.Sampled";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 7] = [
+    const MODES: [Mode; 7] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
         ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
@@ -23,22 +24,12 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         // A burst that no test outlasts.
         ("burst", &[], ",burst=3600s/7200s"),
     ];
-    let mut tests = Vec::new();
-    for jdk in &setup.jdks {
-        for (name, flags, options) in modes {
-            let quick = jdk == setup.jdk() && name == "default";
-            let name_of = format!("samples::{}::{name}", jdk.version);
-            let run = move || check(setup, jdk, name, flags, options);
-            tests.push(test(name_of, quick, run));
-        }
-    }
-    tests
+    modes::each(setup, "samples", &MODES, check)
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("samples-{}-{name}", jdk.version));
-    let java = java.agent(&format!("events=alloc=16k{options},verify=1"));
-    let java = java.flags(flags).main([PROGRAM]);
+fn check(case: &Case) -> Checked {
+    let java = case.java(&format!("events=alloc=16k{},verify=1", case.options));
+    let java = java.main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let said: BTreeMap<_, _> = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(said.len() == 3, "the program says what to expect")?;

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
+use crate::Test;
 use crate::expected::expected;
-use crate::{Test, test};
+use crate::modes::{self, Case, Mode};
 
 const PROGRAM: &str = "io.lucce.programs.Starts";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 6] = [
+    const MODES: [Mode; 6] = [
         ("default", &[], "events=thread"),
         ("call", &[], "events=thread+call"),
         ("app", &["-Xcheck:jni"], "events=thread,instrument=app"),
@@ -28,21 +29,12 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ),
         ("exclude", &[], "events=thread+call,exclude=java.lang.*"),
     ];
-    let mut tests = Vec::new();
-    for jdk in &setup.jdks {
-        for (name, flags, options) in modes {
-            let name_of = format!("starts::{}::{name}", jdk.version);
-            let run = move || check(setup, jdk, name, flags, options);
-            tests.push(test(name_of, false, run));
-        }
-    }
-    tests
+    modes::each(setup, "starts", &MODES, check)
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("starts-{}-{name}", jdk.version));
-    let java = java.agent(&format!("{options},verify=1"));
-    let java = java.flags(flags).main([PROGRAM]);
+fn check(case: &Case) -> Checked {
+    let java = case.java(&format!("{},verify=1", case.options));
+    let java = java.main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let said: BTreeMap<_, _> = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(said.len() == 6, "the program says what to expect")?;
@@ -60,7 +52,7 @@ fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) ->
             )?,
         }
     }
-    if name == "call" {
+    if case.name == "call" {
         let log = java.log();
         let stats = java.lucce().text(0, &["stats", &*log.to_string_lossy()])?;
         let lost = stats.lines().find(|line| line.contains("events.lost"));

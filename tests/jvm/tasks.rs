@@ -3,15 +3,16 @@
 
 use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
-use crate::{Test, test};
+use crate::Test;
+use crate::modes::{self, Case, Mode};
 
 const PROGRAM: &str = "io.lucce.programs.Tasks";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let modes: [(&str, &[&str], &str); 5] = [
+    const MODES: [Mode; 5] = [
         ("default", &[], "events=thread,verify=1"),
         (
             "int",
@@ -26,29 +27,17 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("z", &["-XX:+UseZGC"], "events=alloc+thread,verify=9"),
         ("cct", &[], "events=thread,tracking=cct,verify=1"),
     ];
-    let mut tests = Vec::new();
-    for jdk in &setup.jdks {
-        for (name, flags, options) in modes {
-            let quick = jdk == setup.jdk() && name == "default";
-            tests.push(test(
-                format!("tasks::{}::{name}", jdk.version),
-                quick,
-                move || check(setup, jdk, name, flags, options),
-            ));
-        }
-    }
-    tests
+    modes::each(setup, "tasks", &MODES, check)
 }
 
-fn check(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str], options: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("tasks-{}-{name}", jdk.version));
-    let java = java.agent(options).flags(flags).main([PROGRAM, "print"]);
+fn check(case: &Case) -> Checked {
+    let java = case.java(case.options).main([PROGRAM, "print"]);
     let ended = java.run()?.expect(0)?;
     let taken: Vec<Taken> = ended.stdout.lines().filter_map(Taken::of).collect();
     ended.ensure(taken.len() > 900, "the program says what to expect")?;
     java.lucce().check(&java.log())?;
     // Nodes of a thread's own tree have no callers in another thread.
-    if name != "cct" {
+    if case.name != "cct" {
         compare(java.lucce(), &java.log(), &taken)?;
     }
     java.clean();

@@ -46,21 +46,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   guard                 instructions of rewriting, encoding, decoding and log writing against
                         counts/counts.txt, and one quick ratio of the agent's cost
         [--bless]       writes the counts down
-  bench                 applications with and without agents, side by side (docs/performance.md)
-      [--apps A,B]      these only
-      [--variants A,B]  none, xshare-off, tracking, tracking-app, alloc, paper, cct, async-alloc,
-                        async-alloc-1, jfr (default none,tracking,alloc)
-      [--variant 'NAME=FLAGS']  one of your own; {lucce} and {out} stand for the agent and its log
-      [--iterations N] [--warm-up N] [--rounds N] [--size FACTOR] [--threads N] [--jdk VERSION]
-      [--jvm FLAG]      for all variants, again and again; replaces ParallelGC and a heap of 1 GB
-      [--out DIR]       where report.json, tables and charts go (default target/bench)
-      [--no-build]      with what was built before
-      [--quick]         less work, fewer rounds
-        in place of the applications:
-      --dacapo JAR      the DaCapo suite as the paper ran it; --apps names its benchmarks
-      --micro           JMH benchmarks, construct by construct; --apps is a part of their names
-      --footprint       start-up, memory and compilation, 1 to 8 threads, growth of the log;
-                        --apps names parts of it: startup, compiler, threads, log
+  bench [OPTIONS]       applications with and without agents, side by side; --dacapo JAR, --micro,
+                        --footprint: other programs, other costs; bench --help tells all
 
 Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 
@@ -78,6 +65,14 @@ fn main() -> ExitCode {
 
 fn run(args: &[&str]) -> Outcome {
     match args {
+        ["bench", rest @ ..] if asks_for_help(rest) => {
+            println!("{}", bench::help());
+            Ok(())
+        }
+        [_, rest @ ..] if asks_for_help(rest) => {
+            println!("{USAGE}");
+            Ok(())
+        }
         ["build"] => build::all(),
         ["demo"] => demo::run(),
         ["test"] => suite::full(),
@@ -108,4 +103,8 @@ fn run(args: &[&str]) -> Outcome {
         [] => Err(format!("no command\n{USAGE}")),
         _ => Err(format!("not understood: {}\n{USAGE}", args.join(" "))),
     }
+}
+
+fn asks_for_help(args: &[&str]) -> bool {
+    args.iter().any(|arg| ["--help", "-h"].contains(arg))
 }

@@ -132,10 +132,11 @@ pub fn alloc_mark(alloc: &Alloc<'_>) -> Mark {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn call(owner: &'static str, name: &'static str) -> Call<'static> {
+    /// Of a static method without arguments.
+    pub fn call(owner: &'static str, name: &'static str) -> Call<'static> {
         Call {
             bci: 0,
             opcode: 184,

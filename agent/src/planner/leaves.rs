@@ -10,7 +10,7 @@ pub const INVOKE_CLEANER: &str = "invokeCleaner";
 
 /// Methods that run no Java code that could ask for a context, whatever their arguments:
 /// natives that do not call back, and intrinsics. `None`: every method of the class.
-pub const LEAVES: [(&str, Option<&[&str]>); 6] = [
+const LEAVES: [(&str, Option<&[&str]>); 6] = [
     (UNSAFE, None),
     ("java/lang/Object", Some(&["<init>", "getClass"])),
     ("java/lang/Thread", Some(&["currentThread", "onSpinWait"])),
@@ -51,16 +51,7 @@ pub fn is_leaf(class: &str, method: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn call(owner: &'static str, name: &'static str) -> Call<'static> {
-        Call {
-            bci: 0,
-            opcode: 184,
-            owner: owner.into(),
-            name: name.into(),
-            descriptor: "()V".into(),
-        }
-    }
+    use crate::planner::calls::tests::call;
 
     #[test]
     fn calls_that_cannot_lead_to_an_event_are_not_marked() {

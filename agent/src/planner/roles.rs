@@ -4,7 +4,7 @@
 use lucce_bytecode::{Code, Method, Scan};
 
 use super::helpers::RT;
-use super::leaves::{INVOKE_CLEANER, LEAVES, MATH, UNSAFE, is_leaf_call};
+use super::leaves::{INVOKE_CLEANER, MATH, UNSAFE, is_leaf, is_leaf_call};
 use super::shape::{FrameKind, Shape};
 use crate::vm_calls;
 
@@ -137,11 +137,9 @@ const MOUNTING: [&str; 6] = [
     "setCurrentThread",
 ];
 
-/// Whether entries are counted where they are asked for. Callers say nothing to [`LEAVES`].
+/// Whether entries are counted where they are asked for. Callers say nothing to leaves.
 pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
-    let is_leaf = LEAVES.iter().any(|(owner, names)| {
-        *owner == class && class != MATH && names.is_none_or(|names| names.contains(&&*method.name))
-    });
+    let is_leaf = class != MATH && is_leaf(class, &method.name);
     // With code in it, an empty finalize() would make every object finalizable.
     let is_empty_finalize = |code: &Code<'_>| method.name == "finalize" && code.bytes.len() == 1;
     let has_code = method

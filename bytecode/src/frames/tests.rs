@@ -1,7 +1,5 @@
 //! Frames written as differences are read back as they were.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 
 use super::*;

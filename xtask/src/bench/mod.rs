@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use lucce_bench::{Metric, Plan, Report, Step};
+use lucce_bench::{Metric, Plan, Report, Step, Variant};
 
 use crate::{Outcome, build, place};
 
@@ -22,6 +22,16 @@ use wish::Kind;
 pub use wish::Wish;
 
 const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Options and examples.
+pub fn help() -> String {
+    let names: Vec<String> = Variant::known().into_iter().map(|v| v.name).collect();
+    let lines: Vec<String> = names.chunks(6).map(|names| names.join(", ")).collect();
+    let names = lines.join(&format!(",\n{:20}", ""));
+    include_str!("help.txt")
+        .trim_end()
+        .replace("{variants}", &names)
+}
 
 /// # Errors
 /// Something does not build, or a program ends badly or computes something else under an agent.

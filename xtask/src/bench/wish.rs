@@ -78,7 +78,7 @@ impl Wish {
                 "--jdk" => wish.jdk = Some(number(key, value()?)?),
                 "--jvm" => wish.jvm.push(value()?.to_owned()),
                 "--out" => wish.out = value()?.into(),
-                _ => return Err(format!("unknown option {key}")),
+                _ => return Err(format!("unknown option {key}; try --help")),
             }
         }
         if variants.is_empty() {
@@ -186,4 +186,35 @@ fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
     value
         .parse()
         .map_err(|_| format!("{key} {value}: a number was expected"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each option that the help names is one.
+    #[test]
+    fn help_and_parser_know_the_same_options() {
+        let help = super::super::help();
+        let words = help.split(|c: char| !c.is_ascii_lowercase() && c != '-');
+        let mut options: Vec<&str> = words.filter(|word| word.starts_with("--")).collect();
+        options.sort_unstable();
+        options.dedup();
+        assert_eq!(options.len(), 16, "{options:?}");
+        for option in options.into_iter().filter(|option| *option != "--help") {
+            if let Err(error) = Wish::parse(&[option]) {
+                assert_eq!(error, format!("a value is missing after {option}"));
+            }
+        }
+    }
+
+    #[test]
+    fn dacapo_runs_as_in_the_paper() {
+        let wish = Wish::parse(&["--dacapo", "dacapo.jar"]).unwrap();
+        assert_eq!(
+            (wish.iterations(), wish.warm_up(), wish.rounds()),
+            (31, 1, 1)
+        );
+        assert!(wish.jvm().is_empty(), "the JVM's defaults");
+    }
 }

@@ -53,6 +53,11 @@ public final class LucceRt {
     private static final long TABLES = 0x1C5C_BA5E_1C5C_BA60L;
     /** Bytes of a slot, and where its parts are. */
     private static final int SLOT = 16, TAG = 4, CTX = 8;
+    /** A thread's state, its place for the next entry of the stream, and that entry: the crate `stream`. */
+    private static final int PLACE = __PLACE__, PLACE_NEXT = __PLACE_NEXT__, PLACE_END = __PLACE_END__,
+        PLACE_CLOCK = __PLACE_CLOCK__;
+    private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
+    private static final long HAS_VALUE = __HAS_VALUE__L;
     /** Transitions that a thread has copies of: log2. */
     private static final int CACHE = 13;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
@@ -510,7 +515,7 @@ public final class LucceRt {
     /** It has done with the task. */
     @Hidden @ForceInline
     public static void ran(long p, int site) {
-        if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
+        forget(p);
         pub(p, site);
     }
 
@@ -541,6 +546,12 @@ public final class LucceRt {
     /** From now on it has been called by its caller. */
     @Hidden @DontInline
     public static void scopeEnd(long p, int site) {
+        forget(p);
+    }
+
+    /** Whatever the frame with slot `p` was given as its context: it is the one that its caller says. */
+    @Hidden @ForceInline
+    private static void forget(long p) {
         if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
     }
 
@@ -647,27 +658,33 @@ public final class LucceRt {
     private static void stream(Thread t, int type, long number, long value) {
         if (number == 0) return;
         Unsafe u = Memory.U;
-        long place = t.$ts + 40;
+        long place = t.$ts + PLACE;
         // Full: not even the clock is read.
-        if (u.getLong(place + 8) < 0) return;
+        if (u.getLong(place + PLACE_END) < 0) return;
         long now = System.nanoTime();
-        long passed = now - u.getLong(place + 16);
-        if (u.getLong(place) + 24 > u.getLong(place + 8) || passed >>> 40 != 0) {
+        long passed = now - u.getLong(place + PLACE_CLOCK);
+        if (isFull(place) || passed >>> TIME_BITS != 0) {
             room0(t.$ts, now);
-            if (u.getLong(place) + 24 > u.getLong(place + 8)) return;
-            passed = now - u.getLong(place + 16);
+            if (isFull(place)) return;
+            passed = now - u.getLong(place + PLACE_CLOCK);
         }
-        long at = u.getLong(place);
-        long head = (long) type << 40 | passed;
-        u.putLong(at + 8, number);
-        if (value == 0) {
-            u.putLongRelease(null, at, head);
-            u.putLong(place, at + 16);
-        } else {
-            u.putLong(at + 16, value);
-            u.putLongRelease(null, at, head | Long.MIN_VALUE);
-            u.putLong(place, at + 24);
+        long at = u.getLong(place + PLACE_NEXT);
+        long head = (long) type << TIME_BITS | passed;
+        int length = 2 * WORD;
+        u.putLong(at + WORD, number);
+        if (value != 0) {
+            u.putLong(at + 2 * WORD, value);
+            head |= HAS_VALUE;
+            length = 3 * WORD;
         }
+        u.putLongRelease(null, at, head);
+        u.putLong(place + PLACE_NEXT, at + length);
+    }
+
+    @Hidden @ForceInline
+    private static boolean isFull(long place) {
+        Unsafe u = Memory.U;
+        return u.getLong(place + PLACE_NEXT) + LONGEST > u.getLong(place + PLACE_END);
     }
 
     /** Every so many events the number is compared with the VM's own stack trace. */

@@ -1,0 +1,57 @@
+//! A program under several JVM flags and options of the agent, on each JDK.
+
+use lucce_tests::{Checked, Java, Jdk, Setup};
+
+use crate::{Test, test};
+
+/// Name, the JVM's flags, options of the agent.
+pub type Mode = (&'static str, &'static [&'static str], &'static str);
+
+/// A mode on a JDK.
+#[derive(Clone, Copy)]
+pub struct Case {
+    setup: &'static Setup,
+    jdk: &'static Jdk,
+    group: &'static str,
+    pub name: &'static str,
+    flags: &'static [&'static str],
+    pub options: &'static str,
+}
+
+impl Case {
+    /// A JVM with the mode's flags and the agent with these options, in the case's own folder.
+    pub fn java(&self, options: &str) -> Java<'static> {
+        let folder = format!("{}-{}-{}", self.group, self.jdk.version, self.name);
+        let java = Java::new(self.setup, self.jdk, &folder);
+        java.agent(options).flags(self.flags)
+    }
+}
+
+/// `GROUP::VERSION::MODE` for each mode and JDK; the mode called `default`, on one JDK, is a quick one.
+pub fn each(
+    setup: &'static Setup,
+    group: &'static str,
+    modes: &[Mode],
+    check: fn(&Case) -> Checked,
+) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for &(name, flags, options) in modes {
+            let quick = jdk == setup.jdk() && name == "default";
+            let case = Case {
+                setup,
+                jdk,
+                group,
+                name,
+                flags,
+                options,
+            };
+            tests.push(test(
+                format!("{group}::{}::{name}", jdk.version),
+                quick,
+                move || check(&case),
+            ));
+        }
+    }
+    tests
+}
