@@ -198,3 +198,99 @@ impl Checks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lucce_callgraph::encodings::Pcc;
+    use lucce_callgraph::{MethodId, SiteId};
+    use lucce_recording::{Edge, Start, Step};
+
+    use super::*;
+
+    /// Decodes the `wrong`-th number to a trace without its caller.
+    struct Wrong {
+        encoding: Pcc,
+        asked: u64,
+        wrong: u64,
+    }
+
+    impl Encoding for Wrong {
+        fn name(&self) -> &'static str {
+            "wrong"
+        }
+
+        fn start(&mut self, thread: ThreadId, parent: Option<(ThreadId, Frame)>) {
+            self.encoding.start(thread, parent);
+        }
+
+        fn enter(&mut self, thread: ThreadId, edge: Edge) {
+            self.encoding.enter(thread, edge);
+        }
+
+        fn leave(&mut self, thread: ThreadId, edge: Edge) {
+            self.encoding.leave(thread, edge);
+        }
+
+        fn current(&mut self, _: ThreadId, place: Frame) -> Number {
+            self.asked += 1;
+            let (id, beside) = (self.asked, Vec::new());
+            Number { place, id, beside }
+        }
+
+        fn decode(&self, number: &Number) -> Result<Vec<Frame>, Undecodable> {
+            let caller = Edge::event(CALL.place()).place();
+            match number.id == self.wrong {
+                true => Ok(vec![number.place]),
+                false => Ok(vec![number.place, caller]),
+            }
+        }
+
+        fn statistics(&self) -> Statistics {
+            Statistics::default()
+        }
+    }
+
+    const CALL: Edge = Edge {
+        site: SiteId(1),
+        caller: MethodId(1),
+        callee: MethodId(2),
+    };
+
+    #[test]
+    fn a_difference_is_found_and_kept() {
+        let thread = ThreadId(0);
+        let event = Edge::event(Frame {
+            site: SiteId(2),
+            method: MethodId(2),
+        });
+        let start = Step::Start(Start {
+            parent: None,
+            position: 0,
+        });
+        let mut steps = vec![
+            start,
+            Step::Enter(Edge::entry(MethodId(1))),
+            Step::Enter(CALL),
+        ];
+        steps.extend([Step::Event(event); 5]);
+        for (wrong, every, found) in [(0, 1, 0), (3, 1, 2), (4, 2, 2), (3, 2, 0)] {
+            let mut encoding = Wrong {
+                encoding: Pcc::new(32),
+                asked: 0,
+                wrong,
+            };
+            let mut checks = Checks {
+                every,
+                ..Checks::default()
+            };
+            let steps = steps.iter().map(|step| (thread, *step));
+            feed(steps, &mut encoding, true, &mut checks, &|_| ());
+            checks.compare_kept(&encoding);
+            let outcome = checks.outcome(&encoding, 0.0);
+            // At once, and again at the end.
+            assert_eq!(outcome.mismatches, found, "{wrong} of every {every}");
+            let first = outcome.first.map(|first| (first.at, first.plain.len()));
+            assert_eq!(first, (found > 0).then_some((wrong, 2)));
+        }
+    }
+}

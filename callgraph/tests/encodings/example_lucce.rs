@@ -11,7 +11,7 @@ fn pair(number: &Number) -> (u64, u64) {
 /// Figure 3: A → B → C → E is ⟨0, v1⟩, A → B → D → E is ⟨1, v2⟩, X → B → D → E is ⟨2, v3⟩. The paper
 /// counts a version per edge that matters; by Algorithm 1's own rule there are more.
 #[test]
-fn examples_2_and_3() {
+fn figure_3_the_path_of_example_2_again() {
     let mut feed = Feed::new(LuccePaper::new(63));
     let first = feed.walk("ABCE");
     feed.leave(0);
@@ -44,6 +44,22 @@ fn example_2_the_same_number_in_two_versions() {
     let now = feed.walk("ABDE");
     assert_eq!(now.id, 2, "the edge's addition value has changed");
     assert_eq!(feed.encoding.decode(&old), feed.encoding.decode(&now));
+}
+
+/// Example 3, `int f() { … f^l() … }`: each frame keeps its ⟨callId, version⟩ in local variables, and
+/// "execution resumes with the previous values of the locals", whatever has changed below it.
+#[test]
+fn example_3_a_recursive_method_has_its_pair_in_locals() {
+    let mut feed = Feed::new(LuccePaper::new(63));
+    let mut pairs = vec![pair(&feed.walk("F"))];
+    for _ in 0..5 {
+        pairs.push(pair(&feed.on("FF")));
+    }
+    assert!(pairs.windows(2).all(|calls| calls[0].0 < calls[1].0));
+    for before in pairs.iter().rev().skip(1) {
+        feed.leave(0);
+        assert_eq!(pair(&feed.check(0)), *before);
+    }
 }
 
 /// Figure 4: "when we reached B for the second time, av(DB) = numCC(A) + numCC(A') = 2. Thus we

@@ -282,3 +282,15 @@ fn name_of(file: &Path) -> String {
     let name = name.strip_suffix(".calls").unwrap_or(&name);
     name.strip_suffix(".lucce").unwrap_or(name).to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_a_finding() {
+        let (file, survey) = (Path::new("run.calls"), Survey::default());
+        assert!(matches!(ending(file, &survey, 0), End::Fine));
+        assert!(matches!(ending(file, &survey, 1), End::Finding));
+    }
+}

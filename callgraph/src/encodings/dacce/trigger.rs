@@ -96,3 +96,66 @@ impl Trigger {
         (self.hot, self.adding) = (0, 0);
     }
 }
+
+/// Each of the paper's three cases (Section 4) alone.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNING: Tuning = Tuning {
+        sample: 10,
+        new_edges: 5,
+        stack_percent: 20,
+        hot_percent: 10,
+    };
+
+    /// So many calls, the last of which is collected; the first `new` are of new edges, the first
+    /// `avoidable` use the ccStack.
+    fn calls(trigger: &mut Trigger, new: u64, avoidable: u64) {
+        for call in 0..TUNING.sample {
+            let is_collected = trigger.called(call < new, call < avoidable);
+            assert_eq!(is_collected, call + 1 == TUNING.sample);
+        }
+    }
+
+    #[test]
+    fn the_number_of_identified_edges_reaches_a_threshold() {
+        let mut trigger = Trigger::new(TUNING);
+        calls(&mut trigger, 4, 0);
+        assert!(!trigger.sampled(0, 0, 4));
+        calls(&mut trigger, 1, 0);
+        assert!(trigger.sampled(0, 0, 5));
+        trigger.done(20);
+        calls(&mut trigger, 4, 0);
+        assert!(!trigger.sampled(0, 0, 9), "counts begin anew");
+        // Of a large graph five are nothing.
+        calls(&mut trigger, 1, 0);
+        assert!(!trigger.sampled(0, 0, 160));
+    }
+
+    #[test]
+    fn the_stack_is_frequently_accessed() {
+        let mut trigger = Trigger::new(TUNING);
+        calls(&mut trigger, 1, 2);
+        assert!(!trigger.sampled(0, 0, 1));
+        calls(&mut trigger, 0, 3);
+        assert!(trigger.sampled(0, 0, 1), "5 of 20 calls");
+    }
+
+    #[test]
+    fn the_hot_paths_have_changed() {
+        let mut trigger = Trigger::new(TUNING);
+        calls(&mut trigger, 0, 0);
+        assert!(!trigger.sampled(10, 1, 100));
+        calls(&mut trigger, 0, 0);
+        assert!(trigger.sampled(10, 2, 100), "3 of 20 hot calls add");
+        // It was no use: the same reason has to wait, ever longer.
+        trigger.done(20);
+        for _ in 0..3 {
+            calls(&mut trigger, 0, 0);
+            assert!(!trigger.sampled(10, 9, 100));
+        }
+        calls(&mut trigger, 0, 0);
+        assert!(trigger.sampled(10, 9, 100));
+    }
+}
