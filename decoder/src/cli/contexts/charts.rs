@@ -26,6 +26,8 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 const SIZE: (u32, u32) = (960, 540);
+/// Room for a name below a group of bars.
+const GROUP: u32 = 92;
 /// Told apart also by those who do not see red and green apart (Okabe and Ito's).
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
@@ -75,7 +77,7 @@ impl Axis<'_> {
         match self.is_log {
             true => (
                 from,
-                most.map(|most| (most + 0.9).ceil()).fold(to, f64::max),
+                most.map(|most| (most + 0.8).ceil()).fold(to, f64::max),
             ),
             false => (from, to),
         }
@@ -110,7 +112,7 @@ pub fn lines(
     let points = || series.iter().flat_map(|series| series.values.iter());
     let xs = x.range(points().map(|(x, _)| *x));
     let ys = y.with_room_above(points().map(|(_, y)| *y));
-    draw(path, |area| {
+    draw(path, SIZE, |area| {
         let mut chart = chart(area, title, xs, ys)?;
         chart
             .configure_mesh()
@@ -151,7 +153,8 @@ pub fn bars(
     // The legend has its place at the right.
     let places = groups.len() + 1 + groups.len() / 5;
     let xs = (0.0, places as f64);
-    draw(path, |area| {
+    let width = u32::try_from(places).unwrap_or(0).saturating_mul(GROUP);
+    draw(path, (width.clamp(SIZE.0, 16 * SIZE.0), SIZE.1), |area| {
         let mut chart = chart(area, title, xs, ys)?;
         let name = |place: &f64| {
             let is_middle = (place.fract() - 0.5).abs() < 1e-6;
@@ -184,8 +187,8 @@ pub fn bars(
     })
 }
 
-fn draw(path: &Path, chart: impl FnOnce(&Area<'_>) -> Drawn) -> Drawn {
-    let area = SVGBackend::new(path, SIZE).into_drawing_area();
+fn draw(path: &Path, size: (u32, u32), chart: impl FnOnce(&Area<'_>) -> Drawn) -> Drawn {
+    let area = SVGBackend::new(path, size).into_drawing_area();
     area.fill(&WHITE).map_err(text)?;
     chart(&area)?;
     area.present().map_err(text)
@@ -241,7 +244,7 @@ mod tests {
         assert_eq!(log.range([].into_iter()), (0.0, 1.0));
         let with_room = |most: f64| log.with_room_above([20.0, most].into_iter());
         assert_eq!(
-            [with_room(150.0), with_room(900.0)],
+            [with_room(170.0), with_room(900.0)],
             [(1.0, 4.0), (1.0, 4.0)]
         );
         assert_eq!(with_room(101.0), (1.0, 3.0));

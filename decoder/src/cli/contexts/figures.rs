@@ -50,7 +50,7 @@ fn figure_8(path: &Path, programs: &[Program]) -> Result<(), String> {
     let curve = |program: &Program| {
         let points = program.figures.similar_depth.iter();
         series(
-            &program.name,
+            short(&program.name),
             points.map(|(x, depth)| (f64::from(*x), *depth)),
         )
     };
@@ -64,10 +64,15 @@ fn figure_8(path: &Path, programs: &[Program]) -> Result<(), String> {
     )
 }
 
+/// Recordings go without their ending, which says nothing in a chart.
+fn short(name: &str) -> &str {
+    name.strip_suffix(".calls").unwrap_or(name)
+}
+
 fn names(programs: &[Program]) -> Vec<String> {
     programs
         .iter()
-        .map(|program| program.name.clone())
+        .map(|program| short(&program.name).to_owned())
         .collect()
 }
 
@@ -97,7 +102,10 @@ fn figure_9(path: &Path, programs: &[Program]) -> Result<(), String> {
 }
 
 fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
-    let title = format!("Figure 10, {name}: k-contexts, and those that make 90%");
+    let title = format!(
+        "Figure 10, {}: k-contexts, and those that make 90%",
+        short(name)
+    );
     let ks = || figures.k_contexts.iter();
     let constant =
         |name, value: u64| series(name, ks().map(move |(k, ..)| (f64::from(*k), value as f64)));
@@ -118,7 +126,7 @@ fn figure_10(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
 }
 
 fn figure_11(path: &Path, name: &str, figures: &Figures) -> Result<(), String> {
-    let title = format!("Figure 11, {name}: nodes of the forests, by k");
+    let title = format!("Figure 11, {}: nodes of the forests, by k", short(name));
     let curve = |name, curve: &Curve| {
         series(
             name,

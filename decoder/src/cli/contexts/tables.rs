@@ -315,8 +315,13 @@ fn table(
         .try_for_each(|program| row(out, &program.name, &cells(&program.figures)))
 }
 
+/// A name that is longer than its column takes from the first cell's room.
 fn row(out: &mut impl Write, name: &str, cells: &[String]) -> io::Result<()> {
-    let cells = cells.iter().map(|cell| format!(" {cell:>13}"));
-    let line = format!("{name:<16}{}", cells.collect::<String>());
+    const ENDS: usize = 30;
+    let first = ENDS.saturating_sub(name.chars().count());
+    let widths = [first].into_iter().chain(std::iter::repeat(14));
+    let cells = cells.iter().zip(widths);
+    let cells = cells.map(|(cell, width)| format!("{:>width$}", format!(" {cell}")));
+    let line = format!("{name}{}", cells.collect::<String>());
     writeln!(out, "{}", line.trim_end())
 }
