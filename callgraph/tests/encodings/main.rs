@@ -4,6 +4,7 @@
 
 mod feed;
 
+mod example_contrast;
 mod example_dacce;
 mod example_lucce;
 mod example_pcce;
