@@ -2,6 +2,7 @@
 //! a number needs it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
 
@@ -55,14 +56,41 @@ pub enum What {
     Submit,
 }
 
+/// A large program has a million: each byte counts.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteInfo {
     pub method: u32,
-    /// -1: not known.
-    pub bci: i32,
-    /// Where it differs from what the line table says.
-    pub line: Option<i32>,
+    at: At,
     pub what: What,
+}
+
+const _: () = assert!(size_of::<SiteInfo>() == 16);
+
+/// Where a site is in its method.
+///
+/// ```text
+/// 0 ≤ value < 2¹⁶   a bci
+/// value < 0         a line ≥ −2 of a place whose bci is not known: −3 − line
+/// ```
+#[derive(Clone, Copy, Debug)]
+struct At(i32);
+
+impl At {
+    fn line(line: i32) -> At {
+        At((NATIVE - 1).saturating_sub(line).min(-1))
+    }
+}
+
+impl SiteInfo {
+    /// -1: not known.
+    pub fn bci(&self) -> i32 {
+        self.at.0.max(-1)
+    }
+
+    /// Where the line table does not say it.
+    pub fn line(&self) -> Option<i32> {
+        (self.at.0 < 0).then(|| NATIVE - 1 - self.at.0)
+    }
 }
 
 /// Line number of native frames, as in `StackTraceElement`.
@@ -82,8 +110,8 @@ impl MethodInfo {
 
 /// Ids count from 1: 0 is "none" everywhere.
 pub struct Book {
-    strings: Vec<Box<str>>,
-    names: HashMap<Box<str>, Name>,
+    strings: Vec<Arc<str>>,
+    names: HashMap<Arc<str>, Name>,
     classes: Vec<ClassInfo>,
     methods: Vec<MethodInfo>,
     sites: Vec<SiteInfo>,
@@ -118,8 +146,7 @@ impl Default for Book {
     fn default() -> Book {
         let unknown = SiteInfo {
             method: 0,
-            bci: -1,
-            line: None,
+            at: At::line(NO_LINE),
             what: What::Call,
         };
         Book {
@@ -143,8 +170,9 @@ impl Book {
             return known;
         }
         let name = Name(self.strings.len() as u32);
-        self.strings.push(text.into());
-        self.names.insert(text.into(), name);
+        let text: Arc<str> = text.into();
+        self.strings.push(Arc::clone(&text));
+        self.names.insert(text, name);
         name
     }
 
@@ -229,8 +257,7 @@ impl Book {
             };
             self.sites.push(SiteInfo {
                 method: id,
-                bci: place.bci.into(),
-                line: None,
+                at: At(place.bci.into()),
                 what,
             });
         }
@@ -243,8 +270,7 @@ impl Book {
         if let Some(site) = self.sites.get_mut(index) {
             *site = SiteInfo {
                 method,
-                bci: bci.into(),
-                line: None,
+                at: At(bci.into()),
                 what,
             };
         }
@@ -271,8 +297,7 @@ impl Book {
         };
         self.sites.push(SiteInfo {
             method,
-            bci: -1,
-            line: Some(line),
+            at: At::line(line),
             what,
         });
         let id = self.sites.len() as u32;
@@ -294,8 +319,7 @@ impl Book {
         self.room(0, 1)?;
         self.sites.push(SiteInfo {
             method,
-            bci: -1,
-            line: Some(line),
+            at: At::line(line),
             what: match what.starts_with('[') {
                 true => What::Array(key.2),
                 false => What::New(key.2),
@@ -339,14 +363,14 @@ impl Book {
 
     /// What a stack trace shows for a site.
     pub fn line(&self, site: &SiteInfo) -> i32 {
-        if let Some(line) = site.line {
+        if let Some(line) = site.line() {
             return line;
         }
         let Some(method) = self.method(site.method) else {
             return NO_LINE;
         };
         let lines = self.lines(method);
-        let before = lines.partition_point(|&(bci, _)| i32::from(bci) <= site.bci);
+        let before = lines.partition_point(|&(bci, _)| i32::from(bci) <= site.bci());
         let found = before.checked_sub(1).and_then(|at| lines.get(at));
         found.map_or(NO_LINE, |&(_, line)| line.into())
     }
@@ -372,4 +396,45 @@ impl Book {
 
 fn index(id: u32) -> usize {
     (id as usize).wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_has_a_bci_or_a_line() {
+        let mut book = Book::default();
+        let lines = [NATIVE, NO_LINE, 0, 1, 65_535];
+        for (method, line) in (1..).zip(lines) {
+            let (id, is_new) = book.extra_site(method, line).unwrap();
+            let site = book.site(id).unwrap();
+            assert_eq!((is_new, site.bci(), site.line()), (true, -1, Some(line)));
+            assert_eq!(book.line(site), line);
+            assert_eq!(book.extra_site(method, line), Some((id, false)));
+        }
+        let places = [0, 1, 7, u16::MAX].map(|bci| crate::planner::Place {
+            bci,
+            mark: Mark::Call,
+        });
+        let mut shape = Shape::without_hooks(false);
+        shape.places = places.to_vec();
+        shape.lines = vec![(1, 20), (8, 10)];
+        let ids = book.add(&NewClass {
+            name: "a/B",
+            source: None,
+            loader: Loader::BOOT,
+            methods: &[("f", "()V", 0)],
+            shapes: &[shape],
+        });
+        let first = ids.unwrap().first_site;
+        let shown = |n| {
+            let site = book.site(first + n).unwrap();
+            (site.bci(), site.line(), book.line(site))
+        };
+        assert_eq!(shown(0), (0, None, NO_LINE));
+        assert_eq!(shown(1), (1, None, 20));
+        assert_eq!(shown(2), (7, None, 20));
+        assert_eq!(shown(3), (65_535, None, 10));
+    }
 }

@@ -34,8 +34,8 @@ impl Told {
         let site = Site {
             id: SiteId(id),
             method: MethodId(info.method),
-            bci: info.bci,
-            line: info.line,
+            bci: info.bci(),
+            line: info.line(),
             what,
         };
         to(site.into())?;

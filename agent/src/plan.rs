@@ -164,8 +164,8 @@ impl NamedPlan {
     fn same_place(&self, id: SiteId) -> Option<SiteId> {
         let site = *self.book().site(id.0)?;
         let place = Place {
-            bci: site.bci,
-            line: site.line,
+            bci: site.bci(),
+            line: site.line(),
             allocates: matches!(site.what, What::New(_) | What::Array(_)),
         };
         let method = self.method(MethodId(site.method))?;

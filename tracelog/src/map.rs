@@ -170,6 +170,21 @@ impl Map {
         true
     }
 
+    /// The process does without the whole pages in a range that it will not touch again: they stay in
+    /// the file, and whoever reads them all the same gets them from there.
+    pub fn release(&self, offset: u64, len: u64) {
+        const PAGE: u64 = 4 << 10;
+        let (from, to) = (offset.next_multiple_of(PAGE), (offset + len) / PAGE * PAGE);
+        let Some(len) = to.checked_sub(from).filter(|len| *len > 0) else {
+            return;
+        };
+        if let (Some(start), Ok(len)) = (self.at(from, len), as_len(len)) {
+            // SAFETY: a shared mapping of a file: what was written is the file's, and comes back from
+            // there. If the system refuses, or its pages are larger, all stays as it is.
+            unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_DONTNEED) };
+        }
+    }
+
     /// Where the `len` bytes at `offset` are in memory, for code that writes them by itself.
     #[must_use]
     pub fn address(&self, offset: u64, len: u64) -> Option<usize> {
@@ -313,5 +328,35 @@ mod tests {
     fn more_than_the_process_may_have_is_made_smaller() {
         let map = Map::new(tempfile::tempfile().unwrap(), 1 << 60).unwrap();
         assert!(map.reserved() < 1 << 60);
+    }
+
+    #[test]
+    fn released_pages_are_only_in_the_file() {
+        use std::os::unix::fs::FileExt;
+        let map = Map::new(tempfile::tempfile().unwrap(), 1 << 20).unwrap();
+        map.grow(4 * PIECE).unwrap();
+        let bytes: Vec<u8> = (0..4 * PIECE).map(|n| (n % 251) as u8).collect();
+        assert!(map.write(0, &bytes));
+        let in_memory = || {
+            let pagemap = File::open("/proc/self/pagemap").unwrap();
+            let first = map.address(0, 1).unwrap() as u64 / 4096;
+            let present = |page: u64| {
+                let mut entry = [0; 8];
+                pagemap
+                    .read_exact_at(&mut entry, (first + page) * 8)
+                    .unwrap();
+                u64::from_ne_bytes(entry) >> 63 == 1
+            };
+            (0..4 * PIECE / 4096).filter(|page| present(*page)).count()
+        };
+        assert_eq!(in_memory(), 64);
+        // Parts of the first and of the last page are somebody else's.
+        map.release(100, 2 * PIECE);
+        assert_eq!(in_memory(), 64 - 31);
+        map.release(0, 50);
+        map.release(1 << 40, PIECE);
+        assert_eq!(in_memory(), 64 - 31);
+        let found = map.read(0, 4 * PIECE, <[u8]>::to_vec);
+        assert_eq!(found, Some(bytes));
     }
 }

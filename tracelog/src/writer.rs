@@ -334,6 +334,7 @@ impl Writer {
             // On failure the block stays open, which is as good.
             let _ = self.map.publish_u32(open.at + AT_SEALED, 1);
         }
+        self.map.release(open.at, BLOCK_HEADER + open.capacity);
     }
 
     fn is_last(&self, open: Open) -> bool {
