@@ -268,6 +268,11 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
                 self.needs_stack(4);
                 self.with_site(helper, *site)
             }
+            Insert::MarkPair { helper, site } => {
+                self.asm().op(opcode::DUP2);
+                self.needs_stack(5);
+                self.with_site(helper, *site)
+            }
             Insert::Before { helper } => self.with_local(Some(*helper)),
             _ => Ok(()),
         }
@@ -291,6 +296,11 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
                 Insert::AfterDup { helper, site } => {
                     self.asm().op(opcode::DUP);
                     self.needs_stack(4);
+                    self.with_site(helper, *site)?;
+                }
+                Insert::AfterDup2 { helper, site } => {
+                    self.asm().op(opcode::DUP2);
+                    self.needs_stack(5);
                     self.with_site(helper, *site)?;
                 }
                 _ => {}
@@ -334,9 +344,11 @@ fn check(
         | Insert::MarkTwo { .. }
         | Insert::MarkLocal { .. }
         | Insert::MarkTop { .. }
+        | Insert::MarkPair { .. }
         | Insert::Before { .. } => true,
         Insert::After { .. } => opcode::falls_through(op),
         Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),
+        Insert::AfterDup2 { .. } => opcode::is_invoke(op),
         Insert::ReplaceWithContext { .. } | Insert::Redirect { .. } => {
             opcode::is_invoke(op) && !is_constructor_call(pool, op, operands)
         }

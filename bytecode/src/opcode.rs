@@ -15,6 +15,7 @@ pub(crate) const ALOAD_0: u8 = 42;
 pub(crate) const LSTORE: u8 = 55;
 pub(crate) const LSTORE_0: u8 = 63;
 pub(crate) const DUP: u8 = 89;
+pub(crate) const DUP2: u8 = 92;
 pub(crate) const IINC: u8 = 132;
 pub(crate) const IFEQ: u8 = 153;
 pub(crate) const IF_ACMPNE: u8 = 166;

@@ -97,6 +97,14 @@ pub enum Insert<'p> {
         /// The call site.
         site: i32,
     },
+    /// Before the instruction, where two ints are on the stack: `dup2; lload N; push site; invokestatic
+    /// H(IIJI)V`. What lies there is the plan's business.
+    MarkPair {
+        /// `(IIJI)V`
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
     /// Before the instruction: `lload N; invokestatic H(J)V`.
     Before {
         /// `(J)V`
@@ -109,10 +117,17 @@ pub enum Insert<'p> {
         /// The call site.
         site: i32,
     },
-    /// After an array allocation or a call that returns a reference: `dup; lload N; push site;
+    /// After an array allocation or a call that returns a reference or an int: `dup; lload N; push site;
     /// invokestatic H`.
     AfterDup {
         /// `([IJI)V` or whichever type is on the stack.
+        helper: Helper<'p>,
+        /// The call site.
+        site: i32,
+    },
+    /// After a call that returns a long: `dup2; lload N; push site; invokestatic H(JJI)V`.
+    AfterDup2 {
+        /// `(JJI)V`
         helper: Helper<'p>,
         /// The call site.
         site: i32,
