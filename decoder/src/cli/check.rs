@@ -7,18 +7,22 @@ use std::path::{Path, PathBuf};
 use lucce_decoder::{Contexts, Mismatch, Profile};
 use serde::Serialize;
 
+use super::classes::Classes;
 use super::output::{json, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending_of_all, open};
+use super::{End, Failure, ending_of_all};
 
 /// Fails if a number did not decode to the JVM's own trace, or a log is damaged.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce run --opt verify=100 --out run.lucce -- java -jar app.jar
-  lucce check run.lucce")]
+  lucce check run.lucce
+  lucce check run.lucce --include 'com.acme.*'      # whether those frames are right")]
 pub struct Args {
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    classes: Classes,
     /// One JSON object per file
     #[arg(long)]
     json: bool,
@@ -34,16 +38,25 @@ struct Checked {
     /// Numbers with events, and those of them that do not decode.
     numbers: u64,
     unknown: u64,
+    /// Mismatches of which no frame of the classes that were asked for differs, and numbers without any
+    /// such frame.
+    outside: Outside,
     ended: bool,
     damaged: bool,
     /// The log's size.
     bytes: u64,
 }
 
+#[derive(Serialize)]
+struct Outside {
+    mismatches: u64,
+    events: u64,
+}
+
 pub fn run(args: &Args) -> Result<End, Failure> {
     let mut end = End::Fine;
     for file in &args.files {
-        let checked = match check(file, args.json) {
+        let checked = match check(file, args) {
             Err(Failure::Output(e)) => return Err(e.into()),
             // The other files are checked all the same.
             checked => checked.unwrap_or_else(Failure::tell),
@@ -53,12 +66,17 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(end)
 }
 
-fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
-    let profile = open(file)?;
+fn check(file: &Path, args: &Args) -> Result<End, Failure> {
+    let mut profile = args.classes.open(file)?;
+    let all = profile.mismatches.len();
+    profile
+        .mismatches
+        .retain_mut(|mismatch| differs(mismatch, &args.classes));
+    let outside = (all - profile.mismatches.len()) as u64;
     let contexts = contexts(&profile);
-    let checked = Checked::new(file, &profile, &contexts);
+    let checked = Checked::new(file, &profile, &contexts, outside);
     let mut out = stdout();
-    if as_json {
+    if args.json {
         json(&mut out, &checked)?;
     } else {
         profile
@@ -77,6 +95,15 @@ fn check(file: &Path, as_json: bool) -> Result<End, Failure> {
         _ => End::Finding,
     };
     Ok(ending_of_all(file, &contexts, end))
+}
+
+/// Whether the two traces differ in the classes that were asked for; what is left of both are their frames.
+fn differs(mismatch: &mut Mismatch, classes: &Classes) -> bool {
+    for trace in [&mut mismatch.expected, &mut mismatch.decoded] {
+        let shown = trace.lines().filter(|line| classes.admit_frame(line));
+        *trace = shown.collect::<Vec<_>>().join("\n");
+    }
+    classes.is_open() || mismatch.expected != mismatch.decoded
 }
 
 fn contexts(profile: &Profile) -> Contexts {
@@ -101,7 +128,7 @@ fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
 }
 
 impl Checked {
-    fn new(file: &Path, profile: &Profile, contexts: &Contexts) -> Self {
+    fn new(file: &Path, profile: &Profile, contexts: &Contexts, outside: u64) -> Self {
         let found = profile.mismatches.len() as u64;
         let reasons = profile.stats.iter().filter_map(|(key, value)| {
             Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
@@ -110,10 +137,17 @@ impl Checked {
             file: file.display().to_string(),
             compared: profile.stat("verify.compared"),
             // The log holds the first of many only.
-            mismatches: profile.stat("verify.mismatches").max(found),
+            mismatches: profile
+                .stat("verify.mismatches")
+                .saturating_sub(outside)
+                .max(found),
             not_compared: reasons.collect(),
             numbers: profile.events.ids().len() as u64,
             unknown: contexts.unknown.len() as u64,
+            outside: Outside {
+                mismatches: outside,
+                events: contexts.outside,
+            },
             ended: profile.ended,
             damaged: contexts.damage.is_some(),
             bytes: profile.size,
@@ -137,6 +171,14 @@ impl Checked {
         )?;
         for (reason, count) in self.not_compared.iter().filter(|(_, count)| **count > 0) {
             writeln!(out, "  not compared: {reason} {count}")?;
+        }
+        if self.outside.mismatches > 0 {
+            let outside = mismatches(self.outside.mismatches);
+            writeln!(out, "  {outside} outside of these classes")?;
+        }
+        if self.outside.events > 0 {
+            let events = plural(self.outside.events, "event");
+            writeln!(out, "  {events} without any frame of these classes")?;
         }
         let whole = if self.damaged { "damaged" } else { "whole" };
         writeln!(out, "  the log is {whole}, {}", plural(self.bytes, "byte"))?;

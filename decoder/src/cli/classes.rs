@@ -31,6 +31,13 @@ impl Classes {
         filter
     }
 
+    /// Whether a frame as the JVM prints it (`at a.b.C.m(C.java:1)`) is one that is shown; other text is.
+    pub fn admit_frame(&self, line: &str) -> bool {
+        let called = line.split_once('(').map(|(called, _)| called.trim_start());
+        let class = called.and_then(|called| called.trim_start_matches("at ").rsplit_once('.'));
+        class.is_none_or(|(class, _)| self.filter().admits(class))
+    }
+
     pub fn is_open(&self) -> bool {
         self.filter().is_open()
     }
