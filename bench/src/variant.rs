@@ -21,7 +21,7 @@ const LUCCE: &str = "{lucce}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, what it is, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 10] = [
+const KNOWN: [(&str, &str, &str); 15] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -42,6 +42,31 @@ const KNOWN: [(&str, &str, &str); 10] = [
         "alloc",
         "every allocation is counted with its full context",
         "-agentpath:{lucce}=events=alloc,log=warn,out={out}",
+    ),
+    (
+        "lock",
+        "contended monitors, waiting and parking are counted",
+        "-agentpath:{lucce}=events=lock,log=warn,out={out}",
+    ),
+    (
+        "io",
+        "reading and writing files and sockets is counted and timed",
+        "-agentpath:{lucce}=events=io,log=warn,out={out}",
+    ),
+    (
+        "leak",
+        "objects are followed, one for 512 KB",
+        "-agentpath:{lucce}=events=leak,log=warn,out={out}",
+    ),
+    (
+        "thread",
+        "starts of threads and tasks of executors are counted and followed",
+        "-agentpath:{lucce}=events=thread,log=warn,out={out}",
+    ),
+    (
+        "detached",
+        "no agent; the benchmark Detached attaches one and detaches it again before it is measured",
+        "-Dlucce.agent={lucce}",
     ),
     (
         "paper",
