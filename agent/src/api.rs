@@ -7,7 +7,7 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, Frame, MethodId};
 
-use crate::agent::Agent;
+use crate::book::Book;
 use crate::events::own_event;
 use crate::gate;
 use crate::here;
@@ -25,16 +25,21 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     guard(std::ptr::null_mut(), |agent| {
         // With brackets: the elements' constructors are entered.
         let env = Env::new(env, std::ptr::null());
-        match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
-            Ok(frames) => {
-                let own = frames.get(..agent.tasks.own(&frames)).unwrap_or_default();
-                trace(agent, env, own).unwrap_or(std::ptr::null_mut())
-            }
-            Err(error) => {
-                let text = format!("{} is not a context number: {error}", ContextId(id as u64));
-                env.throw_new(c"java/lang/IllegalArgumentException", &text);
-                std::ptr::null_mut()
-            }
+        let refuse = |why: &dyn std::fmt::Display| {
+            let text = format!("{} is not a context number: {why}", ContextId(id as u64));
+            env.throw_new(c"java/lang/IllegalArgumentException", &text);
+            std::ptr::null_mut()
+        };
+        let frames = match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
+            Ok(frames) => frames,
+            Err(error) => return refuse(&error),
+        };
+        let own = frames.get(..agent.tasks.own(&frames)).unwrap_or_default();
+        // The book is free again when the elements' constructors run.
+        let known = elements(&agent.book(), own);
+        match known {
+            Some(elements) => trace(env, &elements).unwrap_or(std::ptr::null_mut()),
+            None => refuse(&"it has a frame that is not known"),
         }
     })
 }
@@ -84,24 +89,23 @@ struct Element {
     line: i32,
 }
 
-fn trace(agent: &Agent, env: Env, frames: &[Frame]) -> Option<jobject> {
-    let elements: Vec<Element> = {
-        let book = agent.book();
-        frames
-            .iter()
-            .filter_map(|frame| {
-                let site = book.site(frame.site.0)?;
-                let method = book.method(site.method)?;
-                let class = book.class(method.class)?;
-                Some(Element {
-                    class: external(book.text(class.name)),
-                    method: book.text(method.name).to_string(),
-                    file: class.source.map(|name| book.text(name).to_string()),
-                    line: book.line(site),
-                })
-            })
-            .collect()
+/// `None`: a frame is not in the book.
+fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
+    let element = |frame: &Frame| {
+        let site = book.site(frame.site.0)?;
+        let method = book.method(site.method)?;
+        let class = book.class(method.class)?;
+        Some(Element {
+            class: external(book.text(class.name)),
+            method: book.text(method.name).to_string(),
+            file: class.source.map(|name| book.text(name).to_string()),
+            line: book.line(site),
+        })
     };
+    frames.iter().map(element).collect()
+}
+
+fn trace(env: Env, elements: &[Element]) -> Option<jobject> {
     let class = env.find_class(c"java/lang/StackTraceElement")?;
     let constructor = env.method(
         class,

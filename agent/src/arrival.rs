@@ -141,7 +141,7 @@ fn prove(agent: &Agent, env: Env, method: jmethodID, location: i64) -> Known {
 }
 
 /// The `monitorenter` at which a frame waits of which the VM says that it stands at `location`.
-fn monitor(code: &[u8], location: i64) -> Option<i64> {
+pub fn monitor(code: &[u8], location: i64) -> Option<i64> {
     const MONITORENTER: u8 = 0xc2;
     let at = usize::try_from(location).ok()?;
     let here = *code.get(at)?;

@@ -3,6 +3,7 @@
 //! ```text
 //! Agent_OnAttach ─► options ─► agent ─► SampledObjectAlloc on       nothing is rewritten
 //! allocation     ─► sampled ─► the VM's own stack ─► callgraph ─► tracelog
+//! contended lock ─► locks   ─► the same
 //! detach         ─► events off, the log's end
 //! ```
 //!
@@ -13,6 +14,7 @@
 #![allow(unsafe_code, reason = "an entry point and a callback of the JVM")]
 
 mod known;
+mod locks;
 mod options;
 mod sampled;
 
@@ -28,7 +30,9 @@ use crate::control;
 use crate::finish::finish;
 use crate::jvm::{Failed, Jvmti, Vm};
 use crate::natives::guard;
+use crate::options::Events;
 use crate::start::{self, refused};
+use crate::vm_events;
 
 use options::AttachOptions;
 
@@ -94,7 +98,7 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let AttachOptions { options, interval } = AttachOptions::parse(text)?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     let started = jvmti
-        .add_capabilities(&capabilities(jvmti))
+        .add_capabilities(&capabilities(jvmti, &options.events))
         .map_err(refused(
             "what the agent needs; another agent may sample allocations",
         ))
@@ -126,19 +130,28 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     jvmti
         .sample_every(interval)
         .map_err(refused("samples of allocations"))?;
-    for event in [
-        ti::JVMTI_EVENT_VM_DEATH,
-        ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
-    ] {
+    for event in events(&agent.options.events) {
         jvmti.enable(event).map_err(refused("the agent's events"))?;
     }
     control::start(agent);
     Ok(())
 }
 
+fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
+    let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
+    if wanted.alloc {
+        events.push(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+    }
+    if wanted.lock {
+        events.extend(vm_events::LOCKS);
+    }
+    events
+}
+
 fn callbacks() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(sampled::callback);
+    locks::add_callbacks(&mut callbacks);
     callbacks.VMDeath = Some(vm_death);
     callbacks
 }
@@ -151,9 +164,11 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
     });
 }
 
-fn capabilities(jvmti: Jvmti) -> ti::jvmtiCapabilities {
+fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(true);
+    wanted.set_can_generate_monitor_events(events.lock);
+    wanted.set_can_get_bytecodes(events.lock);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     wanted.set_can_get_source_file_name(true);
@@ -178,9 +193,20 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
     attached
         .vm
         .in_thread(|| {
-            agent.jvmti.disable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)?;
+            let events = events(&agent.options.events);
+            let told = events
+                .into_iter()
+                .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
+            for event in told {
+                agent.jvmti.disable(event)?;
+            }
             agent.jvmti.sample_every(DEFAULT_INTERVAL)?;
-            agent.jvmti.give_back(&capabilities(agent.jvmti))
+            let mut given = capabilities(agent.jvmti, &agent.options.events);
+            // An event that is under way still asks for these, and they cost nothing.
+            given.set_can_get_bytecodes(false);
+            given.set_can_get_line_numbers(false);
+            given.set_can_get_source_file_name(false);
+            agent.jvmti.give_back(&given)
         })
         .map_err(failed)?
         .map_err(failed)?;

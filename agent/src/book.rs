@@ -54,6 +54,8 @@ pub enum What {
     /// The call by which a thread is started.
     Start,
     Submit,
+    /// A call of one of the natives of `io`.
+    Io(u8),
 }
 
 /// A large program has a million: each byte counts.
@@ -242,9 +244,11 @@ impl Book {
                 Mark::Entry => What::Entry,
                 Mark::Start => What::Start,
                 Mark::Submit(_) => What::Submit,
+                Mark::Io(operation) => What::Io(*operation),
                 Mark::Call
                 | Mark::Monitor
                 | Mark::Park(_)
+                | Mark::Reject(_)
                 | Mark::Run
                 | Mark::Ran
                 | Mark::Schedule

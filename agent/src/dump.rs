@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use lucce_control::json::Object;
+use lucce_stream::path_beside;
 
 use crate::agent::Agent;
 
@@ -17,6 +18,8 @@ use crate::agent::Agent;
 /// # Errors
 /// One line for the user: what the disk says, or that there is something else.
 pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
+    // First, so that the log explains all that is in it.
+    let stream = stream(agent, file)?;
     let (log, bytes) = agent
         .log
         .checkpoint()
@@ -24,19 +27,46 @@ pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
     let Some(file) = file else {
         log.sync_data()
             .map_err(|e| format!("cannot write the log: {e}"))?;
-        return Ok(done(&agent.options.out, bytes));
+        return Ok(done(&agent.options.out, bytes, stream));
     };
     let to = Path::new(file);
     copy(&log, bytes, to).map_err(|e| format!("cannot write {file}: {e}"))?;
-    Ok(done(to, bytes))
+    Ok(done(to, bytes, stream))
 }
 
-fn done(file: &Path, bytes: u64) -> String {
+/// The same of the stream, if there is one: its copy lies beside that of the log.
+fn stream(agent: &Agent, file: Option<&str>) -> Result<Option<(PathBuf, u64)>, String> {
+    let Some(streamer) = &agent.streamer else {
+        return Ok(None);
+    };
+    let from = streamer.file();
+    let (stream, bytes) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
+    let Some(file) = file else {
+        let synced = stream.sync_data();
+        synced.map_err(|e| format!("cannot write the stream: {e}"))?;
+        return Ok(Some((streamer.path().to_owned(), bytes)));
+    };
+    let to = path_beside(Path::new(file));
+    let copied = copy(&stream, bytes, &to);
+    copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+    Ok(Some((to, bytes)))
+}
+
+fn done(file: &Path, bytes: u64, stream: Option<(PathBuf, u64)>) -> String {
+    let done = file_and_size(file, bytes);
+    match stream {
+        None => done.end(),
+        Some((stream, bytes)) => done
+            .raw("stream", file_and_size(&stream, bytes).end())
+            .end(),
+    }
+}
+
+fn file_and_size(file: &Path, bytes: u64) -> Object {
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     Object::default()
         .text("file", &file.to_string_lossy())
         .raw("bytes", bytes)
-        .end()
 }
 
 /// The copy gets its name when it is whole.

@@ -16,8 +16,8 @@ use crate::agent::{Agent, count};
 use crate::cells::{event_cell, lane_of};
 use crate::jvm::Env;
 use crate::options::is_event;
-use crate::stream;
 use crate::thread::ThreadState;
+use crate::{io, stream, tasks};
 
 /// Details that one run can tell apart. Behind them a kind's events are counted without detail.
 const MOST_TYPES: usize = 1 << 16;
@@ -41,11 +41,14 @@ pub fn own_event(
     agent.event(env, state, number, event, value);
 }
 
+/// What else is counted with those that are asked for by name.
+const OURS: [&str; 2] = [io::TIME, tasks::KIND];
+
 /// What a program's own events are called: not as ours are.
 pub fn own_kind(name: &str) -> String {
     match name {
         "" => "own".to_string(),
-        name if is_event(name) => format!("own {name}"),
+        name if is_event(name) || OURS.contains(&name) => format!("own {name}"),
         name => name.to_string(),
     }
 }
@@ -168,8 +171,9 @@ mod tests {
 
     #[test]
     fn own_events_do_not_mix_with_ours() {
-        let names = ["", "cache miss", "alloc"].map(own_kind);
-        assert_eq!(names, ["own", "cache miss", "own alloc"]);
+        let names = ["", "cache miss", "alloc", "io-time"].map(own_kind);
+        let wanted = ["own", "cache miss", "own alloc", "own io-time"];
+        assert_eq!(names, wanted);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub const OBJECTS: u64 = 32;
 pub const CALL: u64 = 64;
 /// Starts of threads.
 pub const THREAD: u64 = 128;
+/// Reading and writing files and sockets.
+pub const IO: u64 = 256;
 /// Samples of allocations.
 pub const SAMPLES: u64 = 1 << 16;
 

@@ -4,7 +4,7 @@ use lucce_bytecode::{ClassFile, Plan, Rewritten, rewrite};
 
 use crate::agent::{Agent, count};
 use crate::book::{Ids, Loader, NATIVE, NewClass};
-use crate::options::{Level, Tracking};
+use crate::options::{Events, Level, Tracking};
 use crate::planner::{self, Hooks, Mark, Shape, Wants};
 use crate::watch::Watched;
 use crate::{outside, scope};
@@ -47,8 +47,8 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
 /// A class that is not in scope.
 fn outside(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
     let creates = |of: &str| scope::may_create(agent, loader, of);
-    let starts = agent.options.events.thread;
-    rewrite_quietly(agent, class, &outside::plan(class, &creates, starts).ok()?)
+    let counts = &agent.options.events;
+    rewrite_quietly(agent, class, &outside::plan(class, &creates, counts).ok()?)
 }
 
 /// A class that is in no trace.
@@ -231,7 +231,11 @@ pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Op
 pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let plan = match agent.options.is_partial() {
-        true => outside::plan(&class, &|of| scope::may_be_created(agent, of), false),
+        true => outside::plan(
+            &class,
+            &|of| scope::may_be_created(agent, of),
+            &Events::default(),
+        ),
         false => planner::hidden_plan(&class),
     };
     rewrite_quietly(agent, &class, &plan.ok()?)

@@ -5,7 +5,7 @@
 //! `call_long` and `call_void`.
 #![allow(unsafe_code, reason = "calls through the JVM's function tables")]
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use jvmti_bindings::sys::jni::{
@@ -356,6 +356,18 @@ impl Jvmti {
             class_bytes: bytes.as_ptr(),
         };
         call!(self, RedefineClasses, 1, &definition)
+    }
+
+    /// What was kept with a thread; null: nothing. `None`: the VM does not say.
+    pub fn kept(self, thread: jobject) -> Option<*mut c_void> {
+        let mut kept = ptr::null_mut();
+        call!(self, GetThreadLocalStorage, thread, &mut kept).ok()?;
+        Some(kept)
+    }
+
+    /// Keeps it with a thread.
+    pub fn keep(self, thread: jobject, what: *mut c_void) -> Result<(), Failed> {
+        call!(self, SetThreadLocalStorage, thread, what)
     }
 
     /// The current thread's name.

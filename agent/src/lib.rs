@@ -53,6 +53,7 @@ mod agent;
 mod cells;
 mod events;
 mod hook;
+mod io;
 mod scope;
 
 mod arrival;

@@ -14,12 +14,13 @@ use lucce_callgraph::ContextId;
 use crate::agent::Field;
 use crate::clock;
 use crate::jvm::Env;
+use crate::natives::{guard, state_of};
 use crate::thread::ThreadState;
 use crate::vm_events::{Found, Kind, found, found_here, of_number, told, told_by_hook, verify};
 use crate::{arrival, gate, here};
 
-static ENTER: Kind = Kind::new("lock", "ns", "enter");
-static WAIT: Kind = Kind::new("lock", "ns", "wait");
+pub static ENTER: Kind = Kind::new("lock", "ns", "enter");
+pub static WAIT: Kind = Kind::new("lock", "ns", "wait");
 static PARK: Kind = Kind::new("lock", "ns", "park");
 
 /// What a thread waits for.
@@ -90,8 +91,15 @@ pub unsafe extern "system" fn waited(
 
 fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option<Waiting>) {
     let now = clock::monotonic();
-    told(gate::LOCK, env, thread, |agent, env, state| {
-        if let Some(waiting) = take(state) {
+    // What has begun is forgotten, even if nothing is counted any more.
+    guard((), |agent| {
+        let env = agent.env(env);
+        let Some(state) = state_of(agent, env, thread).filter(|_| agent.is_live()) else {
+            return;
+        };
+        if let Some(waiting) = take(state)
+            && agent.gate.is_open(gate::LOCK)
+        {
             let passed = now.saturating_sub(waiting.since);
             waiting.found.count(agent, env, state, passed);
         }

@@ -13,6 +13,7 @@ use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
 use lucce_callgraph::{ContextId, MethodId};
 
 use crate::agent::Agent;
+use crate::book::Book;
 use crate::events::{MOST_OF_KIND, own_kind};
 use crate::frames::Kind;
 use crate::gate;
@@ -188,7 +189,8 @@ pub extern "C" fn lucce_decode(
         let decoded = agent.encoder.decode(ContextId(context), MethodId::EVENT);
         let mut decoded = decoded.map_err(|_| Status::UnknownContext)?;
         decoded.truncate(agent.tasks.own(&decoded));
-        let texts = Texts::new(agent, &decoded);
+        // What the book does not explain is no number that was given to anybody.
+        let texts = Texts::new(&agent.book(), &decoded).ok_or(Status::UnknownContext)?;
         for (into, value) in [(needed, texts.bytes()), (frames, texts.frames.len())] {
             if !into.is_null() {
                 // SAFETY: the caller's memory for a number.
@@ -284,7 +286,8 @@ struct FrameTexts {
 }
 
 impl Texts {
-    fn new(agent: &Agent, frames: &[lucce_callgraph::Frame]) -> Texts {
+    /// `None`: a frame is not in the book.
+    fn new(book: &Book, frames: &[lucce_callgraph::Frame]) -> Option<Texts> {
         let mut text = Vec::new();
         let mut add = |part: &str| {
             let at = text.len();
@@ -293,8 +296,7 @@ impl Texts {
             text.push(0);
             at
         };
-        let book = agent.book();
-        let known = frames.iter().filter_map(|frame| {
+        let known = frames.iter().map(|frame| {
             let site = book.site(frame.site.0)?;
             let method = book.method(site.method)?;
             let class = book.class(method.class)?;
@@ -305,8 +307,8 @@ impl Texts {
                 line: book.line(site),
             })
         });
-        let frames = known.collect();
-        Texts { frames, text }
+        let frames = known.collect::<Option<_>>()?;
+        Some(Texts { frames, text })
     }
 
     fn bytes(&self) -> usize {
@@ -338,6 +340,9 @@ const _: () = assert!(align_of::<Frame>() == 8 && size_of::<Frame>() == 32);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::book::{Loader, NewClass};
+    use crate::planner::Shape;
+    use lucce_callgraph::SiteId;
 
     #[test]
     fn every_status_has_a_text() {
@@ -349,6 +354,30 @@ mod tests {
         assert_eq!(text(Status::Internal as i32), c"an error of lucce's");
         for status in [-12, 1, i32::MIN, i32::MAX] {
             assert_eq!(text(status), c"not a status of lucce's");
+        }
+    }
+
+    #[test]
+    fn a_trace_with_a_frame_that_nobody_knows_is_refused() {
+        let mut book = Book::default();
+        let shape = Shape::without_hooks(false);
+        let ids = book.add(&NewClass {
+            name: "a/B",
+            source: Some("B.java"),
+            loader: Loader::BOOT,
+            methods: &[("m", "()V", 0)],
+            shapes: &[shape],
+        });
+        let method = ids.unwrap().first_method;
+        let (site, _) = book.extra_site(method, 7).unwrap();
+        let frame = |site| lucce_callgraph::Frame {
+            method: MethodId(method),
+            site: SiteId(site),
+        };
+        let known = Texts::new(&book, &[frame(site)]).unwrap();
+        assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
+        for unknown in [site + 1, u32::MAX] {
+            assert!(Texts::new(&book, &[frame(site), frame(unknown)]).is_none());
         }
     }
 

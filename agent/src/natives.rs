@@ -33,7 +33,7 @@ use crate::{cells, hook, locals, tasks, upcall, verify};
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
 pub fn bind(env: Env, class: jclass) -> Option<()> {
-    let zeros = [jvalue { j: 0 }; 4];
+    let zeros = [jvalue { j: 0 }; 5];
     for (name, descriptor) in [
         (c"upcall", c"(JJ)J"),
         (c"upcallEnd", c"(JJ)J"),
@@ -60,8 +60,10 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"room0", c"(JJ)V"),
         (c"event0", c"(JJLjava/lang/String;J)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
+        (c"io0", c"(JJIJJ)V"),
         (c"made0", c"(JJLjava/lang/Object;Z)V"),
         (c"started0", c"(JLjava/lang/Thread;)V"),
+        (c"rejected0", c"(Ljava/lang/Object;)V"),
         (c"submitted0", c"(Ljava/lang/Object;J)V"),
     ] {
         let method = env.static_method(class, name, descriptor)?;

@@ -248,7 +248,12 @@ impl Options {
     /// nor recorded.
     pub fn is_idle(&self) -> bool {
         let hooks = self.hooks();
-        !(hooks.alloc || hooks.objects || hooks.lock || hooks.call || self.records_calls())
+        !(hooks.alloc
+            || hooks.objects
+            || hooks.lock
+            || hooks.call
+            || hooks.io
+            || self.records_calls())
     }
 
     pub fn records_calls(&self) -> bool {

@@ -10,33 +10,43 @@
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
 //! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
+//! | who calls natives that read and write, with `events=io` | asks the VM which frame in scope does it |
 //! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
 
-use lucce_bytecode::{ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan};
+use lucce_bytecode::{
+    Call, ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan,
+};
 
+use crate::options::Events;
 use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT,
     STARTS_OUTSIDE, defines_hidden, is_leaf_call, starts, starts_virtual_thread, thread_fields,
 };
-use crate::vm_calls;
+use crate::{io, vm_calls};
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
-/// may call, one in scope. `starts`: whether starts of threads are counted.
+/// may call, one in scope. `counts`: what is counted.
 ///
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
 pub fn plan(
     class: &ClassFile<'_>,
     creates: &dyn Fn(&str) -> bool,
-    starts: bool,
+    counts: &Events,
 ) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan(code)?;
         let planned = method_plan(class.name(), method, &scan, creates);
-        let start = starts.then(|| start(class.name(), method, &scan)).flatten();
-        if let Some(planned) = start.or(planned) {
+        let starts = || start(class.name(), method, &scan);
+        let start = counts.thread.then(starts).flatten();
+        let mut planned = start.or(planned);
+        if counts.io {
+            let inserts = io::inserts_outside(class.name(), &scan, &|call| is_native(class, call));
+            planned = with_more(planned, inserts);
+        }
+        if let Some(planned) = planned {
             plan.methods.insert(index, planned);
         }
     }
@@ -44,6 +54,36 @@ pub fn plan(
         plan.fields = thread_fields();
     }
     Ok(plan)
+}
+
+fn is_native(class: &ClassFile<'_>, call: &Call<'_>) -> bool {
+    let mut methods = class.methods().iter();
+    let called = |method: &&Method<'_>| {
+        (&*method.name, &*method.descriptor) == (&*call.name, &*call.descriptor)
+    };
+    call.owner == class.name()
+        && methods
+            .find(called)
+            .is_some_and(|method| method.code.is_none())
+}
+
+/// The same with more at calls that have nothing but [`RESTORE`] before them.
+fn with_more(
+    planned: Option<MethodPlan<'static>>,
+    inserts: Vec<(u16, Insert<'static>)>,
+) -> Option<MethodPlan<'static>> {
+    if inserts.is_empty() {
+        return planned;
+    }
+    let mut planned = planned.unwrap_or_default();
+    let entry = Entry {
+        helper: ENTER,
+        argument: None,
+    };
+    planned.entry.get_or_insert(entry);
+    planned.inserts.extend(inserts);
+    planned.inserts.sort_by_key(|(bci, _)| *bci);
+    Some(planned)
 }
 
 fn method_plan(

@@ -1,4 +1,9 @@
 //! Where fields lie in a thread's state that Java code writes. The agent's build reads this file, too.
 
+/// With `events=io`: when the operation began that the thread is doing, 0: none; and the bytes that it was
+/// given.
+pub const IO_SINCE: usize = 40;
+#[allow(dead_code, reason = "for the agent's build")]
+pub const IO_BYTES: usize = IO_SINCE + 8;
 /// With `record=stream`: where the thread's next event goes.
-pub const PLACE: usize = 40;
+pub const PLACE: usize = 56;

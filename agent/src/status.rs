@@ -6,6 +6,7 @@ use lucce_control::json::Object;
 
 use crate::agent::Agent;
 use crate::options::names_of;
+use crate::stream::Streamer;
 use crate::{attach, finish, natives, samples};
 
 /// `uptime` in milliseconds.
@@ -34,6 +35,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("threads", threads(agent))
         .raw("memory", memory(agent))
         .raw("log", log(agent))
+        .raw("stream", stream(agent))
         .raw("panics", counts.panics.load(Ordering::Relaxed))
         .end()
 }
@@ -63,6 +65,21 @@ fn memory(agent: &Agent) -> String {
         .raw("graph", agent.encoder.stats().memory)
         .raw("trees", agent.trees.most_bytes())
         .end()
+}
+
+/// `null`: there is none. How many entries it has, whoever reads it may count.
+fn stream(agent: &Agent) -> String {
+    let of = |streamer: &Streamer| {
+        let file = std::path::absolute(streamer.path());
+        let file = file.unwrap_or_else(|_| streamer.path().to_owned());
+        Object::default()
+            .text("file", &file.to_string_lossy())
+            .raw("bytes", streamer.bytes())
+            .raw("limit", agent.options.record_limit)
+            .raw("full", streamer.is_full())
+            .end()
+    };
+    agent.streamer.as_ref().map_or("null".into(), of)
 }
 
 fn log(agent: &Agent) -> String {

@@ -6,7 +6,9 @@
 //! only, so the log's counters say how much that was.
 #![allow(unsafe_code, reason = "a native method of the helper class")]
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong};
 use lucce_callgraph::ContextId;
@@ -45,6 +47,27 @@ impl Streamer {
             Ok(writer) => Ok(Streamer { writer, path }),
             Err(e) => Err(format!("cannot write {}: {e}", path.display())),
         }
+    }
+
+    /// The file, to be read, and its size; entries in it go on being written.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn file(&self) -> io::Result<(File, u64)> {
+        let bytes = self.writer.bytes();
+        Ok((self.writer.file()?, bytes))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.writer.is_full()
     }
 
     /// The JVM ends; what the user is told.

@@ -58,6 +58,7 @@ const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
 pub fn mark(class: &str, method: &Method<'_>, call: &Call<'_>, is_first: bool) -> Option<Mark> {
     match (class, &*method.name, &*call.name) {
         (POOL, "execute", "get") if is_first => Some(Mark::Submit(Some(1))),
+        (POOL, "execute", "reject") => Some(Mark::Reject(1)),
         (POOL, "runWorker", "run") => Some(Mark::Run),
         (POOL, "runWorker", "afterExecute") => Some(Mark::Ran),
         (SCHEDULED_POOL, "delayedExecute", "add") => Some(Mark::Submit(None)),
@@ -198,6 +199,16 @@ pub extern "system" fn Java_java_lang_LucceRt_submitted0(
         if let Some(tag) = tag.and_then(|tag| tag.submitted(place)) {
             // On failure the VM has no memory for it, and the task goes on nowhere.
             let _ = agent.jvmti.set_tag(task, tag.0);
+        }
+    });
+}
+
+/// A task without a field that was submitted just now is rejected: that run will not come.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclass, task: jobject) {
+    guard((), |agent| {
+        if !task.is_null() {
+            taken(agent, task);
         }
     });
 }

@@ -8,7 +8,9 @@
 //! +8  i32 left       events until the next one is verified
 //! +16 u64 start, end of the shadow stack
 //! +32 u64 children   with `tracking=cct`: address of the tree's table, 0: none yet
-//! +40 Place place    with `record=stream`: where the next event goes
+//! +40 u64 since      with `events=io`: when the operation began that the thread is doing, 0: none;
+//! +48 u64 bytes      how many bytes it was given
+//! +56 Place place    with `record=stream`: where the next event goes
 //! ```
 
 use std::mem::offset_of;
@@ -46,6 +48,8 @@ pub struct ThreadState {
     start: u64,
     end: u64,
     children: AtomicU64,
+    /// With `events=io`, for the helper class alone.
+    _io: [AtomicU64; 2],
     /// With `record=stream`.
     pub place: Place,
     pub stream_thread: StreamThread,
@@ -70,6 +74,7 @@ pub struct ThreadState {
 
 // As in the helper class.
 const _: () = assert!(offset_of!(ThreadState, place) == state_layout::PLACE);
+const _: () = assert!(offset_of!(ThreadState, _io) == state_layout::IO_SINCE);
 
 impl ThreadState {
     /// `start`: the region's, as slots are given: see `memory`.
@@ -80,6 +85,7 @@ impl ThreadState {
             start: start as u64,
             end: (start + region.bytes) as u64,
             children: AtomicU64::new(0),
+            _io: Default::default(),
             place: Place::default(),
             stream_thread: StreamThread::default(),
             tree: Tree::default(),

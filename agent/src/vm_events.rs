@@ -35,7 +35,7 @@ pub enum Source {
     Objects,
 }
 
-const LOCKS: [ti::jvmtiEvent; 4] = [
+pub const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
     ti::JVMTI_EVENT_MONITOR_WAIT,
@@ -292,7 +292,7 @@ fn cell(
     found
 }
 
-fn detail(agent: &Agent, class: jclass, kind: &Kind) -> String {
+pub fn detail(agent: &Agent, class: jclass, kind: &Kind) -> String {
     let signature = (!class.is_null())
         .then(|| agent.jvmti.signature(class))
         .flatten();

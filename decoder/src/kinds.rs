@@ -12,6 +12,9 @@ use crate::profile::Profile;
 
 /// Allocations: those by bytecode have no type of their own, [`ALLOCATION`].
 pub const ALLOC: &str = "alloc";
+/// What was read and written: values are bytes; and the same operations, where values are their time.
+pub const IO: &str = "io";
+pub const IO_TIME: &str = "io-time";
 /// What is allocated is known of the site.
 pub const ALLOCATION: EventTypeId = EventTypeId(0);
 

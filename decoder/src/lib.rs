@@ -53,7 +53,7 @@ pub use contexts::{Context, Contexts};
 pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use frame::StackFrame;
-pub use kinds::{ALLOC, ALLOCATION, Kind, TypeInfo, Types};
+pub use kinds::{ALLOC, ALLOCATION, IO, IO_TIME, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};

@@ -5,6 +5,7 @@
 //! there up to some time, and all events up to the time when the first one found no room.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,6 +209,14 @@ impl Writer {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
+    }
+
+    /// The file, to be read.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn file(&self) -> io::Result<File> {
+        self.map.file().try_clone()
     }
 
     /// The file's size.

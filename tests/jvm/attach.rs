@@ -36,7 +36,127 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("attach::closed", false, move || closed(setup)),
         test("attach::no_jvm", true, move || no_jvm(setup)),
     ];
-    traces.chain(others).collect()
+    let locks = setup.jdks.iter().flat_map(|jdk| {
+        let ways = LOCK_WAYS.iter().filter(|way| jdk.version >= way.from);
+        ways.map(move |way| {
+            let name = format!("attach::{}::locks::{}", jdk.version, way.name);
+            let quick = way.name == "default" && jdk == setup.jdk();
+            test(name, quick, move || locks(setup, jdk, way))
+        })
+    });
+    traces.chain(others).chain(locks).collect()
+}
+
+/// How contended monitors are made, and what is asked for.
+struct LockWay {
+    name: &'static str,
+    flags: &'static [&'static str],
+    arguments: &'static [&'static str],
+    options: &'static [&'static str],
+    from: u32,
+}
+
+const LOCK_WAYS: [LockWay; 4] = [
+    LockWay {
+        name: "default",
+        flags: &["-Xcheck:jni"],
+        arguments: &[],
+        options: &["events=lock"],
+        from: 17,
+    },
+    LockWay {
+        name: "int",
+        flags: &["-Xint"],
+        arguments: &[],
+        options: &["events=lock", "instrument=all"],
+        from: 17,
+    },
+    LockWay {
+        name: "virtual",
+        flags: &["-Xcheck:jni"],
+        arguments: &["--virtual"],
+        options: &["events=lock"],
+        from: 25,
+    },
+    LockWay {
+        name: "filtered",
+        flags: &["-XX:+UseZGC"],
+        arguments: &[],
+        options: &["events=lock", "include=Contended"],
+        from: 17,
+    },
+];
+
+/// Of a program that runs: contended monitors and waiting, with the lines and the times that it has.
+fn locks(setup: &Setup, jdk: &Jdk, way: &LockWay) -> Checked {
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("attach-{}-locks-{}", jdk.version, way.name),
+    );
+    let program = ["Contended"];
+    let mut jvm = Running::of(
+        java.flags(way.flags)
+            .main(program.iter().chain(way.arguments)),
+    )?;
+    attach(&jvm, &[way.options, &["verify=1"]].concat())?;
+    jvm.until("locks are counted", |jvm| {
+        Ok(jvm.ctl(&["status"])?["recorded"].as_u64() > Some(300))
+    })?;
+    // What is under way when the agent goes may be lost; and the VM need not say the stack of a thread that ends.
+    let last = jvm.ctl(&["status"])?;
+    let fine = last["attached"] == true && last["lost"].as_u64() < Some(10);
+    ensure(fine, || format!("before the end: {last}"))?;
+    let last = jvm.ctl(&["detach"])?;
+    ensure(last["panics"] == 0, || format!("at the end: {last}"))?;
+    jvm.works_on()?;
+    let java = jvm.end()?;
+    let log = java.log();
+    let log = log.to_string_lossy();
+    let args = ["report", "--json", "--top", "0", "--event", "lock", &log];
+    let report = java.lucce().json(&args)?;
+    // By method, as the program says in which one it waits.
+    let mut found: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+    for row in report["contexts"].as_array().into_iter().flatten() {
+        let frames: Vec<&Value> = row["frames"].as_array().into_iter().flatten().collect();
+        let own = |frame: &&&Value| {
+            let class = frame["class"].as_str().unwrap_or_default();
+            class == "Contended" || class.starts_with("Contended$")
+        };
+        let Some(innermost) = frames.iter().find(own) else {
+            continue;
+        };
+        let filtered = way.name != "filtered" || frames.iter().all(|frame| own(&frame));
+        ensure(filtered, || format!("frames of other classes: {row}"))?;
+        let method = innermost["method"].as_str().unwrap_or_default().to_owned();
+        let line = innermost["line"].as_u64().unwrap_or_default();
+        let what = row["class"].as_str().unwrap_or_default().to_owned();
+        let sums = found.entry((what, format!("{method}:{line}"))).or_default();
+        sums.0 += row["count"].as_u64().unwrap_or_default();
+        sums.1 += row["value"].as_u64().unwrap_or_default();
+    }
+    let place = |(what, at): (&str, &str)| {
+        let key = (format!("Contended$Lock ({what})"), at.to_owned());
+        found.get(&key).copied().unwrap_or_default()
+    };
+    let places = [
+        ("enter", "block:21"),
+        ("enter", "method:10"),
+        ("wait", "waiting:34"),
+    ];
+    let counts = places.map(place);
+    // Each happens once in a round; the rounds in which it began and ended are not whole.
+    let (least, most) = (
+        counts.iter().map(|of| of.0).min().unwrap_or_default(),
+        counts.iter().map(|of| of.0).max().unwrap_or_default(),
+    );
+    let long = counts.iter().all(|of| of.1 >= of.0 * 1_000_000);
+    ensure(least >= 20 && most - least <= 2 && long, || {
+        format!("{counts:?} at {places:?}\n{found:#?}")
+    })?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
 }
 
 fn busy<'a>(
@@ -186,6 +306,9 @@ fn refused(setup: &'static Setup) -> Checked {
         ("evnts=alloc", "did you mean 'events'"),
         ("alloc=lots", "alloc=lots"),
         ("record=calls", "from the start"),
+        ("events=exception", "only if it was started with them"),
+        ("events=alloc+thread", "who starts a thread"),
+        ("include=a..b", "include"),
         ("tracking=cct", "from the start"),
         ("out=/no/such/folder/a.lucce", "/no/such/folder"),
     ] {

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use lucce_tests::{Checked, Jdk, Setup, ensure};
+use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::running::Running;
 use crate::{Test, test};
@@ -22,6 +22,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("control::switched_on_later", false, move || later(setup)),
         test("control::off", false, move || off(setup)),
         test("control::hostile_clients", true, move || hostile(setup)),
+        test("control::foreign_socket", true, move || foreign(setup)),
+        test("control::stream", false, move || stream(setup)),
         test("control::killed", false, move || killed(setup)),
     ];
     per_jdk.chain(others).collect()
@@ -74,6 +76,7 @@ fn control(setup: &'static Setup, jdk: &'static Jdk) -> Checked {
     jvm.refused(&["dump", "/nowhere/at/all"], "/nowhere/at/all")?;
     jvm.refused(&["set", "events=aloc"], "did you mean 'alloc'")?;
     jvm.refused(&["set", "verify=1"], "only events can be set")?;
+    jvm.refused(&["set", "include=a..b"], "only events can be set")?;
     jvm.refused(&["set", "events"], "key=value")?;
     jvm.refused(&["detach"], "from the start")?;
     jvm.works_on()?;
@@ -138,6 +141,99 @@ fn hostile(setup: &'static Setup) -> Checked {
     drop(silent);
     somebody_else(&jvm)?;
     ensure(jvm.counts()?, || "it counts no more".into())?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
+/// A socket in the agent's place that somebody else has bound: whatever it answers, or if it answers nothing.
+fn foreign(setup: &'static Setup) -> Checked {
+    let java = Java::new(setup, setup.jdk(), "control-foreign");
+    let pid = std::process::id().to_string();
+    let socket = format!("/tmp/.lucce_pid{pid}");
+    let _ = fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).map_err(|e| e.to_string())?;
+    let endless = "a".repeat(1 << 20);
+    let answers: [&[u8]; 6] = [
+        b"",
+        b"\xff\xfe\0\n\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"lucce 1 ok 3\nabc",
+        b"lucce 1 ok 18446744073709551615\n{}",
+        endless.as_bytes(),
+    ];
+    let verbs = [
+        &["ctl", &pid, "status"][..],
+        &["ctl", &pid, "set", "events=none"],
+    ];
+    let rounds = verbs.len();
+    let said = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for answer in answers.iter().cycle().take(answers.len() * rounds) {
+                let Ok((mut stream, _)) = listener.accept() else {
+                    return;
+                };
+                let mut request = [0; 64];
+                // Whoever has gone already has heard enough.
+                let _ = stream.read(&mut request);
+                let _ = stream.write_all(answer);
+            }
+        });
+        let asked = verbs
+            .iter()
+            .flat_map(|verb| answers.iter().map(move |_| verb));
+        let said: Vec<_> = asked.map(|verb| java.lucce().run(verb)).collect();
+        said
+    });
+    let _ = fs::remove_file(&socket);
+    for output in said {
+        let output = output?;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure(
+            output.status.code() == Some(3) && words.contains("foreign"),
+            || format!("{words}, {}", output.status),
+        )?;
+    }
+    Ok(())
+}
+
+/// With `record=stream`: `status` tells of the stream, and `dump` copies it as well.
+fn stream(setup: &'static Setup) -> Checked {
+    for (name, options, full) in [
+        ("whole", "events=lock,record=stream", false),
+        ("full", "events=alloc,record=stream,record-limit=64k", true),
+    ] {
+        let name = format!("control-stream-{name}");
+        let java = Java::new(setup, setup.jdk(), &name).agent(options);
+        let mut jvm = Running::of(java.main(["Contended"]))?;
+        let copy = jvm.java.folder().join("copy.lucce");
+        jvm.until("the stream has entries", |jvm| {
+            let stream = jvm.ctl(&["status"])?["stream"].clone();
+            let (entries, lost) = (stream["entries"].as_u64(), stream["lost"].as_u64());
+            let there = entries > Some(100) && (lost > Some(0)) == full && stream["full"] == full;
+            Ok(there && stream["bytes"].as_u64() <= stream["limit"].as_u64())
+        })?;
+        let done = jvm.ctl(&["dump", &copy.to_string_lossy()])?;
+        let said = done["stream"]["file"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        ensure(said.ends_with("copy.lucce.events"), || done.to_string())?;
+        let size = fs::metadata(&said).map_err(|e| e.to_string())?.len();
+        ensure(done["stream"]["bytes"].as_u64() == Some(size), || {
+            done.to_string()
+        })?;
+        // Each entry is explained by the copy of the log.
+        let copy = copy.to_string_lossy();
+        let lines = jvm.lucce().text(0, &["stream", "--json", &copy])?;
+        let entries = lines.lines().filter(|line| line.starts_with('{')).count();
+        ensure(entries > 100, || format!("{entries} entries in the copy"))?;
+        jvm.ctl(&["dump"])?;
+        jvm.works_on()?;
+        jvm.end()?.clean();
+    }
+    let jvm = Running::start(setup, setup.jdk(), "control-no-stream", "events=none")?;
+    let status = jvm.ctl(&["status"])?;
+    ensure(status["stream"].is_null(), || status.to_string())?;
     jvm.end()?.clean();
     Ok(())
 }

@@ -13,6 +13,7 @@ mod ending;
 mod entries;
 mod expected;
 mod image;
+mod io;
 mod leaks;
 mod loss;
 mod modes;
@@ -95,6 +96,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loss::tests(setup),
         damage::tests(setup),
         image::tests(setup),
+        io::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),

@@ -4,12 +4,23 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::options::{Options, size};
+use crate::options::{Events, Options, size};
 
 use super::DEFAULT_INTERVAL;
 
 /// What means the same without hooks. Everything else is refused.
-const KEYS: [&str; 7] = ["ctl", "encoding", "events", "limit", "log", "out", "verify"];
+const KEYS: [&str; 10] = [
+    "ctl",
+    "encoding",
+    "events",
+    "exclude",
+    "include",
+    "instrument",
+    "limit",
+    "log",
+    "out",
+    "verify",
+];
 
 #[derive(Debug)]
 pub struct AttachOptions {
@@ -40,19 +51,55 @@ impl AttachOptions {
             let key = part.split_once('=').map_or("", |(key, _)| key);
             !KEYS.contains(&key)
         };
-        let unusable = rest.iter().find(needs_hooks).copied();
-        let allocations = Options::parse("events=alloc").map_err(|e| e.to_string())?;
-        let unusable = match options.events == allocations.events {
-            true => unusable,
-            false => Some("anything but events=alloc"),
-        };
-        match unusable {
-            Some(option) => Err(format!(
+        if let Some(option) = rest.iter().find(needs_hooks) {
+            return Err(format!(
                 "{option} needs the agent from the start (-agentpath)"
-            )),
-            None => Ok(AttachOptions { options, interval }),
+            ));
         }
+        check(&options.events)?;
+        Ok(AttachOptions { options, interval })
     }
+}
+
+/// What a JVM that runs tells of without hooks.
+fn check(events: &Events) -> Result<(), String> {
+    let refused = [
+        (
+            events.sampled.is_some(),
+            "samples are asked for by alloc=SIZE, not by events=alloc=SIZE",
+        ),
+        (
+            events.objects,
+            "every object is asked for by alloc=all, not by events=alloc=all",
+        ),
+        (
+            events.exception,
+            "events=exception: HotSpot tells of exceptions only if it was started with them",
+        ),
+        (
+            events.leak.is_some(),
+            "events=leak needs the agent from the start (-agentpath)",
+        ),
+        (
+            events.call,
+            "events=call counts in hooks, which need the agent from the start (-agentpath)",
+        ),
+        (
+            events.thread,
+            "events=thread: a JVM that runs does not tell who starts a thread or submits a task; \
+          that needs the agent from the start (-agentpath)",
+        ),
+        (
+            events.io,
+            "events=io counts in hooks, which need the agent from the start (-agentpath)",
+        ),
+        (
+            !events.alloc && !events.lock,
+            "events=none: there is nothing to attach for",
+        ),
+    ];
+    let found = refused.into_iter().find(|(is_wanted, _)| *is_wanted);
+    found.map_or(Ok(()), |(_, why)| Err(why.into()))
 }
 
 /// `all`, or bytes between two samples.
@@ -96,6 +143,8 @@ mod tests {
         assert_eq!(of("alloc=all,verify=1"), 0);
         assert_eq!(of("alloc=64k,tell=/x"), 64 << 10);
         assert_eq!(AttachOptions::parse("").unwrap().options.log, Level::Warn);
+        let locks = AttachOptions::parse("events=lock,include=a.*").unwrap();
+        assert!(locks.options.events.lock && !locks.options.events.alloc);
     }
 
     #[test]
@@ -104,6 +153,13 @@ mod tests {
             "record=calls",
             "tracking=cct",
             "events=none",
+            "events=exception",
+            "events=alloc+thread",
+            "events=io",
+            "events=leak",
+            "events=call",
+            "events=alloc=all",
+            "include=a..b",
             "alloc=0",
             "alloc=lots",
             "alloc=9g",

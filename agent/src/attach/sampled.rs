@@ -10,16 +10,19 @@ use std::collections::HashMap;
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_tracelog::EventTypeId;
 
 use crate::agent::{Agent, count};
-use crate::frames::Kind;
+use crate::frames::{Kind, Walk};
 use crate::gate;
 use crate::hook::{extra_allocation, extra_site};
-use crate::jvm::{Env, FrameInfo};
+use crate::jvm::{Env, Failed, FrameInfo};
 use crate::lane::Lane;
 use crate::natives::guard_event;
 use crate::{cells, samples, verify};
 
+/// `JVMTI_ERROR_THREAD_NOT_ALIVE`
+const NOT_ALIVE: i32 = 15;
 /// Frames beyond it make an event count as lost.
 const MOST_FRAMES: usize = 1 << 20;
 /// More places than that and all are forgotten.
@@ -37,12 +40,9 @@ pub unsafe extern "system" fn callback(
 ) {
     guard_event(gate::ALLOC, |agent| {
         let size = u64::try_from(size).unwrap_or(0);
-        let recorded = LOCAL.try_with(|local| {
-            // Something that is done here may allocate.
-            let mut local = local.try_borrow_mut().ok()?;
-            local.record(agent, agent.env(env), thread, (class, size))
-        });
-        if !matches!(recorded, Ok(Some(()))) {
+        let env = agent.env(env);
+        let recorded = with_local(|local| local.record(agent, env, thread, (class, size)));
+        if recorded.flatten().is_none() {
             count(&agent.counts.events_lost);
         }
     });
@@ -52,9 +52,21 @@ thread_local! {
     static LOCAL: RefCell<Local> = RefCell::default();
 }
 
+/// What the current thread keeps. `None`: it is being used, by an event that is being recorded, or the
+/// thread ends.
+pub fn with_local<T>(body: impl FnOnce(&mut Local) -> T) -> Option<T> {
+    let with = LOCAL.try_with(|local| {
+        local
+            .try_borrow_mut()
+            .ok()
+            .map(|mut local| body(&mut local))
+    });
+    with.ok().flatten()
+}
+
 /// What a native thread keeps. Virtual threads that it carries have one lane together.
 #[derive(Default)]
-struct Local {
+pub struct Local {
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last: Vec<Known>,
@@ -104,10 +116,8 @@ impl Local {
         thread: jobject,
         (class, size): (jclass, u64),
     ) -> Option<()> {
-        self.stack(agent)?;
-        self.contexts(agent, env)?;
         // Without a Java frame it has no context: the VM's own.
-        let Some(at) = self.last.last().and_then(|known| known.at) else {
+        let Some(at) = self.here(agent, env, None)? else {
             return Some(());
         };
         let allocated = agent.jvmti.signature(class)?;
@@ -119,9 +129,56 @@ impl Local {
             return None;
         }
         self.add(agent, env, thread, number, size);
-        if agent.options.verify > 0 {
-            self.compare(agent, env, number);
+        if self.must_verify(agent) {
+            verify::compare(agent, env, number, 0);
         }
+        Some(())
+    }
+
+    /// Where the current thread is; its innermost frame stands at `location`, if that is not where the VM
+    /// says. `None`: it is lost; without any: no frame is shown.
+    fn here(&mut self, agent: &Agent, env: Env, location: Option<i64>) -> Option<Option<At>> {
+        self.stack(agent)?;
+        if let (Some(top), Some(location)) = (self.frames.first_mut(), location) {
+            top.location = location;
+        }
+        self.contexts(agent, env)?;
+        Some(self.last.last().and_then(|known| known.at))
+    }
+
+    /// The number of an event that happens where the current thread is. As [`Local::here`].
+    pub fn number(
+        &mut self,
+        agent: &Agent,
+        env: Env,
+        location: Option<i64>,
+    ) -> Option<Option<ContextId>> {
+        let Some(at) = self.here(agent, env, location)? else {
+            return Some(None);
+        };
+        let Site { method, site, .. } = at.place;
+        let number = agent.encoder.event(at.context, site, method);
+        if number == ContextId::UNKNOWN {
+            return None;
+        }
+        if self.must_verify(agent) {
+            let frames = Walk::new(agent, env, 256).standing_at(location);
+            verify::compare_with(agent, frames, number, 0);
+        }
+        Some(Some(number))
+    }
+
+    /// One more event of a kind that has types.
+    pub fn count(
+        &mut self,
+        agent: &Agent,
+        env: Env,
+        thread: jobject,
+        (number, event): (ContextId, EventTypeId),
+        value: u64,
+    ) -> Option<()> {
+        let lane = self.lane(agent, env, thread);
+        cells::event_cell(agent, lane, number, event)?.count(value);
         Some(())
     }
 
@@ -133,7 +190,12 @@ impl Local {
         };
         self.frames.resize(self.frames.capacity().max(128), empty);
         loop {
-            let found = agent.jvmti.stack(0, &mut self.frames).ok()?;
+            let found = match agent.jvmti.stack(0, &mut self.frames) {
+                Ok(found) => found,
+                // It has left its last frame, and waits for its own monitor to end.
+                Err(Failed(code)) if code == NOT_ALIVE => 0,
+                Err(_) => return None,
+            };
             let room = self.frames.len();
             if found < room {
                 self.frames.truncate(found);
@@ -215,28 +277,34 @@ impl Local {
 
     /// For a context's number: it stands for the site, too.
     fn add(&mut self, agent: &Agent, env: Env, thread: jobject, number: ContextId, size: u64) {
+        let lane = self.lane(agent, env, thread);
+        let interval = super::interval().unwrap_or(0);
+        samples::add(agent, lane, number, (size, interval));
+    }
+
+    fn lane(&mut self, agent: &Agent, env: Env, thread: jobject) -> &mut Lane {
         let is_virtual = env.is_virtual_thread(thread);
         let lane = match is_virtual {
             false => &mut self.lane,
             true => &mut self.virtual_lane,
         };
-        let lane = lane.get_or_insert_with(|| {
+        lane.get_or_insert_with(|| {
             let name = match is_virtual {
                 false => agent.jvmti.thread_name(env).unwrap_or_default(),
                 true => "virtual threads".into(),
             };
             cells::take(agent, name, is_virtual, ContextId::UNKNOWN)
-        });
-        let interval = super::interval().unwrap_or(0);
-        samples::add(agent, lane, number, (size, interval));
+        })
     }
 
-    fn compare(&mut self, agent: &Agent, env: Env, number: ContextId) {
+    /// One more event: whether it is the one to compare, of so many.
+    fn must_verify(&mut self, agent: &Agent) -> bool {
         self.until_verified = self.until_verified.saturating_sub(1);
-        if self.until_verified == 0 {
+        let must = agent.options.verify > 0 && self.until_verified == 0;
+        if must {
             self.until_verified = agent.options.verify;
-            verify::compare(agent, env, number, 0);
         }
+        must
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Events {
     pub call: bool,
     /// Starts of threads.
     pub thread: bool,
+    /// Reading and writing files and sockets.
+    pub io: bool,
 }
 
 /// What can be asked for and switched.
@@ -30,7 +32,7 @@ struct Kind {
     is_wanted: fn(&Events) -> bool,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     kind("alloc", gate::ALLOC, |events| events.alloc),
     kind("alloc=all", gate::OBJECTS, |events| events.objects),
     kind("alloc=SIZE", gate::SAMPLES, |events| {
@@ -38,6 +40,7 @@ const KINDS: [Kind; 8] = [
     }),
     kind("call", gate::CALL, |events| events.call),
     kind("exception", gate::EXCEPTION, |events| events.exception),
+    kind("io", gate::IO, |events| events.io),
     kind("leak", gate::LEAK, |events| events.leak.is_some()),
     kind("lock", gate::LOCK, |events| events.lock),
     kind("thread", gate::THREAD, |events| events.thread),
@@ -112,6 +115,7 @@ impl Events {
             ("exception", "") => self.exception = true,
             ("call", "") => self.call = true,
             ("thread", "") => self.thread = true,
+            ("io", "") => self.io = true,
             (NONE, _) => {
                 return Err(malformed("events", all, "none alone, or a list without it"));
             }

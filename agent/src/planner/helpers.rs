@@ -31,6 +31,7 @@ pub const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
 /// In classes out of scope.
 pub const STARTS_OUTSIDE: Helper = helper("startsOutside", "(Ljava/lang/Thread;JI)V");
 pub const SUBMITTED: Helper = helper("submitted", "(Ljava/lang/Object;JI)V");
+pub const REJECTED: Helper = helper("rejected", "(Ljava/lang/Object;JI)V");
 pub const RUNS: Helper = helper("runs", "(Ljava/lang/Object;JI)V");
 pub const RAN: Helper = helper("ran", "(JI)V");
 pub const SCHEDULES: Helper = helper("schedules", "(JI)V");

@@ -5,13 +5,13 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 use super::helpers::{
     ALLOC, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER, ENTER_AT,
     ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB, PUB_NATIVE,
-    PUB_SWITCHING, RAN, REDIRECT_DEFINITION, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS,
-    SUBMITTED, UNWIND_VM, array_helper, thread_fields,
+    PUB_SWITCHING, RAN, REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END,
+    STARTS, SUBMITTED, UNWIND_VM, array_helper, thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
 use super::shape::{FrameKind, Mark, Place, Shape};
-use crate::tasks;
+use crate::{io, tasks};
 
 /// What a method that takes a slot has beside what the default mode needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,6 +60,7 @@ fn moves(insert: &Insert<'_>) -> bool {
             | Insert::MarkTwo { .. }
             | Insert::MarkLocal { .. }
             | Insert::MarkTop { .. }
+            | Insert::MarkPair { .. }
             | Insert::ReplaceWithContext { .. }
     )
 }
@@ -177,6 +178,10 @@ fn inserts(
                 (place.bci, Insert::AfterDup { helper, site }),
             ];
         }
+        Mark::Io(operation) => {
+            let inserts = io::inserts(*operation, site).into_iter();
+            return inserts.map(|insert| (place.bci, insert)).collect();
+        }
         Mark::Park(helper) => Insert::ReplaceWithContext {
             helper: *helper,
             site,
@@ -225,6 +230,11 @@ fn inserts(
             local: 0,
         },
         Mark::Submit(local) => submit(*local, site),
+        Mark::Reject(local) => Insert::MarkLocal {
+            helper: REJECTED,
+            site,
+            local: *local,
+        },
         Mark::Run => Insert::MarkTop { helper: RUNS, site },
         Mark::Ran => Insert::Mark { helper: RAN, site },
         Mark::Schedule => Insert::Mark {

@@ -42,6 +42,8 @@ pub enum Mark {
     Native(Helper<'static>),
     /// `monitorenter`: the event itself comes from the VM.
     Monitor,
+    /// Reads or writes a file or a socket: which operation of `io`.
+    Io(u8),
     /// Parks the thread; the helper that does it.
     Park(Helper<'static>),
     /// The method's entry, where entries are counted or recorded.
@@ -50,6 +52,8 @@ pub enum Mark {
     Start,
     /// An executor is given a task, which is in this local, or on top of the stack.
     Submit(Option<u8>),
+    /// The executor does not take the task in this local, after all.
+    Reject(u8),
     /// An executor runs the task on top of the stack.
     Run,
     /// An executor has done with the task that it ran.

@@ -13,7 +13,7 @@ use super::roles::{
 };
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::options::Events;
-use crate::{quiet, tasks, vm_calls};
+use crate::{io, quiet, tasks, vm_calls};
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
@@ -172,6 +172,12 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(mark);
         }
+        if events.io
+            && let Some(operation) =
+                io::operation(self.class.name(), call, &|call| self.is_native(call))
+        {
+            return Some(Mark::Io(operation));
+        }
         if events.objects
             && let Some(mark) = making(call)
         {
@@ -226,6 +232,12 @@ impl<'v, 'a> View<'v, 'a> {
         let key = (&*call.name, &*call.descriptor);
         let own = call.owner == self.class.name();
         own.then(|| self.by_name.get(&key).copied()).flatten()
+    }
+
+    /// Of a method of this class.
+    fn is_native(&self, call: &Call<'_>) -> bool {
+        let method = self.own_method(call);
+        method.is_some_and(|index| self.scans.get(index).is_some_and(Option::is_none))
     }
 
     /// A call of a method of this very class that has no hooks and cannot be overridden.

@@ -1,14 +1,16 @@
 //! `lucce ctl`: asks the agent in a running JVM.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Subcommand;
 use lucce_control::{AskError, Command, ask};
+use lucce_decoder::Stream;
 use serde_json::Value;
 
 use super::output::{grouped, json, stdout};
-use super::{End, Failure, complain};
+use super::{End, Failure, complain, open};
 
 /// Controls the agent in a running JVM of this user.
 #[derive(clap::Args)]
@@ -35,7 +37,8 @@ enum What {
     Stop,
     /// What is counted, how much was, how large the log is
     Status,
-    /// Writes the log to the disk; with FILE, a copy of it as it is now
+    /// Writes the log to the disk, and the stream if there is one; with FILE, copies of them as they are now:
+    /// that of the stream is FILE.events
     Dump { file: Option<PathBuf> },
     /// Changes which events are counted, of those that there are hooks for: events=alloc, events=none
     Set {
@@ -52,7 +55,34 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Ok(answer) => answer,
         Err(error) => return Ok(refused(&error)),
     };
-    print(&answer, args.json)
+    match args.what {
+        What::Status => print(&with_entries(answer), args.json),
+        _ => print(&answer, args.json),
+    }
+}
+
+/// What only the files tell: how many events the stream has, and how many were counted only. Files that
+/// this process cannot read are left as they are.
+fn with_entries(answer: String) -> String {
+    let Ok(mut status) = serde_json::from_str::<Value>(&answer) else {
+        return answer;
+    };
+    let file = |key: &str| status[key]["file"].as_str().map(PathBuf::from);
+    let (Some(log), Some(path)) = (file("log"), file("stream")) else {
+        return answer;
+    };
+    let Ok(stream) = Stream::open(path) else {
+        return answer;
+    };
+    let lost = match status["stream"]["full"] == true {
+        true => open(&log).ok().map(|log| log.unstreamed(&stream)),
+        false => Some(BTreeMap::new()),
+    };
+    status["stream"]["entries"] = stream.count().into();
+    if let Some(lost) = lost {
+        status["stream"]["lost"] = lost.values().sum::<u64>().into();
+    }
+    status.to_string()
 }
 
 /// The agent's answer.

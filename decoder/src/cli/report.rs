@@ -1,11 +1,13 @@
 //! `lucce report`: where the memory was allocated, or where other events happened.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{ALLOC, Bursts, Context, Contexts, Kind, Profile, StackFrame, Value};
+use lucce_decoder::{
+    ALLOC, Bursts, Context, ContextId, Contexts, IO, IO_TIME, Kind, Profile, StackFrame, Value,
+};
 use regex_lite::Regex;
 use serde::Serialize;
 
@@ -63,7 +65,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     drop(bar);
     let value = Weigh::of(args.sort, &kind, &contexts);
     select(&profile, &mut contexts, args, value);
+    let times = times(&profile, &kind.name);
     let mut report = Report::new(&profile, &contexts, kind, value, args.top);
+    for (row, context) in report.contexts.iter_mut().zip(&contexts.list) {
+        row.nanos = times.get(&(context.id, row.class.clone())).copied();
+    }
     if args.across_threads {
         let submissions = profile.submissions();
         let rows = report.contexts.iter_mut().zip(&contexts.list);
@@ -78,6 +84,20 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     out.flush()?;
     Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
+}
+
+/// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
+/// numbers are the same.
+fn times(profile: &Profile, kind: &str) -> HashMap<(ContextId, Option<String>), u64> {
+    if kind != IO {
+        return HashMap::new();
+    }
+    let contexts = profile.contexts_of(&profile.events_of(IO_TIME), &|_| ());
+    let times = contexts.list.iter().map(|context| {
+        let what = profile.detail(context).map(str::to_owned);
+        ((context.id, what), context.value)
+    });
+    times.collect()
 }
 
 /// Keeps what was asked for, the largest first.
@@ -147,6 +167,9 @@ struct Row {
     /// The same, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// How long they took in all, if that is known beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nanos: Option<u64>,
     /// Percent of what was sorted by.
     share: f64,
     frames: Vec<StackFrame>,
@@ -319,6 +342,7 @@ fn row(
         count: context.count,
         value: context.value,
         bytes: bytes(kind, context.value),
+        nanos: None,
         share: percent(sorted_by.of(context), whole),
         frames: frames.unwrap_or_default(),
         started_by: None,
@@ -333,7 +357,10 @@ impl Row {
             (None, "bytes") => format!("{count} × events without a type"),
             (None, _) => plural(self.count, "event"),
         };
-        let value = sum(self.value, unit).map_or_else(String::new, |text| text + "  ");
+        let nanos = self
+            .nanos
+            .map_or_else(String::new, |nanos| format!("{} ns  ", grouped(nanos)));
+        let value = sum(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
         writeln!(
             out,
             "#{number} {:.2}%  {value}{events}  {}",

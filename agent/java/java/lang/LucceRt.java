@@ -53,7 +53,9 @@ public final class LucceRt {
     private static final long TABLES = 0x1C5C_BA5E_1C5C_BA60L;
     /** Bytes of a slot, and where its parts are. */
     private static final int SLOT = 16, TAG = 4, CTX = 8;
-    /** A thread's state, its place for the next entry of the stream, and that entry: the crate `stream`. */
+    /** A thread's state: the operation of `io` that it is doing. */
+    private static final int IO_SINCE = __IO_SINCE__, IO_BYTES = __IO_BYTES__;
+    /** Its place for the next entry of the stream, and that entry: the crate `stream`. */
     private static final int PLACE = __PLACE__, PLACE_NEXT = __PLACE_NEXT__, PLACE_END = __PLACE_END__,
         PLACE_CLOCK = __PLACE_CLOCK__;
     private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
@@ -289,7 +291,7 @@ public final class LucceRt {
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
     /** Kinds of events. */
-    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32, CALL_OF = 64, THREAD = 128;
+    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32, CALL_OF = 64, THREAD = 128, IO = 256;
 
     /** Opaque: a loop that counts nothing looks again, too. */
     @ForceInline
@@ -483,6 +485,26 @@ public final class LucceRt {
         }
     }
 
+    /** It is not taken, after all: whoever runs the task later does so on somebody else's behalf. */
+    @Hidden @DontInline
+    public static void rejected(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || TREE || PAPER || task == null) return;
+        if (task instanceof FutureTask) {
+            forget(task, Tasks.FUTURE);
+        } else if (task instanceof ForkJoinTask) {
+            forget(task, Tasks.FORKED);
+        } else {
+            rejected0(task);
+        }
+    }
+
+    /** What was noted in several places at once stays so. */
+    private static void forget(Object task, long field) {
+        long number = Memory.U.getLongVolatile(task, field);
+        if (number != -1) Memory.U.compareAndSetLong(task, field, number, 0);
+    }
+
     private static void note(Object task, long field, long number) {
         Unsafe u = Memory.U;
         if (u.compareAndSetLong(task, field, 0, number)) return;
@@ -601,6 +623,89 @@ public final class LucceRt {
         if (number == 0) return;
         parked0(t.$ts, number, t, passed);
         if (VERIFY) compare(t, number, 0);
+    }
+
+    // ---- reading and writing: around calls of natives, see `io` in the agent --------------------------
+    //
+    // A site below 0 is an operation, in a class out of scope.
+
+    @Hidden @DontInline
+    public static void io(long p, int site) {
+        ioBegins(0, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioOfByte(long p, int site) {
+        ioBegins(1, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioOfLast(int other, int bytes, long p, int site) {
+        ioBegins(bytes, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioOfLastButOne(int bytes, int other, long p, int site) {
+        ioBegins(bytes, p, site);
+    }
+
+    /** The time and the bytes are kept in the thread's record: natives call none of these in between. */
+    @Hidden
+    private static void ioBegins(long bytes, long p, int site) {
+        if (site < 0) {
+            restore(p);
+        } else {
+            pub(p, site);
+        }
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (!known(t)) return;
+        Memory.U.putLong(t.$ts + IO_SINCE, isOpen(IO) ? System.nanoTime() : 0);
+        Memory.U.putLong(t.$ts + IO_BYTES, bytes);
+    }
+
+    /** -1: the end of it; below: nothing was done. */
+    @Hidden @DontInline
+    public static void ioRead(int bytes, long p, int site) {
+        if (bytes >= -1) ioEnds(Math.max(bytes, 0), p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioRead(long bytes, long p, int site) {
+        if (bytes >= -1) ioEnds(Math.max(bytes, 0), p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioReadByte(int b, long p, int site) {
+        ioEnds(b < 0 ? 0 : 1, p, site);
+    }
+
+    /** Moved nothing; below 0: nothing was done. */
+    @Hidden @DontInline
+    public static void ioPassed(int answer, long p, int site) {
+        if (answer >= 0) ioEnds(0, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void ioWritten(long p, int site) {
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (t.$ts != 0) ioEnds(Memory.U.getLong(t.$ts + IO_BYTES), p, site);
+    }
+
+    @Hidden
+    private static void ioEnds(long bytes, long p, int site) {
+        if (!LIVE || !isOpen(IO)) return;
+        Thread t = Thread.currentThread();
+        if (t.$ts == 0) return;
+        long since = Memory.U.getLong(t.$ts + IO_SINCE);
+        if (since == 0) return;
+        long passed = System.nanoTime() - since;
+        Memory.U.putLong(t.$ts + IO_SINCE, 0);
+        long number = site < 0 ? 0 : current(t, p, site);
+        if (number == 0 && site >= 0) return;
+        io0(t.$ts, number, site, bytes, passed);
+        if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
     /** Behind a call of Object.clone itself. */
@@ -1078,6 +1183,8 @@ public final class LucceRt {
 
     private static native void submitted0(Object task, long number);
 
+    private static native void rejected0(Object task);
+
     private static native long handed0(long ts, Object task, long number, long p, int method);
 
     private static native long scope0(long number, int method);
@@ -1085,6 +1192,8 @@ public final class LucceRt {
     private static native void room0(long ts, long now);
 
     private static native void event0(long ts, long number, String kind, long value);
+
+    private static native void io0(long ts, long number, int site, long bytes, long passed);
 
     private static native void made0(long ts, long number, Object made, boolean reflected);
 

@@ -13,8 +13,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RecursiveAction;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -197,6 +199,34 @@ public final class Tasks {
         end(pool);
     }
 
+    /** A full pool rejects tasks, which are then put into its queue past the pool; one is submitted again. */
+    private static void rejected() throws Exception {
+        LinkedBlockingQueue<Runnable> queue = new LinkedBlockingQueue<>(1);
+        ThreadPoolExecutor pool = new ThreadPoolExecutor(1, 1, 1, TimeUnit.SECONDS, queue);
+        CountDownLatch begin = new CountDownLatch(1);
+        pool.execute(() -> await(begin));
+        pool.execute(() -> { });
+        StackTraceElement[][] origin = new StackTraceElement[1][];
+        Runnable plain = () -> take("none", origin);
+        FutureTask<Void> future = new FutureTask<>(() -> take("none", origin), null);
+        StackTraceElement[][] later = new StackTraceElement[1][];
+        Runnable again = () -> take("first", later);
+        for (Runnable task : List.of(plain, future, again)) {
+            try {
+                origin[0] = new Throwable().getStackTrace(); pool.execute(task);
+                Check.wrong("not rejected");
+            } catch (RejectedExecutionException e) {
+                Check.equal(1, queue.size());
+            }
+        }
+        begin.countDown();
+        queue.put(plain);
+        queue.put(future);
+        future.get();
+        later[0] = new Throwable().getStackTrace(); pool.execute(again);
+        end(pool);
+    }
+
     /** Many threads give few tasks to few pools: a task knows its submitters only. */
     private static void crowd() throws Exception {
         ExecutorService[] pools = {Executors.newFixedThreadPool(2), Executors.newCachedThreadPool(), new ForkJoinPool(2)};
@@ -281,6 +311,7 @@ public final class Tasks {
         chains();
         severalTimes();
         around();
+        rejected();
         crowd();
         virtual();
         for (Taken taken : ALL) {
