@@ -35,7 +35,7 @@ public class ContextNumbers {
         return sum;
     }
 
-    /** Nothing that the compiler could leave out: the field is read again in each round. */
+    /** The same loop and sum. */
     @Benchmark
     @OperationsPerInvocation(OPERATIONS)
     public long loopWithout() {
@@ -48,7 +48,6 @@ public class ContextNumbers {
 
     @CompilerControl(CompilerControl.Mode.INLINE)
     private long opaque() {
-        Thread.onSpinWait();
         return value;
     }
 
