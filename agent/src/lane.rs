@@ -4,11 +4,13 @@
 //! that start thread after thread neither look every context up again nor fill the log. Threads are
 //! of one kind if their names differ in digits only. While two of them live, each has its own lane.
 //!
-//! The index is a table for Java code (`java_table`), whose third word is where the copies are, of entries
-//! `[context, site's low 20 bits << 44 | cell >> 3]`; context 0: empty. A context is that of one method,
-//! whose sites follow each other, so the low bits tell them apart.
+//! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
+//! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
+//! them apart. The header's words from the third on: where the copies are, where the lines are, and how far
+//! to shift a line's hash.
 //!
-//! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them.
+//! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
+//! are the lines, copies of the ways that lately led to an event (`ways`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -21,12 +23,13 @@ use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
+use crate::ways::Ways;
 use crate::weight::Weight;
 
 const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
 /// Words: the helper class has their number, too.
-const COPIES: usize = 2 << 13;
+const COPIES: usize = 2 << 11;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
@@ -44,6 +47,7 @@ pub struct Lane {
     pub shared: bool,
     table: JavaTable<2, FIRST_ENTRIES>,
     copies: Box<[AtomicU64]>,
+    ways: Ways,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
     events: HashMap<(ContextId, EventTypeId), EventPlace, BuildHasherDefault<Mixer>>,
@@ -77,6 +81,7 @@ impl Lane {
             shared: false,
             table: JavaTable::default(),
             copies: Box::default(),
+            ways: Ways::default(),
             cells: None,
             next_cell: 0,
             events: HashMap::default(),
@@ -113,6 +118,10 @@ impl Lane {
         if self.copies.is_empty() {
             self.copies = words(COPIES);
             self.table.set(2, self.copies.as_ptr() as usize as u64);
+        }
+        if self.ways.grow_for(self.table.bytes()) {
+            self.table.set(3, self.ways.address());
+            self.table.set(4, self.ways.shift());
         }
     }
 

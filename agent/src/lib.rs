@@ -44,6 +44,7 @@ mod recent;
 mod state_layout;
 mod thread;
 mod tree;
+mod ways;
 
 mod gate;
 

@@ -45,6 +45,8 @@ public final class LucceRt {
     /** Below a frame of which nobody knows where it was called from. */
     private static final int LOST = (1 << 28) - 2;
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
+    /** For what is hashed by several words at once. */
+    private static final long SECOND_MULTIPLIER = 0xBF58476D1CE4E5B9L, THIRD_MULTIPLIER = 0x94D049BB133111EBL;
     /** The agent puts addresses in these places, so that compiled code has them as constants. */
     private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
     /** int[]: the method that a site lies in. */
@@ -61,7 +63,7 @@ public final class LucceRt {
     private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
     private static final long HAS_VALUE = __HAS_VALUE__L;
     /** Transitions that a thread has copies of: log2. */
-    private static final int CACHE = 13;
+    private static final int CACHE = 11;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
     private static final int SCRATCH = 26;
 
@@ -802,8 +804,18 @@ public final class LucceRt {
 
     /**
      * This thread's counters for events at `site`: [number, count, bytes], or by type
-     * [number, type, count, value]; 0: not known. An entry of the index is [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method,
-     * whose sites follow each other, so the low bits tell them apart.
+     * [number, type, count, value]; 0: not known.
+     *
+     * <p>Most events come the way that another one has come lately: from a frame whose context was known,
+     * by the same calls. The thread has copies of such ways, each in a line of its own:
+     *
+     * <pre>
+     * +0   long the known context; 0: an empty line
+     * +8   int  the event's site,               int the last call's site, 0: none
+     * +16  int  the site of the call before it, int of the one before that
+     * +24  long the cell
+     * +32  long contexts of the called frames, the last one first: 3
+     * </pre>
      */
     @Hidden @ForceInline
     private static long cell(Thread t, long p, int site) {
@@ -813,9 +825,95 @@ public final class LucceRt {
             return 0;
         }
         int m = u.getInt(METHODS + ((long) site << 2));
-        long index = t.$ev;
         long w = u.getLong(p - SLOT + BASE);
-        long c = PAPER ? number(u, p, m) : (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, index);
+        if (TREE || PAPER || t.$ev == 0) {
+            long c = PAPER ? number(u, p, m) : (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, 0);
+            return cellOf(t, c, site);
+        }
+        // The frames from here down to the nearest one whose context is known, three at most.
+        long a = p;
+        int first = 0, second = 0, third = 0, n = m;
+        if ((int) (w >>> 32) != n) {
+            first = (int) w;
+            if (!isCall(first)) return cellOf(t, walk(p, m, t.$ev), site);
+            a -= SLOT;
+            n = u.getInt(METHODS + ((long) first << 2));
+            w = u.getLong(a - SLOT + BASE);
+            if ((int) (w >>> 32) != n) {
+                second = (int) w;
+                if (!isCall(second)) return cellOf(t, walk(p, m, t.$ev), site);
+                a -= SLOT;
+                n = u.getInt(METHODS + ((long) second << 2));
+                w = u.getLong(a - SLOT + BASE);
+                if ((int) (w >>> 32) != n) {
+                    third = (int) w;
+                    if (!isCall(third)) return cellOf(t, walk(p, m, t.$ev), site);
+                    a -= SLOT;
+                    n = u.getInt(METHODS + ((long) third << 2));
+                    w = u.getLong(a - SLOT + BASE);
+                    // Further down: from now on it is known.
+                    if ((int) (w >>> 32) != n && (!isCall((int) w) || walk(a, n, t.$ev, 0) == 0)) {
+                        return cellOf(t, walk(p, m, t.$ev), site);
+                    }
+                }
+            }
+        }
+        long c = u.getLong(a - SLOT + CTX + BASE);
+        long way = (long) first << 32 | site;
+        long before = (long) third << 32 | second;
+        long hash = c * MULTIPLIER + way * SECOND_MULTIPLIER + before * THIRD_MULTIPLIER;
+        long index = t.$ev;
+        long e = u.getLong(index + 24) + (hash >>> (int) u.getLong(index + 32) << 6);
+        if (u.getLong(e) != c || u.getLong(e + 8) != way || u.getLong(e + 16) != before) {
+            return cell(t, p, m, site, c, way, before);
+        }
+        if (first != 0) {
+            remember(u, p, m, u.getLong(e + 32));
+            if (second != 0) {
+                remember(u, p - SLOT, u.getInt(METHODS + ((long) first << 2)), u.getLong(e + 40));
+                if (third != 0) remember(u, p - 2 * SLOT, u.getInt(METHODS + ((long) second << 2)), u.getLong(e + 48));
+            }
+        }
+        return u.getLong(e + 24);
+    }
+
+    /** Whether a slot's site is one that code calls from. */
+    @ForceInline
+    private static boolean isCall(int site) {
+        return site != 0 && site != ENTRY && site != LOST;
+    }
+
+    /** The same for a way that the thread has no copy of: from now on it has one. */
+    @Hidden @DontInline
+    private static long cell(Thread t, long p, int m, int site, long c, long way, long before) {
+        Unsafe u = Memory.U;
+        boolean here = way >>> 32 == 0;
+        long cell = cellOf(t, here ? c : walk(p, m, t.$ev), site);
+        if (cell == 0) return 0;
+        long index = t.$ev;
+        long hash = c * MULTIPLIER + way * SECOND_MULTIPLIER + before * THIRD_MULTIPLIER;
+        long e = u.getLong(index + 24) + (hash >>> (int) u.getLong(index + 32) << 6);
+        // Not to be read until all of it is there: an exception may come in between.
+        u.putLong(e, 0);
+        u.putLong(e + 8, way);
+        u.putLong(e + 16, before);
+        u.putLong(e + 24, cell);
+        if (!here) u.putLong(e + 32, u.getLong(p - SLOT + CTX + BASE));
+        if ((int) before != 0) u.putLong(e + 40, u.getLong(p - 2 * SLOT + CTX + BASE));
+        if (before >>> 32 != 0) u.putLong(e + 48, u.getLong(p - 3 * SLOT + CTX + BASE));
+        u.putLong(e, c);
+        return cell;
+    }
+
+    /**
+     * This thread's counters for events at `site` in the context `c`. An entry of the index is
+     * [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method, whose sites follow
+     * each other, so the low bits tell them apart.
+     */
+    @Hidden @DontInline
+    private static long cellOf(Thread t, long c, int site) {
+        Unsafe u = Memory.U;
+        long index = t.$ev;
         if (index != 0) {
             long slot = (c ^ (long) site << 44) * MULTIPLIER >>> (int) u.getLong(index);
             long mask = u.getLong(index + 8);
@@ -844,9 +942,18 @@ public final class LucceRt {
         return cell;
     }
 
-    /** The context of the frame of method `m` with slot `p`, from the nearest one that is known. */
-    @Hidden @DontInline
+    /** The context of the frame of method `m` with slot `p`, where an event happens; 0: unknown. */
+    @Hidden
     private static long walk(long p, int m, long index) {
+        return walk(p, m, index, p);
+    }
+
+    /**
+     * The context of the frame of method `m` with slot `p`, from the nearest one that is known; 0: unknown.
+     * {@code pointer}: the slot of the frame that runs; 0: the VM is not asked, which must know that.
+     */
+    @Hidden @DontInline
+    private static long walk(long p, int m, long index, long pointer) {
         Unsafe u = Memory.U;
         long cache = TREE || index == 0 ? 0 : u.getLong(index + 16);
         long a = p;
@@ -868,7 +975,7 @@ public final class LucceRt {
             if (s == 0) {
                 // A frame that was entered before the hooks were live: the VM knows where it is.
                 Thread t = Thread.currentThread();
-                if (!known(t) || !repair(t.$ts, a - SLOT, p)) return 0;
+                if (pointer == 0 || !known(t) || !repair(t.$ts, a - SLOT, pointer)) return 0;
                 continue;
             }
             a -= SLOT;
