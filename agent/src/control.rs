@@ -11,7 +11,6 @@ use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
 use crate::agent::Agent;
 use crate::attach;
 use crate::dump;
-use crate::gate;
 use crate::natives::guard;
 use crate::options::{Ctl, Level, Options, names_of};
 use crate::signals;
@@ -118,7 +117,7 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
     let wanted = wanted.events.gates();
-    let has = agent.options.events.gates() | gate::ALLOC;
+    let has = agent.options.hooks().gates();
     if let Some(name) = names_of(wanted & !has).first() {
         return Err(format!(
             "start the JVM with events={name}: it cannot begin to tell of them now"

@@ -18,7 +18,7 @@ pub fn finish(agent: &Agent) {
     agent.ended.tell();
     let bursts = agent.gate.bursts();
     let sampled = agent.leaks.as_ref().map(Leaks::so_far);
-    for source in vm_events::wanted(&agent.options.events) {
+    for source in vm_events::wanted(&agent.options.hooks()) {
         vm_events::stop(agent.jvmti, source);
     }
     let counts = &agent.counts;
@@ -70,7 +70,7 @@ pub fn finish(agent: &Agent) {
         agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
         agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
     }
-    if agent.options.events.thread {
+    if agent.options.hooks().thread {
         let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
         agent.stat("tasks.unfollowed", unfollowed);
     }
@@ -168,7 +168,7 @@ impl Recorded {
             parts.push(format!(
                 "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
             ));
-        } else if agent.options.events.alloc {
+        } else if agent.options.events.alloc || *allocations > 0 {
             parts.push(format!("{allocations} allocations in {contexts} contexts"));
         }
         if let Some(sampled) = self.sampled {

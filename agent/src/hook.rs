@@ -47,8 +47,8 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
 /// A class that is not in scope.
 fn outside(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
     let creates = |of: &str| scope::may_create(agent, loader, of);
-    let counts = &agent.options.events;
-    rewrite_quietly(agent, class, &outside::plan(class, &creates, counts).ok()?)
+    let counts = agent.options.hooks();
+    rewrite_quietly(agent, class, &outside::plan(class, &creates, &counts).ok()?)
 }
 
 /// A class that is in no trace.

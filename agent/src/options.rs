@@ -234,10 +234,15 @@ impl Options {
         }
     }
 
-    /// What classes get hooks for.
+    /// What classes get hooks for, and what the VM is asked to tell: what is counted now, or may be later.
     pub fn hooks(&self) -> Events {
+        let all = self.ctl == Ctl::All;
         Events {
             alloc: self.alloc_hooks(),
+            lock: self.events.lock || all,
+            exception: self.events.exception || all,
+            thread: self.events.thread || all,
+            io: self.events.io || all,
             // A recording is told of every entry.
             call: self.events.call || self.records_calls(),
             ..self.events.clone()
@@ -485,6 +490,10 @@ mod tests {
         assert_eq!(of("ctl=off").ctl, Ctl::Off);
         assert!(!of("events=none").alloc_hooks());
         assert!(of("events=none,ctl=all").alloc_hooks());
+        let all = of("events=none,ctl=all").hooks();
+        let later = all.exception && all.io && all.lock && all.thread;
+        assert!(later && !all.call && !all.objects && all.leak.is_none());
+        assert_eq!(of("events=io").hooks(), of("events=io").events);
         let error = Options::parse("ctl=of").unwrap_err().to_string();
         assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
     }

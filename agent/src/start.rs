@@ -114,7 +114,7 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
                 format!("events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})")
             })?;
     }
-    for source in vm_events::wanted(&options.events) {
+    for source in vm_events::wanted(&options.hooks()) {
         vm_events::prepare(jvmti, source)?;
     }
     let agent = Agent::start(options, jvmti)?;
@@ -277,14 +277,14 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
 }
 
 fn tell_of_events(agent: &Agent) {
-    let events = &agent.options.events;
+    let events = agent.options.hooks();
     if events.objects && vm_alloc::install(agent).is_none() {
         agent.say(
             Level::Warn,
             "objects that native code makes are not counted",
         );
     }
-    for source in vm_events::wanted(events) {
+    for source in vm_events::wanted(&events) {
         if let Err(message) = vm_events::start(agent.jvmti, source) {
             agent.say(Level::Error, &message);
         }

@@ -2,7 +2,7 @@ import java.lang.reflect.Method;
 
 /**
  * Runs until it is killed: in each round a thread has to wait for a monitor, and waits to be notified, once each
- * and for a millisecond at least. In {@code --virtual} mode such threads are virtual.
+ * and for a millisecond at least; and an exception is thrown. In {@code --virtual} mode such threads are virtual.
  */
 public final class Contended {
     static final class Lock {
@@ -38,6 +38,14 @@ public final class Contended {
         }
     }
 
+    private static void failing() {
+        try {
+            throw new IllegalStateException();
+        } catch (IllegalStateException e) {
+            return;
+        }
+    }
+
     private static void contended(Runnable work) throws Exception {
         Thread thread;
         synchronized (lock) {
@@ -64,6 +72,7 @@ public final class Contended {
             contended(() -> deeper(depth));
             contended(lock::method);
             start(Contended::waiting).join();
+            failing();
             if (round % 20 == 0) System.out.println("working " + round);
         }
     }

@@ -110,6 +110,39 @@ fn later(setup: &'static Setup) -> Checked {
     let java = jvm.end()?;
     java.lucce().check(&java.log())?;
     java.clean();
+    each_later(setup)
+}
+
+/// A program in which all of them happen.
+fn each_later(setup: &'static Setup) -> Checked {
+    let java = Java::new(setup, setup.jdk(), "control-each");
+    let java = java
+        .agent("events=none,ctl=all,verify=1")
+        .main(["Contended"]);
+    let mut jvm = Running::of(java)?;
+    ensure(!jvm.counts()?, || "events=none counts".into())?;
+    let kinds = ["exception", "io", "lock", "thread"];
+    for kind in kinds {
+        jvm.ctl(&["set", &format!("events={kind}")])?;
+        ensure(jvm.counts()?, || format!("events={kind} does not count"))?;
+    }
+    jvm.ctl(&["set", "events=none"])?;
+    // What was under way.
+    jvm.works_on()?;
+    ensure(!jvm.counts()?, || "events=none counts again".into())?;
+    jvm.refused(&["set", "events=call"], "start the JVM with events=call")?;
+    let java = jvm.end()?;
+    let log = java.log();
+    for kind in kinds {
+        let log = log.to_string_lossy();
+        let report = java
+            .lucce()
+            .json(&["report", "--json", "--event", kind, &log])?;
+        let counted = report["totals"]["count"].as_u64();
+        ensure(counted > Some(0), || format!("{kind}: {report}"))?;
+    }
+    java.lucce().check(&log)?;
+    java.clean();
     Ok(())
 }
 
