@@ -77,7 +77,7 @@ pub struct Ratio {
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Quantity {
     pub spread: Spread,
-    /// None where the baseline has none, or 0.
+    /// None where the baseline has none, or nothing: see [`Metric::is_nothing`].
     pub ratio: Option<Ratio>,
 }
 
@@ -94,11 +94,21 @@ impl Metric {
         }
     }
 
+    /// Whether a value is too small for ratios to it: 0, or less of an operation's time than a processor takes
+    /// for anything, because the compiler has left it out.
+    pub fn is_nothing(self, value: f64) -> bool {
+        match self {
+            Metric::PerOperation => value < 0.1,
+            _ => value <= 0.0,
+        }
+    }
+
     /// A value for people.
     pub fn show(self, value: f64) -> String {
         match self {
             Metric::Cpu | Metric::Wall | Metric::Compilation => format!("{value:.0} ms"),
-            Metric::PerOperation => format!("{value:.1} ns"),
+            Metric::PerOperation if value < 10.0 => format!("{value:.2} ns"),
+            Metric::PerOperation => format!("{value:.0} ns"),
             _ if value < 1e6 => format!("{:.1} KB", value / 1e3),
             Metric::PeakRss | Metric::Recorded | Metric::CodeCache => {
                 format!("{:.1} MB", value / 1e6)
@@ -114,6 +124,10 @@ impl Row {
             spread: Spread::of(samples.iter().flatten().copied())?,
             ratio: self
                 .samples(0, metric)
+                .filter(|baseline| {
+                    let all = Spread::of(baseline.iter().flatten().copied());
+                    all.is_some_and(|all| !metric.is_nothing(all.centre(centre)))
+                })
                 .and_then(|baseline| Ratio::of(samples, baseline, centre)),
         })
     }
@@ -395,6 +409,19 @@ pub(crate) mod tests {
         assert_eq!(ratio(0, 0).value, 1.0);
         assert_eq!(ratio(0, 0).to_string(), "1.00");
         assert_eq!(tracking.to_string(), "1.26 (1.20–1.33)");
+    }
+
+    #[test]
+    fn what_the_compiler_has_left_out_has_no_ratio() {
+        let mut report = sample();
+        let loops = |ns: f64| Outcome::Measured([(Metric::PerOperation, vec![vec![ns]])].into());
+        for (base, expected) in [(0.004, None), (2.0, Some(2.0))] {
+            report.rows[0].outcomes = vec![loops(base), loops(4.0)];
+            let quantity = report.quantity(&report.rows[0], 1, Metric::PerOperation);
+            let quantity = quantity.unwrap();
+            assert_eq!(quantity.ratio.map(|ratio| ratio.value), expected);
+            assert_eq!(quantity.spread.median, 4.0);
+        }
     }
 
     #[test]

@@ -79,8 +79,11 @@ fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut tables = String::new();
     for metric in report.metrics() {
-        let memory = matches!(metric, Metric::PeakRss | Metric::CodeCache);
-        let text = match memory || name == "startup" {
+        let adds = matches!(
+            metric,
+            Metric::PeakRss | Metric::CodeCache | Metric::PerOperation
+        );
+        let text = match adds || name == "startup" {
             true => lucce_bench::differences(report, metric),
             false => lucce_bench::table(report, metric),
         };
