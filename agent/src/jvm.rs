@@ -434,6 +434,12 @@ impl Env {
         Env { env, table }
     }
 
+    /// Room for so many references at once, more than the sixteen that there always is.
+    pub fn reserve(self, references: jint) {
+        // Without memory the VM says so, and the references come one by one.
+        jni!(self, EnsureLocalCapacity, references);
+    }
+
     pub fn forget(self, object: jobject) {
         if !object.is_null() {
             jni!(self, DeleteLocalRef, object);

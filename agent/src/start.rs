@@ -228,6 +228,8 @@ pub fn describe(agent: &Agent) {
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
     guard((), |agent| {
+        // The threads there are, and what the VM itself makes while it binds one native after the other.
+        agent.env(env).reserve(64);
         if go_live(agent, agent.env(env)).is_none() {
             agent.say(
                 Level::Error,
