@@ -39,9 +39,11 @@ pub enum GraphError {
     Version(Version),
     /// A base must come after every version in use.
     BaseTooEarly(Version),
+    /// A base whose numbers would have no anchor or no callId.
+    AnchorBits(u32),
     Method(MethodId),
     Site(u32),
-    /// A capacity of 0 or beyond the layout.
+    /// A capacity of 0 or beyond what callIds there are.
     Capacity(u64),
     NodeExists(Version, MethodId),
     NoNode(Version, MethodId),
@@ -98,6 +100,7 @@ impl fmt::Display for GraphError {
         match self {
             Self::Version(v) => write!(f, "version {} cannot be", v.0),
             Self::BaseTooEarly(v) => write!(f, "base {} is not after all versions in use", v.0),
+            Self::AnchorBits(bits) => write!(f, "anchors of {bits} bits leave no room"),
             Self::Method(m) => write!(f, "method {} is out of range", m.0),
             Self::Site(s) => write!(f, "site {s} is out of range"),
             Self::Capacity(c) => write!(f, "capacity {c} is out of range"),

@@ -41,6 +41,8 @@ pub struct Graph {
 #[derive(Clone, Debug)]
 struct Epoch {
     base: Version,
+    /// Of numbers of its versions.
+    layout: Layout,
     anchors: Vec<Origin>,
 }
 
@@ -79,6 +81,11 @@ impl Graph {
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout
+    }
+
+    /// Of numbers of this version; none before the first base.
+    pub(crate) fn layout_of(&self, version: Version) -> Option<Layout> {
+        Some(self.epoch(version)?.layout)
     }
 
     /// # Errors
@@ -121,9 +128,12 @@ impl Graph {
         if !self.layout.fits(id) {
             return Err(unknown(id, Missing::Number));
         }
-        match self.layout.call(id) {
+        let version = self.layout.version(id);
+        let layout = self.layout_of(version);
+        let layout = layout.ok_or_else(|| unknown(id, Missing::Base(version)))?;
+        match layout.call(id) {
             0 => self.parent(id, method),
-            call => self.source(id, method, call).map(Some),
+            call => self.source(layout, id, method, call).map(Some),
         }
     }
 
@@ -150,18 +160,17 @@ impl Graph {
 
     fn source(
         &self,
+        layout: Layout,
         id: ContextId,
         method: MethodId,
         call: u64,
     ) -> Result<(ContextId, Frame), DecodeError> {
-        let version = self.layout.version(id);
+        let version = layout.version(id);
         let node = self.node(version, method);
         let node = node.ok_or_else(|| unknown(id, Missing::Node(version, method)))?;
         let edge = self.owner(node, call);
         let edge = edge.ok_or_else(|| unknown(id, Missing::Interval(version, method, call)))?;
-        let parent = self
-            .layout
-            .pack(edge.from(), self.layout.anchor(id), call - edge.av);
+        let parent = layout.pack(edge.from(), layout.anchor(id), call - edge.av);
         Ok((
             parent,
             Frame {
@@ -183,8 +192,9 @@ impl Graph {
     }
 
     fn origin(&self, id: ContextId) -> Result<&Origin, Missing> {
-        let (version, anchor) = (self.layout.version(id), self.layout.anchor(id));
+        let version = self.layout.version(id);
         let epoch = self.epoch(version).ok_or(Missing::Base(version))?;
+        let anchor = epoch.layout.anchor(id);
         let missing = Missing::Anchor(epoch.base, anchor);
         epoch.anchors.get(anchor.0 as usize).ok_or(missing)
     }
@@ -241,6 +251,22 @@ impl Graph {
             .map(|epoch| (epoch.base, epoch.anchors.len() as u64))
     }
 
+    /// The newest base and its next anchor; none if it has none left.
+    pub(crate) fn next_anchor(&self) -> Option<(Version, AnchorId)> {
+        let epoch = self.epochs.last()?;
+        let count = epoch.anchors.len() as u64;
+        // Anchors have 32 bits at most.
+        (count < epoch.layout.anchors()).then_some((epoch.base, AnchorId(count as u32)))
+    }
+
+    /// Of numbers from this base on; none if it leaves no room for anchors, or for callIds.
+    fn layout_from(&self, base: Base) -> Option<Layout> {
+        match base.anchor_bits {
+            None => Some(self.layout),
+            Some(bits) => self.layout.with_anchor_bits(bits),
+        }
+    }
+
     /// The version that a fresh base would have.
     pub(crate) fn next_base(&self) -> Option<Version> {
         (self.newest < self.layout.max_version()).then_some(Version(self.newest.0 + 1))
@@ -254,9 +280,12 @@ impl Graph {
 
     /// Whether `id` can be a context of `method`: its node, range and anchor are known.
     pub(crate) fn holds(&self, id: ContextId, method: MethodId) -> bool {
-        let node = self.node(self.layout.version(id), method);
+        let version = self.layout.version(id);
+        let (node, layout) = (self.node(version, method), self.layout_of(version));
         self.layout.fits(id)
-            && node.is_some_and(|node| self.layout.call(id) < node.capacity)
+            && node
+                .zip(layout)
+                .is_some_and(|(node, layout)| layout.call(id) < node.capacity)
             && self.origin(id).is_ok()
     }
 }
@@ -300,9 +329,10 @@ impl Graph {
 impl Graph {
     pub(crate) fn commit(&mut self, change: Change) {
         match change {
-            Change::Base(Base { version }) => {
+            Change::Base(base @ Base { version, .. }) => {
                 self.epochs.push(Epoch {
                     base: version,
+                    layout: self.layout_from(base).unwrap_or(self.layout),
                     anchors: Vec::new(),
                 });
                 self.newest = version;
@@ -361,9 +391,4 @@ impl Graph {
 #[cold]
 fn unknown(id: ContextId, missing: Missing) -> DecodeError {
     DecodeError::Unknown { id, missing }
-}
-
-/// The next anchor of a base that has `count` of them; the count was checked against the layout.
-pub(crate) fn anchor_id(count: u64) -> AnchorId {
-    AnchorId(u32::try_from(count).unwrap_or(u32::MAX))
 }

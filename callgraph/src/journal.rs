@@ -6,6 +6,20 @@ use crate::{AnchorId, ContextId, MethodId, SiteId, Version};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Base {
     pub version: Version,
+    /// How many bits the anchor has in numbers from here on, of those below the version; `None`: as
+    /// the layout says.
+    pub anchor_bits: Option<u32>,
+}
+
+impl Base {
+    /// Numbers go on as the layout says.
+    #[must_use]
+    pub const fn new(version: Version) -> Base {
+        Base {
+            version,
+            anchor_bits: None,
+        }
+    }
 }
 
 /// Method `method` in version `version` owns the numbers `[0, capacity)`.

@@ -8,6 +8,9 @@
 //! ```
 //!
 //! A layout may use fewer than 64 bits (the tests' layouts do); the bits above are then 0.
+//!
+//! A base may move the border between anchor and callId for all versions that follow it: see
+//! [`Base`](crate::Base). The version's place is the same in all numbers.
 
 use crate::{AnchorId, ContextId, Version};
 
@@ -39,6 +42,25 @@ impl Layout {
             anchor_bits,
             call_bits,
         }
+    }
+
+    /// The same with another border between anchor and callId; none if that leaves no room for one.
+    #[must_use]
+    pub const fn with_anchor_bits(self, anchor_bits: u32) -> Option<Layout> {
+        let shift = self.version_shift();
+        if anchor_bits < 1 || anchor_bits > 32 || anchor_bits >= shift || shift - anchor_bits > 56 {
+            return None;
+        }
+        Some(Layout {
+            anchor_bits,
+            call_bits: shift - anchor_bits,
+            ..self
+        })
+    }
+
+    #[must_use]
+    pub const fn anchor_bits(self) -> u32 {
+        self.anchor_bits
     }
 
     /// The fields must fit: they come from this layout's own graph.

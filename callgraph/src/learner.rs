@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use crate::adaptation::Adaptation;
 use crate::anchor_table::Call;
-use crate::graph::{Graph, anchor_id};
+use crate::graph::Graph;
 use crate::tables::Tables;
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
-    Anchor, Base, Change, ContextId, Edge, Effect, Journal, MethodId, Node, Plan, Policy, SiteId,
-    Transition, Version,
+    Anchor, AnchorId, Base, Change, ContextId, Edge, Effect, Journal, MethodId, Node, Plan, Policy,
+    SiteId, Transition, Version,
 };
 
 pub(crate) struct Learner<J> {
@@ -162,6 +162,7 @@ impl<J: Journal> Learner<J> {
     /// The place that the plan has for a caller that needs so much.
     fn planned(&self, base: Version, callee: MethodId, av: u64, need: u64) -> Option<Place> {
         let capacity = self.plan_for(base)?.capacity(callee)?;
+        let capacity = capacity.min(self.calls(base));
         let place = |create| Place {
             to: base,
             av,
@@ -202,7 +203,7 @@ impl<J: Journal> Learner<J> {
             }
             to = Version(to.0 + 1);
         }
-        let capacity = self.capacity(callee, need);
+        let capacity = self.capacity(to, callee, need);
         (to <= last && capacity > need).then_some(Place {
             to,
             av: 1,
@@ -228,8 +229,14 @@ impl<J: Journal> Learner<J> {
         Version(base + share as u32)
     }
 
-    fn capacity(&self, method: MethodId, need: u64) -> u64 {
-        let all = self.graph.layout().calls();
+    /// How many callIds there are in a version.
+    fn calls(&self, version: Version) -> u64 {
+        let layout = self.graph.layout_of(version);
+        layout.unwrap_or(self.graph.layout()).calls()
+    }
+
+    fn capacity(&self, version: Version, method: MethodId, need: u64) -> u64 {
+        let all = self.calls(version);
         if method == MethodId::EVENT {
             // An event calls nothing: its range is nobody's need.
             return all;
@@ -259,24 +266,25 @@ impl<J: Journal> Learner<J> {
         head: MethodId,
         parent: Option<(ContextId, SiteId, MethodId)>,
     ) -> Result<ContextId, Lost> {
-        let (base, count) = self.base_with_room()?;
+        let (base, id) = self.next_anchor()?;
         if self.graph.node(base, head).is_none() {
             let planned = self.plan_for(base).and_then(|plan| plan.capacity(head));
-            let capacity = planned.unwrap_or_else(|| self.capacity(head, 0));
+            let capacity = planned.map(|planned| planned.min(self.calls(base)));
+            let capacity = capacity.unwrap_or_else(|| self.capacity(base, head, 0));
             self.record(Change::Node(Node {
                 version: base,
                 method: head,
                 capacity,
             }))?;
         }
-        let id = anchor_id(count);
         self.record(Change::Anchor(Anchor {
             base,
             id,
             head,
             parent,
         }))?;
-        let to = self.graph.layout().pack(base, id, 0);
+        let layout = self.graph.layout_of(base).ok_or(Lost)?;
+        let to = layout.pack(base, id, 0);
         tables.publish_anchor(call, to);
         if self.adaptation.interned() {
             self.adapt(tables);
@@ -289,10 +297,10 @@ impl<J: Journal> Learner<J> {
     fn adapt(&mut self, tables: &Tables) {
         let began = Instant::now();
         let numbering = self.adaptation.numbering(self.graph.layout(), &self.policy);
-        let begun = self.graph.next_base().filter(|version| {
-            let version = *version;
-            self.record(Change::Base(Base { version })).is_ok()
-        });
+        let begun = self
+            .graph
+            .next_base()
+            .filter(|version| self.record(Change::Base(Base::new(*version))).is_ok());
         let Some(version) = begun else {
             return self.adaptation.give_up();
         };
@@ -308,19 +316,26 @@ impl<J: Journal> Learner<J> {
         self.graph.memory() + plan + self.adaptation.memory()
     }
 
-    /// The newest base and how many anchors it has, or a fresh one if its anchors have run out.
-    fn base_with_room(&mut self) -> Result<(Version, u64), Lost> {
-        let anchors = self.graph.layout().anchors();
-        if let Some(base) = self
-            .graph
-            .newest_base()
-            .filter(|&(_, count)| count < anchors)
-        {
-            return Ok(base);
+    /// In the newest base, or in a fresh one if its anchors have run out. That has more of them: few
+    /// versions are left, so what no range has room for goes on being anchored.
+    fn next_anchor(&mut self) -> Result<(Version, AnchorId), Lost> {
+        if let Some(next) = self.graph.next_anchor() {
+            return Ok(next);
         }
         let version = self.graph.next_base().ok_or(Lost)?;
-        self.record(Change::Base(Base { version }))?;
-        Ok((version, 0))
+        let is_first = self.graph.newest_base().is_none();
+        let anchor_bits = (!is_first).then(|| self.more_anchors());
+        self.record(Change::Base(Base {
+            version,
+            anchor_bits,
+        }))?;
+        Ok((version, AnchorId(0)))
+    }
+
+    fn more_anchors(&self) -> u32 {
+        let layout = self.graph.layout();
+        let most = (layout.version_shift() - 1).min(32);
+        most.min(layout.anchor_bits() + self.policy.more_anchor_bits)
     }
 
     fn record(&mut self, change: Change) -> Result<(), Lost> {

@@ -9,6 +9,8 @@
 //! - A limit on unroll costs most. So nearly all versions belong to the first base; the rest is kept
 //!   for fresh bases when anchors run out.
 //! - callId bits are worth more than anchor bits, until 2^16 anchors per base are too few.
+//! - A program that makes classes for ever uses up all versions and anchors of the first base. So the
+//!   bases after it have room for more anchors than memory holds.
 //! - A number that is planned leaves little room for what is met later: 2^10 per planned node are
 //!   enough, what needs more is numbered lazily. 32 bits anchor five to twelve times as often.
 //! - Numbering anew (`ADAPTIVE`) seldom pays: every context of the new version is anchored once more,
@@ -29,6 +31,8 @@ pub struct Policy {
     pub plan_bits: u32,
     /// A base version may unroll into so many percent of the versions that remain.
     pub epoch_percent: u32,
+    /// So many bits of callIds become bits of anchors in every base after the first.
+    pub more_anchor_bits: u32,
     /// The intern table of anchors forgets everything when it holds this many.
     pub anchor_budget: usize,
     /// Whether a call that no plan knows may add; otherwise it anchors.
@@ -46,6 +50,7 @@ impl Policy {
         max_node_bits: 32,
         plan_bits: 10,
         epoch_percent: 94,
+        more_anchor_bits: 10,
         anchor_budget: 1 << 18,
         lazy: true,
         adapt_after: 0,

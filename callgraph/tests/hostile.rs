@@ -23,7 +23,13 @@ fn method() -> impl Strategy<Value = MethodId> {
 fn change() -> impl Strategy<Value = Change> {
     let version = || small(6).prop_map(Version);
     let site = || small(4).prop_map(SiteId);
-    let base = version().prop_map(|version| Change::Base(Base { version }));
+    let base = (version(), prop::option::of(small(40)));
+    let base = base.prop_map(|(version, anchor_bits)| {
+        Change::Base(Base {
+            version,
+            anchor_bits,
+        })
+    });
     let node = (version(), method(), number()).prop_map(|(version, method, capacity)| {
         Change::Node(Node {
             version,
@@ -108,7 +114,7 @@ fn spiral(depth: u32, anchors: u32) -> (Graph, ContextId) {
     let version = Version(1);
     let mut graph = Graph::new(layout);
     let mut apply = |change| assert_eq!(graph.apply(change), Ok(()));
-    apply(Change::Base(Base { version }));
+    apply(Change::Base(Base::new(version)));
     for method in 0..depth {
         let capacity = u64::from(method) + 1;
         apply(Change::Node(Node {
@@ -164,7 +170,7 @@ fn graph_of(changes: &[Change]) -> Graph {
 const V: Version = Version(1);
 const M: MethodId = MethodId(1);
 const BEGIN: [Change; 3] = [
-    Change::Base(Base { version: V }),
+    Change::Base(Base::new(V)),
     Change::Node(Node {
         version: V,
         method: M,
@@ -196,14 +202,20 @@ fn every_inconsistent_change_is_named() {
         head: M,
         parent,
     };
+    let with_anchors = |bits| {
+        Change::Base(Base {
+            version: Version(2),
+            anchor_bits: Some(bits),
+        })
+    };
     let cases = [
         (BEGIN[0], GraphError::BaseTooEarly(V)),
         (
-            Change::Base(Base {
-                version: Version(0),
-            }),
+            Change::Base(Base::new(Version(0))),
             GraphError::Version(Version(0)),
         ),
+        (with_anchors(0), GraphError::AnchorBits(0)),
+        (with_anchors(52), GraphError::AnchorBits(52)),
         (BEGIN[1], GraphError::NodeExists(V, M)),
         (
             additive(M, M, 1),

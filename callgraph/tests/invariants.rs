@@ -120,7 +120,7 @@ proptest! {
         let stats = encoder.stats();
         prop_assert!(stats.nodes <= stats.versions * methods);
         prop_assert!(stats.transitions <= stats.versions * sites * methods);
-        prop_assert!(stats.anchors as u64 <= stats.bases as u64 * layout.anchors());
+        prop_assert!(bases(&encoder).iter().all(|base| base.anchors <= base.most));
     }
 
     #[test]
@@ -132,12 +132,12 @@ proptest! {
         let unknown = given.iter().filter(|given| given.id == ContextId::UNKNOWN).count();
         let stats = encoder.stats();
         prop_assert_eq!(stats.unknown, unknown as u64);
-        // Every base but the newest is full.
-        let full = stats.bases.saturating_sub(1) as u64 * layout.anchors();
-        prop_assert!(stats.anchors as u64 >= full);
+        let bases = bases(&encoder);
+        let (newest, before) = bases.split_last().unwrap();
+        prop_assert!(before.iter().all(|base| base.anchors == base.most));
         // Only when all versions are in use and the newest base is full.
         let versions_left = stats.versions < layout.max_version().0 as usize;
-        prop_assert!(unknown == 0 || !versions_left && newest_base_is_full(&encoder));
+        prop_assert!(unknown == 0 || !versions_left && newest.anchors == newest.most);
         for given in given.iter().filter(|given| given.id != ContextId::UNKNOWN) {
             prop_assert!(layout.fits(given.id));
         }
@@ -203,6 +203,37 @@ proptest! {
     }
 }
 
+/// A program that makes classes for ever has new contexts for ever.
+#[test]
+fn when_versions_and_anchors_run_out_numbers_go_on() {
+    let encoder = encoder(Layout::new(2, 4, 20), Policy::LUCCE);
+    let (main, runtime) = (MethodId(1), MethodId(2));
+    let mut known = vec![(encoder.root(main), main, Vec::new())];
+    for method in 3..1500 {
+        // What is new calls what is old, and is called by it.
+        let (caller, name, path) = known[(method as usize - 3) / 3].clone();
+        let callee = if name == runtime {
+            MethodId(method)
+        } else {
+            runtime
+        };
+        let site = SiteId(method);
+        let id = encoder.step(caller, site, name, callee);
+        let path: Vec<Frame> = [&[Frame { site, method: name }], &path[..]].concat();
+        assert_eq!(encoder.decode(id, callee).as_ref(), Ok(&path));
+        known.push((id, callee, path));
+    }
+    let stats = encoder.stats();
+    assert_eq!((stats.unknown, stats.versions, stats.bases), (0, 3, 2));
+    let graph = replay(
+        encoder.layout(),
+        &encoder.journal(|changes| changes.clone()),
+    );
+    for (id, method, path) in &known {
+        assert_eq!(graph.decode(*id, *method).as_ref(), Ok(path));
+    }
+}
+
 #[test]
 fn unknown_in_unknown_out() {
     let encoder = encoder(Layout::DEFAULT, Policy::LUCCE);
@@ -258,17 +289,29 @@ fn seen(given: &[Given]) -> (usize, usize) {
     (methods.len(), sites.len())
 }
 
-fn newest_base_is_full(encoder: &Encoder<Vec<Change>>) -> bool {
+/// A base's anchors and how many it may have.
+#[derive(Debug)]
+struct Anchors {
+    anchors: u64,
+    most: u64,
+}
+
+fn bases(encoder: &Encoder<Vec<Change>>) -> Vec<Anchors> {
+    let layout = encoder.layout();
+    let mut bases: Vec<Anchors> = Vec::new();
     encoder.journal(|changes| {
-        let of_newest = changes
-            .iter()
-            .rev()
-            .take_while(|change| !matches!(change, Change::Base(_)));
-        let anchors = of_newest
-            .filter(|change| matches!(change, Change::Anchor(_)))
-            .count();
-        anchors as u64 == encoder.layout().anchors()
-    })
+        for change in changes {
+            match change {
+                Change::Base(base) => bases.push(Anchors {
+                    anchors: 0,
+                    most: base.anchor_bits.map_or(layout.anchors(), |bits| 1 << bits),
+                }),
+                Change::Anchor(_) => bases.last_mut().unwrap().anchors += 1,
+                _ => {}
+            }
+        }
+    });
+    bases
 }
 
 /// Refuses where its list says so, then accepts.

@@ -38,7 +38,11 @@ fn real_programs_decode_from_the_log_and_seldom_anchor() {
 fn real_programs_in_layouts_much_too_small_lose_numbers_but_no_meaning() {
     let events = read(JAVAC);
     for layout in TINY {
-        let encoder = Encoder::new(layout, Policy::LUCCE, Vec::new());
+        let policy = Policy {
+            more_anchor_bits: 0,
+            ..Policy::LUCCE
+        };
+        let encoder = Encoder::new(layout, policy, Vec::new());
         let mut shadow = Shadow::new(&encoder);
         for event in events.iter().take(2000) {
             let number = shadow.event(event);

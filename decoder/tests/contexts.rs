@@ -84,7 +84,7 @@ fn number_again(profile: &mut Profile, id: ContextId) -> (ContextId, Vec<lucce_c
         capacity: 1,
     };
     let mut changes = vec![
-        Change::Base(Base { version }),
+        Change::Base(Base::new(version)),
         Change::Node(caller(fixture::MAIN)),
         Change::Node(caller(fixture::WORK)),
         Change::Node(caller(MethodId::EVENT)),

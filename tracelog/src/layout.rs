@@ -40,12 +40,13 @@
 //! Format versions:
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
 //!   kind 3 and records of kinds 17 to 21.
+//! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
 
 use crate::error::{Damage, OpenError};
 use crate::fields::{array_at, put, u32_at, u64_at};
 
 /// The version that this crate writes, and the newest that it reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 /// The first bytes of every log.
 pub const MAGIC: [u8; 8] = *b"LUCCELOG";
 

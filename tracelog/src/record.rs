@@ -30,6 +30,7 @@
 //! | 19 | `Snapshot` | n rows, n milliseconds, n collections, n old collections, n tested, n sampled, n following, n thinned, n lost |
 //! | 20 | `Survivors` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //! | 21 | `ThreadOrigin` | n thread, q context |
+//! | 22 | `Change::Base` | n version, n bits of anchors from here on, where the header says otherwise |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -53,6 +54,7 @@ pub use run::{
     End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, Warning,
 };
 
+use self::graph::Divided;
 use crate::limits::MAX_RECORD;
 use crate::wire::{In, Malformed, Out, Parsed};
 
@@ -110,6 +112,7 @@ impl Kind {
     const SNAPSHOT: u8 = 19;
     const SURVIVORS: u8 = 20;
     const THREAD_ORIGIN: u8 = 21;
+    const DIVIDED_BASE: u8 = 22;
 
     /// The kind's name, for people.
     #[must_use]
@@ -136,6 +139,7 @@ impl Kind {
             Self::SNAPSHOT => "snapshot",
             Self::SURVIVORS => "survivors",
             Self::THREAD_ORIGIN => "thread-origin",
+            Self::DIVIDED_BASE => "divided-base",
             _ => "unknown",
         }
     }
@@ -150,6 +154,7 @@ impl Record<'_> {
             Record::Method(_) => Kind::METHOD,
             Record::Site(_) => Kind::SITE,
             Record::SiteSize(_) => Kind::SITE_SIZE,
+            Record::Change(Change::Base(base)) if base.anchor_bits.is_some() => Kind::DIVIDED_BASE,
             Record::Change(Change::Base(_)) => Kind::BASE,
             Record::Change(Change::Node(_)) => Kind::NODE,
             Record::Change(Change::Transition(_)) => Kind::TRANSITION,
@@ -267,6 +272,7 @@ impl<'a> Record<'a> {
             Kind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
             Kind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
             Kind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
+            Kind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
             _ => return Ok(None),
         };
         Ok(Some(record))

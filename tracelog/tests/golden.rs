@@ -5,25 +5,38 @@
 mod sample;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lucce_tracelog::{FORMAT_VERSION, Log};
 
 #[test]
 fn version_1() {
+    is_read_as_it_was(1);
+}
+
+#[test]
+fn version_2() {
+    is_read_as_it_was(2);
+    the_writer_still_writes(&golden(2, "log"));
+}
+
+fn golden(version: u16, extension: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let (file, text) = (dir.join("v1.log"), dir.join("v1.txt"));
-    if std::env::var_os("BLESS").is_some() && FORMAT_VERSION == 1 {
+    dir.join(format!("v{version}.{extension}"))
+}
+
+fn is_read_as_it_was(version: u16) {
+    let (file, text) = (golden(version, "log"), golden(version, "txt"));
+    if std::env::var_os("BLESS").is_some() && FORMAT_VERSION == version {
         sample::write(&file);
         fs::write(&text, sample::print(&Log::open(&file).unwrap())).unwrap();
     }
     let read = sample::print(&Log::open(&file).unwrap());
     assert_eq!(read, fs::read_to_string(&text).unwrap());
-    the_writer_still_writes(&file);
 }
 
 fn the_writer_still_writes(golden: &Path) {
-    assert_eq!(FORMAT_VERSION, 1, "add a golden file");
+    assert_eq!(FORMAT_VERSION, 2, "add a golden file");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     sample::write(&path);

@@ -137,9 +137,7 @@ fn a_full_log_keeps_a_prefix_and_its_end() {
         .count();
     assert!(fitted > 100);
     assert_eq!(
-        writer.append(Change::Base(Base {
-            version: Version(1)
-        })),
+        writer.append(Change::Base(Base::new(Version(1)))),
         Err(Full)
     );
     assert!(writer.counters(ThreadId(1), 1).is_err());

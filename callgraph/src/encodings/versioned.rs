@@ -191,7 +191,10 @@ impl Journal for Tally {
     /// As the log writes it: kind, length, fields.
     fn append(&mut self, change: Change) -> Result<(), Refused> {
         self.bytes += 2 + match change {
-            Change::Base(Base { version }) => bytes(version.0),
+            Change::Base(Base {
+                version,
+                anchor_bits,
+            }) => bytes(version.0) + anchor_bits.map_or(0, bytes),
             Change::Node(Node {
                 version,
                 method,

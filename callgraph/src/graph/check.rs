@@ -16,11 +16,17 @@ impl Graph {
         }
     }
 
-    fn check_base(&self, Base { version }: Base) -> Result<(), GraphError> {
+    fn check_base(&self, base: Base) -> Result<(), GraphError> {
+        let Base {
+            version,
+            anchor_bits,
+        } = base;
         if version.0 == 0 || version > self.layout.max_version() {
             return Err(GraphError::Version(version));
         }
-        ensure(version > self.newest, GraphError::BaseTooEarly(version))
+        ensure(version > self.newest, GraphError::BaseTooEarly(version))?;
+        let wrong = GraphError::AnchorBits(anchor_bits.unwrap_or_default());
+        ensure(self.layout_from(base).is_some(), wrong)
     }
 
     fn check_node(
@@ -32,10 +38,11 @@ impl Graph {
         }: Node,
     ) -> Result<(), GraphError> {
         check_method(method)?;
-        if version > self.layout.max_version() || self.epoch(version).is_none() {
-            return Err(GraphError::Version(version));
-        }
-        let fits = (1..=self.layout.calls()).contains(&capacity);
+        let layout = self
+            .layout_of(version)
+            .filter(|layout| version <= layout.max_version());
+        let layout = layout.ok_or(GraphError::Version(version))?;
+        let fits = (1..=layout.calls()).contains(&capacity);
         ensure(fits, GraphError::Capacity(capacity))?;
         let free = self.node(version, method).is_none();
         ensure(free, GraphError::NodeExists(version, method))
@@ -90,13 +97,8 @@ impl Graph {
             parent,
         }: Anchor,
     ) -> Result<(), GraphError> {
-        let next = self
-            .newest_base()
-            .filter(|&(_, count)| count < self.layout.anchors());
-        ensure(
-            next == Some((base, u64::from(id.0))),
-            GraphError::AnchorOrder(base, id),
-        )?;
+        let in_order = self.next_anchor() == Some((base, id));
+        ensure(in_order, GraphError::AnchorOrder(base, id))?;
         self.node(base, head)
             .ok_or(GraphError::NoNode(base, head))?;
         let Some((context, site, caller)) = parent else {

@@ -153,13 +153,14 @@ pub fn layouts() -> impl Strategy<Value = Layout> {
 
 /// Any policy, with an intern table that does not forget in such short programs.
 pub fn policies() -> impl Strategy<Value = Policy> {
-    let any = (0..200u32, 0..8u64, 0..20u32, 0..12u32, 1..=100u32).prop_map(
-        |(growth_percent, slack, unroll, max_node_bits, epoch_percent)| Policy {
+    let any = (0..200u32, 0..8u64, 0..20u32, 0..12u32, 1..=100u32, 0..12u32).prop_map(
+        |(growth_percent, slack, unroll, max_node_bits, epoch_percent, more)| Policy {
             growth_percent,
             slack,
             unroll,
             max_node_bits,
             epoch_percent,
+            more_anchor_bits: more,
             anchor_budget: 1 << 16,
             ..Policy::LUCCE
         },

@@ -10,11 +10,24 @@ use crate::wire::{In, Malformed, Out, Parsed};
 impl Body<'_> for Base {
     fn encode(&self, out: &mut Out<'_>) {
         out.num(self.version.0);
+        if let Some(bits) = self.anchor_bits {
+            out.num(bits);
+        }
     }
 
     fn decode(input: &mut In<'_>) -> Parsed<Self> {
+        Ok(Base::new(Version(input.small()?)))
+    }
+}
+
+/// A base whose numbers are divided in another way.
+pub(super) struct Divided;
+
+impl Divided {
+    pub(super) fn decode(input: &mut In<'_>) -> Parsed<Base> {
         Ok(Base {
             version: Version(input.small()?),
+            anchor_bits: Some(input.small()?),
         })
     }
 }

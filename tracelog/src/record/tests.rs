@@ -68,7 +68,12 @@ fn all() -> Vec<Record<'static>> {
             bytes: u64::MAX,
         }
         .into(),
-        Change::Base(Base { version }).into(),
+        Change::Base(Base::new(version)).into(),
+        Change::Base(Base {
+            version,
+            anchor_bits: Some(28),
+        })
+        .into(),
         Change::Node(Node {
             version,
             method,
@@ -193,7 +198,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 21);
+    assert_eq!(names.len(), 22);
     assert!(!names.contains(&"unknown"));
 }
 

@@ -91,7 +91,7 @@ fn graph(mut change: impl FnMut(Change)) {
         callee: MethodId::EVENT,
         effect,
     };
-    change(Change::Base(Base { version }));
+    change(Change::Base(Base::new(version)));
     change(Change::Node(node(method, 1)));
     change(Change::Node(node(MethodId::EVENT, 300)));
     change(Change::Anchor(Anchor {
@@ -113,6 +113,21 @@ fn graph(mut change: impl FnMut(Change)) {
     change(Change::Anchor(Anchor {
         base: version,
         id: AnchorId(1),
+        head: MethodId::EVENT,
+        parent,
+    }));
+    let more = Version(2);
+    change(Change::Base(Base {
+        version: more,
+        anchor_bits: Some(28),
+    }));
+    change(Change::Node(Node {
+        version: more,
+        ..node(MethodId::EVENT, 300)
+    }));
+    change(Change::Anchor(Anchor {
+        base: more,
+        id: AnchorId(0),
         head: MethodId::EVENT,
         parent,
     }));
