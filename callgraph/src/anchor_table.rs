@@ -12,14 +12,15 @@
 //! use has synchronised with a store after the clearing, so its second load of `to` sees 0 or a
 //! later `to`; and no `to` is ever written twice, because each is a new anchor.
 //!
-//! A table at its budget forgets everything in place. A forgotten context then gets a second number.
+//! A table at its budget forgets everything in place. A forgotten context then gets a second number; where
+//! that happens often, the budget grows (`forgotten`).
 
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::words::{Generations, Source, Words};
 use crate::{ContextId, MethodId, SiteId};
 
 /// A call of `callee` at `site` by the frame with number `context`.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Call {
     context: u64,
     place: u64,
@@ -42,15 +43,15 @@ impl Call {
     }
 
     #[inline]
-    fn hash(self) -> u64 {
+    pub(crate) fn hash(self) -> u64 {
         self.context ^ self.place.rotate_left(32)
     }
 }
 
 pub(crate) struct AnchorTable {
     generations: Generations<4>,
-    budget: usize,
-    /// Written by the mutex's holder only.
+    /// Both written by the mutex's holder only.
+    budget: AtomicUsize,
     len: AtomicUsize,
 }
 
@@ -59,7 +60,7 @@ impl AnchorTable {
         let generations = Generations::new(FIRST_SLOTS, address, source);
         AnchorTable {
             generations,
-            budget: budget.max(1),
+            budget: AtomicUsize::new(budget.max(1)),
             len: AtomicUsize::new(0),
         }
     }
@@ -92,6 +93,31 @@ impl AnchorTable {
         put(self.generations.newest(), call, to.0);
     }
 
+    /// What the next insertion forgets; none while there is room. The caller holds the encoder's mutex.
+    pub(crate) fn full(&self) -> Option<impl Iterator<Item = Call>> {
+        // Relaxed: only the mutex's holder writes what is read here.
+        let is_full = self.len.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed);
+        let words = self.generations.newest();
+        let calls = (0..words.slots()).filter_map(move |slot| {
+            let [context, place, to] = loaded(words.entry(slot));
+            (to != 0).then_some(Call { context, place })
+        });
+        is_full.then_some(calls)
+    }
+
+    /// Twice as many. The caller holds the encoder's mutex.
+    pub(crate) fn double_budget(&self) {
+        // Relaxed: only the mutex's holder reads or writes it.
+        let budget = self.budget.load(Ordering::Relaxed);
+        self.budget
+            .store(budget.saturating_mul(2), Ordering::Relaxed);
+    }
+
+    pub(crate) fn budget(&self) -> usize {
+        // Relaxed: a bound, nothing depends on it.
+        self.budget.load(Ordering::Relaxed)
+    }
+
     /// The caller holds the encoder's mutex.
     pub(crate) fn clear(&self) {
         forget(self.generations.newest());
@@ -105,7 +131,7 @@ impl AnchorTable {
 
     /// Returns how many entries are left.
     fn make_room(&self, len: usize, address: &AtomicU64) -> usize {
-        if len >= self.budget {
+        if len >= self.budget() {
             forget(self.generations.newest());
             return 0;
         }
@@ -120,14 +146,19 @@ impl AnchorTable {
         let old = self.generations.newest();
         let new = self.generations.larger();
         for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
-            // Relaxed: this thread holds the mutex that all writers held.
-            let [context, place, to] = [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed));
+            let [context, place, to] = loaded(entry);
             if to != 0 {
                 put(&new, Call { context, place }, to);
             }
         }
         self.generations.publish(new, address);
     }
+}
+
+/// The caller holds the encoder's mutex, as all writers did.
+fn loaded(entry: &[AtomicU64]) -> [u64; 3] {
+    // Relaxed: so there is nothing to order.
+    [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed))
 }
 
 #[cold]

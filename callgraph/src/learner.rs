@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::adaptation::Adaptation;
 use crate::anchor_table::Call;
+use crate::forgotten::Forgotten;
 use crate::graph::Graph;
 use crate::tables::Tables;
 use crate::transition_table::{ANCHORING, Key};
@@ -25,6 +26,7 @@ pub(crate) struct Learner<J> {
     /// Whatever is called from an earlier version anchors.
     retired: Version,
     pub(crate) adaptation: Adaptation,
+    forgotten: Forgotten,
     pub(crate) slow_lookups: u64,
     pub(crate) refused: u64,
 }
@@ -69,6 +71,7 @@ impl<J: Journal> Learner<J> {
             plan: None,
             retired: Version(0),
             adaptation: Adaptation::new(&policy),
+            forgotten: Forgotten::default(),
             slow_lookups: 0,
             refused: 0,
         }
@@ -285,11 +288,23 @@ impl<J: Journal> Learner<J> {
         }))?;
         let layout = self.graph.layout_of(base).ok_or(Lost)?;
         let to = layout.pack(base, id, 0);
+        self.make_room(tables, call);
         tables.publish_anchor(call, to);
         if self.adaptation.interned() {
             self.adapt(tables);
         }
         Ok(to)
+    }
+
+    /// Before the table of anchors forgets all that it has: unless what it forgot before was needed again.
+    fn make_room(&mut self, tables: &Tables, call: Call) {
+        self.forgotten.met(call);
+        let Some(calls) = tables.anchors.full() else {
+            return;
+        };
+        if !self.forgotten.may_go(calls, tables.anchors.budget()) {
+            tables.anchors.double_budget();
+        }
     }
 
     /// Numbers all known edges anew, in a fresh base version. Nobody stops: frames keep their numbers,
@@ -313,7 +328,7 @@ impl<J: Journal> Learner<J> {
     /// Of the graph and what belongs to it.
     pub(crate) fn memory(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, |plan| plan.memory());
-        self.graph.memory() + plan + self.adaptation.memory()
+        self.graph.memory() + plan + self.adaptation.memory() + self.forgotten.memory()
     }
 
     /// In the newest base, or in a fresh one if its anchors have run out. That has more of them: few

@@ -30,6 +30,7 @@ mod transition_table;
 
 mod adaptation;
 mod encoder;
+mod forgotten;
 mod learner;
 mod stats;
 mod tables;

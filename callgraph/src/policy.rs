@@ -33,7 +33,8 @@ pub struct Policy {
     pub epoch_percent: u32,
     /// So many bits of callIds become bits of anchors in every base after the first.
     pub more_anchor_bits: u32,
-    /// The intern table of anchors forgets everything when it holds this many.
+    /// The intern table of anchors forgets everything when it holds this many, or twice, four times … as many
+    /// where what it forgot was needed again.
     pub anchor_budget: usize,
     /// Whether a call that no plan knows may add; otherwise it anchors.
     pub lazy: bool,

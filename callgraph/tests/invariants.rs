@@ -234,6 +234,30 @@ fn when_versions_and_anchors_run_out_numbers_go_on() {
     }
 }
 
+/// The graph does not grow for ever: what a table of anchors that is too small forgets is made again, so
+/// the table grows.
+#[test]
+fn a_program_that_goes_on_with_all_its_contexts_needs_no_new_anchors() {
+    let policy = Policy {
+        anchor_budget: 4096,
+        ..Policy::CCT
+    };
+    let encoder = encoder(Layout::DEFAULT, policy);
+    let main = encoder.root(MethodId(1));
+    let round = || {
+        (1..20_000).for_each(|site| {
+            encoder.step(main, SiteId(site), MethodId(1), MethodId(2));
+        });
+        encoder.stats().anchors
+    };
+    let anchors: Vec<usize> = (0..8).map(|_| round()).collect();
+    assert_eq!(anchors[3], anchors[7], "{anchors:?}");
+    assert!(
+        anchors[0] == 20_000 && anchors[7] < 5 * 20_000,
+        "{anchors:?}"
+    );
+}
+
 #[test]
 fn unknown_in_unknown_out() {
     let encoder = encoder(Layout::DEFAULT, Policy::LUCCE);
