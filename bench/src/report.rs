@@ -15,6 +15,8 @@ pub enum Metric {
     Cpu,
     /// Milliseconds that passed.
     Wall,
+    /// Milliseconds of CPU time from the JVM's start to its end, where only a part of that is measured otherwise.
+    Process,
     /// Nanoseconds per operation of a micro-benchmark.
     PerOperation,
     /// Bytes of the process's largest resident set.
@@ -86,6 +88,7 @@ impl Metric {
         match self {
             Metric::Cpu => "CPU time",
             Metric::Wall => "wall time",
+            Metric::Process => "CPU time with start and warm-up",
             Metric::PerOperation => "time per operation",
             Metric::PeakRss => "peak memory",
             Metric::Recorded => "recorded",
@@ -106,7 +109,9 @@ impl Metric {
     /// A value for people.
     pub fn show(self, value: f64) -> String {
         match self {
-            Metric::Cpu | Metric::Wall | Metric::Compilation => format!("{value:.0} ms"),
+            Metric::Cpu | Metric::Wall | Metric::Process | Metric::Compilation => {
+                format!("{value:.0} ms")
+            }
             Metric::PerOperation if value < 10.0 => format!("{value:.2} ns"),
             Metric::PerOperation => format!("{value:.0} ns"),
             _ if value < 1e6 => format!("{:.1} KB", value / 1e3),

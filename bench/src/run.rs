@@ -333,6 +333,9 @@ impl Run {
         let mut metrics = jit::parse(&ended.stdout);
         metrics.insert(Metric::Cpu, cpu);
         metrics.insert(Metric::Wall, wall);
+        if repeats {
+            metrics.insert(Metric::Process, vec![usage.cpu]);
+        }
         metrics.insert(Metric::PeakRss, vec![usage.peak_rss as f64]);
         Ok(Run {
             metrics,

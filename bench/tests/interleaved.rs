@@ -99,6 +99,9 @@ fn variants_take_turns_and_the_warm_up_is_dropped() {
         cpu.ratio.unwrap().value
     };
     assert_eq!([ratio(0), ratio(1), ratio(2)], [1.0, 2.0, 1.0]);
+    // What was dropped is in the time of the whole process.
+    let process = report.quantity(row, 1, Metric::Process).unwrap();
+    assert_eq!(process.spread.count, 3);
     assert_eq!(measured.steps.last(), Some(&(9, 9)));
 }
 
@@ -114,6 +117,7 @@ fn of_a_program_without_iterations_the_whole_process_is_measured() {
         report.quantity(row, 1, Metric::Wall).unwrap().spread.count,
         3
     );
+    assert_eq!(report.quantity(row, 1, Metric::Process), None);
     assert_eq!(run(":", 0).calls.len(), 9);
 }
 

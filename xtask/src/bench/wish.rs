@@ -104,13 +104,13 @@ impl Wish {
 
     /// Per JVM.
     pub fn iterations(&self) -> usize {
-        let default = self.default([12, 8], [31, 5], [5, 3], [12, 8]);
+        let default = self.default([45, 8], [31, 5], [5, 3], [12, 8]);
         self.iterations.unwrap_or(default)
     }
 
     /// How many of them are dropped.
     pub fn warm_up(&self) -> usize {
-        let default = self.default([6, 5], [1, 1], [0, 0], [6, 5]);
+        let default = self.default([30, 5], [1, 1], [0, 0], [6, 5]);
         self.warm_up.unwrap_or(default)
     }
 
@@ -121,7 +121,7 @@ impl Wish {
     }
 
     pub fn size(&self) -> f64 {
-        let default = self.default([1.0, 0.5], [1.0, 1.0], [1.0, 1.0], [1.0, 0.5]);
+        let default = self.default([0.3, 0.5], [1.0, 1.0], [1.0, 1.0], [1.0, 0.5]);
         self.size.unwrap_or(default)
     }
 
