@@ -1,14 +1,6 @@
 //! Wall-clock time for file names and the log's header, and the time that passes.
 
-use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Nanoseconds since the first call.
-pub fn monotonic() -> u64 {
-    static FIRST: OnceLock<Instant> = OnceLock::new();
-    let passed = FIRST.get_or_init(Instant::now).elapsed();
-    u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
-}
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What `System.nanoTime` says.
 #[allow(

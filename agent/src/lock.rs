@@ -43,7 +43,7 @@ pub unsafe extern "system" fn contended_enter(
     thread: jobject,
     object: jobject,
 ) {
-    let since = clock::monotonic();
+    let since = clock::nano_time();
     told(gate::LOCK, env, thread, |agent, env, state| {
         let arrived = arrival::at_monitor(agent, env, state, thread);
         let location = arrived.location;
@@ -72,7 +72,7 @@ pub unsafe extern "system" fn wait(
     object: jobject,
     _: jlong,
 ) {
-    let since = clock::monotonic();
+    let since = clock::nano_time();
     told(gate::LOCK, env, thread, |agent, env, state| {
         let found = found_here(agent, env, state, (&WAIT, object));
         state.waits.wait = found.map(|found| Waiting { found, since });
@@ -90,7 +90,7 @@ pub unsafe extern "system" fn waited(
 }
 
 fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option<Waiting>) {
-    let now = clock::monotonic();
+    let now = clock::nano_time();
     // What has begun is forgotten, even if nothing is counted any more.
     guard((), |agent| {
         let env = agent.env(env);

@@ -278,7 +278,8 @@ fn cell(
     };
     let lane = lane_of(agent, env, state);
     let known = lane.recent.find(env, place, kind, class);
-    let found = known.or_else(|| {
+    // The reference to the class is left to the VM, which ends it with the callback.
+    known.or_else(|| {
         let number = number(state);
         let event = agent.event_type(kind.name, kind.unit, &detail(agent, class, kind))?;
         let lane = lane_of(agent, env, state);
@@ -287,9 +288,7 @@ fn cell(
         let recent = Recent::new(env, place, kind, class, found);
         lane.recent.put(env, recent);
         Some(found)
-    });
-    env.forget(class);
-    found
+    })
 }
 
 pub fn detail(agent: &Agent, class: jclass, kind: &Kind) -> String {

@@ -96,7 +96,7 @@ fn begins(
     kind: &'static Kind,
     which: Which,
 ) {
-    let since = clock::monotonic();
+    let since = clock::nano_time();
     guard_event(gate::LOCK, |agent| {
         let env = agent.env(env);
         // Where the interpreter enters a monitor it stands behind that already.
@@ -136,7 +136,7 @@ fn event(agent: &Agent, env: Env, object: jobject, kind: &'static Kind) -> Optio
 }
 
 fn ends(env: *mut JNIEnv, thread: jobject, which: Which) {
-    let now = clock::monotonic();
+    let now = clock::nano_time();
     // What has begun is forgotten, even if nothing is counted any more.
     guard((), |agent| {
         let Some(waiting) = take(agent, thread, which).filter(|_| agent.gate.is_open(gate::LOCK))

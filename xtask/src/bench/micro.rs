@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 use lucce_bench::{Column, Metric, Outcome, Plan, Program, Report, Row, Samples, Variant};
 use serde_json::Value;
 
+use super::callbacks;
 use super::wish::Wish;
 use crate::jdk::Jdk;
 use crate::{place, tools};
@@ -24,6 +27,7 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     for (at, benchmark) in benchmarks.iter().enumerate() {
         println!("[{:>3}/{}] {benchmark}", at + 1, benchmarks.len());
         rows.extend(jmh.rows(benchmark, &refused));
+        callbacks::tell(&jmh, benchmark)?;
     }
     let column = |variant: &Variant| Column {
         name: variant.name.clone(),
@@ -47,11 +51,11 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     Ok(report)
 }
 
-struct Jmh<'a> {
+pub struct Jmh<'a> {
     wish: &'a Wish,
-    jdk: Jdk,
+    pub jdk: Jdk,
     flags: Vec<String>,
-    plan: Plan,
+    pub plan: Plan,
 }
 
 impl<'a> Jmh<'a> {
@@ -73,7 +77,7 @@ impl<'a> Jmh<'a> {
     }
 
     /// The harness itself runs without agent and flags.
-    fn java(&self) -> std::process::Command {
+    fn java(&self) -> Command {
         let built = place::harness().join("micro/target");
         let mut java = self.jdk.java();
         java.arg("-Djmh.ignoreLock=true").arg("-cp");
@@ -114,19 +118,33 @@ impl<'a> Jmh<'a> {
     }
 
     fn once(&self, benchmark: &str, variant: &Variant) -> Result<Value, String> {
-        let out = self.plan.scratch.join("recording");
-        let flags = variant.flags(&self.plan.tools, &out)?;
         let results = self.plan.scratch.join("jmh.json");
-        let mut java = self.java();
-        java.args(self.options()).arg("-rff").arg(&results);
+        let mut java = self.command(benchmark, variant, &[])?;
+        tools::run_quietly(java.arg("-rff").arg(&results))?;
+        let text = fs::read(&results).map_err(|e| format!("{}: {e}", results.display()))?;
+        let _ = fs::remove_file(self.recording());
+        serde_json::from_slice(&text).map_err(|e| e.to_string())
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.plan.scratch.join("recording")
+    }
+
+    /// `first`: flags of the JVM before those of the variant.
+    pub fn command(
+        &self,
+        benchmark: &str,
+        variant: &Variant,
+        first: &[OsString],
+    ) -> Result<Command, String> {
+        let flags = variant.flags(&self.plan.tools, &self.recording())?;
         let own = self.flags.iter().map(OsString::from);
-        let flags: Vec<OsString> = own.chain(flags).collect();
+        let flags: Vec<OsString> = own.chain(first.iter().cloned()).chain(flags).collect();
+        let mut java = self.java();
+        java.args(self.options());
         java.arg("-jvmArgs").arg(flags.join(" ".as_ref()));
         java.arg(format!("^{}$", benchmark.replace('.', "\\.")));
-        tools::run_quietly(&mut java)?;
-        let text = fs::read(&results).map_err(|e| format!("{}: {e}", results.display()))?;
-        let _ = fs::remove_file(&out);
-        serde_json::from_slice(&text).map_err(|e| e.to_string())
+        Ok(java)
     }
 
     fn options(&self) -> Vec<String> {

@@ -5,6 +5,7 @@ mod wish;
 mod async_profiler;
 
 mod apps;
+mod callbacks;
 mod dacapo;
 mod footprint;
 mod growth;
