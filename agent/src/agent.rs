@@ -26,6 +26,7 @@ use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options, Record, Tracking};
+use crate::own_kinds::OwnKinds;
 use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
 use crate::record::Recorder;
@@ -66,6 +67,7 @@ pub struct Agent {
     cells: Mutex<Vec<Arc<Counters>>>,
     event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
     pub event_types: EventTypes,
+    pub own_kinds: OwnKinds,
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
@@ -188,6 +190,7 @@ impl Agent {
             cells: Mutex::default(),
             event_cells: Mutex::default(),
             event_types: EventTypes::default(),
+            own_kinds: OwnKinds::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
             gate: Gate::new(options.events.gates()),

@@ -77,7 +77,7 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
         };
         let here = here::current(agent, env, state, ASKING);
         let number = here.map_or(ContextId::UNKNOWN, |here| here.number(agent, state));
-        own_event(agent, env, state, number, kind, value);
+        let _ = own_event(agent, env, state, number, kind, value);
     });
 }
 

@@ -27,7 +27,7 @@ const MOST_KINDS: usize = 1 << 10;
 /// Characters of the name of an event of the program's own.
 pub const MOST_OF_KIND: usize = 100;
 
-/// An event of the program's own: `kind` is a string of Java.
+/// An event of the program's own: `kind` is a string of Java. Its type, if it was counted.
 pub fn own_event(
     agent: &Agent,
     env: Env,
@@ -35,10 +35,11 @@ pub fn own_event(
     number: ContextId,
     kind: jobject,
     value: i64,
-) {
+) -> Option<EventTypeId> {
     let kind = own_kind(&env.text(kind, MOST_OF_KIND));
     let event = agent.event_type(&kind, "", "");
-    agent.event(env, state, number, event, value);
+    agent.event(env, state, number, event, value)?;
+    event
 }
 
 /// What else is counted with those that are asked for by name.

@@ -565,6 +565,37 @@ impl Env {
         Some(())
     }
 
+    pub fn static_object(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jobject> {
+        let field = jni!(
+            self,
+            GetStaticFieldID,
+            class,
+            name.as_ptr(),
+            descriptor.as_ptr()
+        );
+        let field = self.checked(field)?;
+        Some(jni!(self, GetStaticObjectField, class, field))
+    }
+
+    pub fn set_static_object(
+        self,
+        class: jclass,
+        name: &CStr,
+        descriptor: &CStr,
+        value: jobject,
+    ) -> Option<()> {
+        let field = jni!(
+            self,
+            GetStaticFieldID,
+            class,
+            name.as_ptr(),
+            descriptor.as_ptr()
+        );
+        let field = self.checked(field)?;
+        jni!(self, SetStaticObjectField, class, field, value);
+        Some(())
+    }
+
     pub fn set_static_int(self, class: jclass, name: &CStr, value: i32) -> Option<()> {
         let field = jni!(self, GetStaticFieldID, class, name.as_ptr(), c"I".as_ptr());
         let field = self.checked(field)?;

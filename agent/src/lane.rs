@@ -6,11 +6,14 @@
 //!
 //! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
 //! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
-//! them apart. The header's words from the third on: where the copies are, where the lines are, and how far
-//! to shift a line's hash.
+//! them apart. The header's words from the third on: where the copies are, where the lines are, how far
+//! to shift a line's hash, and where the index of cells by type is, of entries
+//! `[number, type << 44 | cell >> 3]`.
 //!
 //! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
 //! are the lines, copies of the ways that lately led to an event (`ways`).
+
+#![allow(unsafe_code, reason = "cells of the log by their addresses")]
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -28,6 +31,8 @@ use crate::weight::Weight;
 
 const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
+/// The header's word for the index by type.
+const BY_TYPE: usize = 5;
 /// Words: the helper class has their number, too.
 const COPIES: usize = 2 << 11;
 const FIRST_ENTRIES: usize = 64;
@@ -45,12 +50,12 @@ pub struct Lane {
     pub id: Option<ThreadId>,
     /// The log knows that several threads have used it.
     pub shared: bool,
-    table: JavaTable<2, FIRST_ENTRIES>,
+    table: Index,
     copies: Box<[AtomicU64]>,
     ways: Ways,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
-    events: HashMap<(ContextId, EventTypeId), EventPlace, BuildHasherDefault<Mixer>>,
+    by_type: Index,
     event_cells: Vec<Arc<Counters<EventCell>>>,
     /// Of the last ones of those.
     next_event_cell: usize,
@@ -84,7 +89,7 @@ impl Lane {
             ways: Ways::default(),
             cells: None,
             next_cell: 0,
-            events: HashMap::default(),
+            by_type: Index::default(),
             event_cells: Vec::new(),
             next_event_cell: 0,
             place: Place::default(),
@@ -105,16 +110,13 @@ impl Lane {
 
     /// The address of the cell for events at `site` of a frame with this context.
     pub fn find(&self, context: u64, site: u32) -> Option<usize> {
-        let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low_bits(site);
-        let [_, at] = self.table.find(hash(context, low_bits(site)), is)?;
-        Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize)
+        find(&self.table, context, low_bits(site))
     }
 
     /// Contexts and sites come once.
     pub fn insert(&mut self, context: u64, site: u32, cell: usize) {
-        let entry = [context, low_bits(site) << CELL_BITS | cell as u64 >> 3];
-        let hash = |[context, at]: &[u64; 2]| hash(*context, at >> CELL_BITS);
-        self.table.put(entry, hash, |_| false);
+        put(&mut self.table, context, low_bits(site), cell);
+        self.table.set(BY_TYPE, self.by_type.address());
         if self.copies.is_empty() {
             self.copies = words(COPIES);
             self.table.set(2, self.copies.as_ptr() as usize as u64);
@@ -156,11 +158,12 @@ impl Lane {
         event: EventTypeId,
         more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
     ) -> Option<&EventCell> {
-        let place = match self.events.get(&(number, event)) {
-            Some(known) => *known,
+        let address = match find(&self.by_type, number.0, event.0.into()) {
+            Some(known) => known,
             None => self.new_event_cell(number, event, more)?,
         };
-        self.event_cells.get(place.block)?.get(place.index)
+        // SAFETY: the address of a cell of `event_cells`, which stay where they are as long as the lane.
+        Some(unsafe { &*(address as *const EventCell) })
     }
 
     fn new_event_cell(
@@ -168,22 +171,20 @@ impl Lane {
         number: ContextId,
         event: EventTypeId,
         more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
-    ) -> Option<EventPlace> {
+    ) -> Option<usize> {
         let have = self.event_cells.last().map_or(0, |cells| cells.len());
         if self.next_event_cell >= have {
             let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
             self.event_cells.push(more(want)?);
             self.next_event_cell = 0;
         }
-        let place = EventPlace {
-            block: self.event_cells.len() - 1,
-            index: self.next_event_cell,
-        };
-        let cell = self.event_cells.last()?.get(place.index)?;
+        let cell = self.event_cells.last()?.get(self.next_event_cell)?;
         cell.claim(number, event);
         self.next_event_cell += 1;
-        self.events.insert((number, event), place);
-        Some(place)
+        let address = std::ptr::from_ref(cell) as usize;
+        put(&mut self.by_type, number.0, event.0.into(), address);
+        self.table.set(BY_TYPE, self.by_type.address());
+        Some(address)
     }
 
     /// Where events by type are counted as lost: the address of what would be a cell.
@@ -210,11 +211,19 @@ impl Lane {
     }
 }
 
-/// Where a cell by type is.
-#[derive(Clone, Copy)]
-struct EventPlace {
-    block: usize,
-    index: usize,
+/// Where cells are, by two numbers of which the second has few bits.
+type Index = JavaTable<2, FIRST_ENTRIES>;
+
+fn find(index: &Index, context: u64, low: u64) -> Option<usize> {
+    let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low;
+    let [_, at] = index.find(hash(context, low), is)?;
+    Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize)
+}
+
+fn put(index: &mut Index, context: u64, low: u64, cell: usize) {
+    let entry = [context, low << CELL_BITS | cell as u64 >> 3];
+    let hash = |[context, at]: &[u64; 2]| hash(*context, at >> CELL_BITS);
+    index.put(entry, hash, |_| false);
 }
 
 /// For keys of two numbers that nobody chooses.

@@ -55,6 +55,7 @@ mod cells;
 mod events;
 mod hook;
 mod io;
+mod own_kinds;
 mod scope;
 
 mod arrival;

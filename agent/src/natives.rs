@@ -33,7 +33,7 @@ use crate::{cells, hook, locals, tasks, upcall, verify};
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
 pub fn bind(env: Env, class: jclass) -> Option<()> {
-    let zeros = [jvalue { j: 0 }; 5];
+    let zeros = [jvalue { j: 0 }; 6];
     for (name, descriptor) in [
         (c"upcall", c"(JJ)J"),
         (c"upcallEnd", c"(JJ)J"),
@@ -58,7 +58,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
         (c"room0", c"(JJ)V"),
-        (c"event0", c"(JJLjava/lang/String;J)V"),
+        (c"event0", c"(JJLjava/lang/String;J[Ljava/lang/String;I)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"io0", c"(JJIJJ)V"),
         (c"made0", c"(JJLjava/lang/Object;Z)V"),
@@ -600,15 +600,18 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
     });
 }
 
-/// `CallContext.event`: an event of the program's own.
+/// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
+/// in its context. From now on it knows it, at `place` in `kinds`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_event0(
     env: *mut JNIEnv,
-    _: jclass,
+    class: jclass,
     ts: jlong,
     number: jlong,
     kind: jobject,
     value: jlong,
+    kinds: jobject,
+    place: jint,
 ) {
     guard((), |agent| {
         let (Some(state), false) = (state(ts), kind.is_null()) else {
@@ -616,7 +619,12 @@ pub extern "system" fn Java_java_lang_LucceRt_event0(
         };
         let env = agent.env(env);
         let number = ContextId(number as u64);
-        own_event(agent, env, state, number, kind, value);
+        let event = own_event(agent, env, state, number, kind, value);
+        if kinds.is_null() {
+            agent.own_kinds.begin(env, class, kind);
+        } else if let Some(event) = event {
+            agent.own_kinds.learn(env, (kinds, place), kind, event);
+        }
     });
 }
 

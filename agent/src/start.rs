@@ -64,6 +64,11 @@ const TASKS: &[u8] = include_bytes!(concat!(
     "/live/java/lang/LucceRt$Tasks.class"
 ));
 
+const TEXTS: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/live/java/lang/LucceRt$Texts.class"
+));
+
 /// The VM loads the agent before anything of Java runs.
 ///
 /// # Safety
@@ -202,6 +207,8 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
     env.define_boot_class(c"java/lang/LucceRt$Tasks", TASKS)?;
+    env.define_boot_class(c"java/lang/LucceRt$Texts", TEXTS)?;
+    env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
     let graph = agent.paper.as_ref().map_or(0, Paper::block);
     env.set_static_long(class, c"graph", graph as i64)?;
     env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;

@@ -32,7 +32,7 @@ fn check(case: &Case) -> Checked {
     let java = case.java(case.options).main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
-    ended.ensure(expected.len() == 17, "the program says what to expect")?;
+    ended.ensure(expected.len() == 21, "the program says what to expect")?;
     let found = reported(java.lucce(), &java.log())?;
     ensure(found == expected, || {
         format!("expected {expected:#?}\nreported {found:#?}")

@@ -64,6 +64,8 @@ public final class LucceRt {
     private static final long HAS_VALUE = __HAS_VALUE__L;
     /** Transitions that a thread has copies of: log2. */
     private static final int CACHE = 11;
+    /** Bytes of the text of a kind that is remembered. */
+    private static final int LONGEST_KIND = 100;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
     private static final int SCRATCH = 26;
 
@@ -75,6 +77,9 @@ public final class LucceRt {
     static long graph;
     /** With PAPER: how far beside a slot its second part lies. */
     static long beside;
+    /** Texts of the program's kinds of events, and where their types are: see `own_kinds` in the agent. */
+    static String[] kinds;
+    static long kindTypes;
     /** Bytes of an array's header, of a reference. */
     static int header, headerOfLongs, referenceShift;
 
@@ -586,34 +591,93 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         long number = current(t, p, site);
         if (number == 0) return;
-        event0(t.$ts, number, kind, value);
+        String[] known = kinds;
+        int place = known == null ? -1 : placeOf(kind, known);
+        Unsafe u = Memory.U;
+        int type = place < 0 ? 0 : u.getInt(kindTypes + ((long) place << 2));
+        long index = t.$ev;
+        long byType = type == 0 || index == 0 ? 0 : u.getLong(index + 40);
+        long cell = byType == 0 ? 0 : find(u, byType, number, type);
+        if (cell == 0) {
+            event0(t.$ts, number, kind, value, known, place);
+        } else {
+            u.putLong(cell + 16, u.getLong(cell + 16) + 1);
+            if (value > 0) u.putLong(cell + 24, u.getLong(cell + 24) + value);
+            if (STREAM) stream(t, type, number, value);
+        }
         if (VERIFY) compare(t, number, 0);
     }
 
-    // In place of what parks a thread, where that is an event.
+    /**
+     * Where the array has a text, or room for it; below 0: it is too long. No two places have the same text. Not by
+     * methods of String, which may have hooks.
+     */
+    private static int placeOf(String text, String[] known) {
+        Unsafe u = Memory.U;
+        byte[] bytes = (byte[]) u.getReference(text, Texts.BYTES);
+        if (bytes.length > LONGEST_KIND) return -1;
+        int hash = bytes.length;
+        for (int i = 0; i < bytes.length; i++) hash = 31 * hash + bytes[i];
+        int mask = known.length - 1;
+        int place = hash * (int) (MULTIPLIER >>> 32) >>> 16 & mask;
+        for (; ; place = place + 1 & mask) {
+            String at = known[place];
+            if (at == null || at == text || isSame(u, at, text, bytes)) return place;
+        }
+    }
+
+    private static boolean isSame(Unsafe u, String at, String text, byte[] bytes) {
+        byte[] others = (byte[]) u.getReference(at, Texts.BYTES);
+        if (others.length != bytes.length) return false;
+        for (int i = 0; i < bytes.length; i++) {
+            if (others[i] != bytes[i]) return false;
+        }
+        return u.getByte(at, Texts.CODER) == u.getByte(text, Texts.CODER);
+    }
+
+    /** Initialised when a kind of events is looked for: where the parts of a String are. */
+    private static final class Texts {
+        static final long BYTES = Memory.U.objectFieldOffset(String.class, "value");
+        static final long CODER = Memory.U.objectFieldOffset(String.class, "coder");
+    }
+
+    // In place of what parks a thread, where that is an event. A site below 0: in a class out of scope.
 
     @Hidden @DontInline
     public static void park(Unsafe u, boolean absolute, long time, long p, int site) {
-        pub(p, site);
-        long since = System.nanoTime();
+        long since = parks(p, site);
         u.park(absolute, time);
         parked(p, site, since);
     }
 
     @Hidden @DontInline
     public static void park(JavaLangAccess threads, long p, int site) {
-        pub(p, site);
-        long since = System.nanoTime();
+        long since = parks(p, site);
         threads.parkVirtualThread();
         parked(p, site, since);
     }
 
     @Hidden @DontInline
     public static void park(JavaLangAccess threads, long time, long p, int site) {
-        pub(p, site);
-        long since = System.nanoTime();
+        long since = parks(p, site);
         threads.parkVirtualThread(time);
         parked(p, site, since);
+    }
+
+    @Hidden
+    private static long parks(long p, int site) {
+        calls(p, site);
+        return System.nanoTime();
+    }
+
+    /** Before a call, in scope or not. */
+    @ForceInline
+    private static void calls(long p, int site) {
+        if (site < 0) {
+            restore(p);
+        } else {
+            pub(p, site);
+        }
     }
 
     @Hidden
@@ -621,10 +685,11 @@ public final class LucceRt {
         if (!LIVE || !isOpen(LOCK)) return;
         long passed = System.nanoTime() - since;
         Thread t = Thread.currentThread();
-        long number = current(t, p, site);
-        if (number == 0) return;
+        if (!known(t)) return;
+        long number = site < 0 ? 0 : current(t, p, site);
+        if (number == 0 && site >= 0) return;
         parked0(t.$ts, number, t, passed);
-        if (VERIFY) compare(t, number, 0);
+        if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
     // ---- reading and writing: around calls of natives, see `io` in the agent --------------------------
@@ -654,11 +719,7 @@ public final class LucceRt {
     /** The time and the bytes are kept in the thread's record: natives call none of these in between. */
     @Hidden
     private static void ioBegins(long bytes, long p, int site) {
-        if (site < 0) {
-            restore(p);
-        } else {
-            pub(p, site);
-        }
+        calls(p, site);
         if (!LIVE) return;
         Thread t = Thread.currentThread();
         if (!known(t)) return;
@@ -912,22 +973,25 @@ public final class LucceRt {
      */
     @Hidden @DontInline
     private static long cellOf(Thread t, long c, int site) {
-        Unsafe u = Memory.U;
         long index = t.$ev;
-        if (index != 0) {
-            long slot = (c ^ (long) site << 44) * MULTIPLIER >>> (int) u.getLong(index);
-            long mask = u.getLong(index + 8);
-            for (; ; slot = slot + 1 & mask) {
-                long e = index + 64 + (slot << 4);
-                long found = u.getLong(e);
-                if (found == c) {
-                    long at = u.getLong(e + 8);
-                    if ((int) (at >>> 44) == (site & 0xFFFFF)) return at << 20 >>> 17;
-                }
-                if (found == 0) break;
+        long cell = index == 0 ? 0 : find(Memory.U, index, c, site);
+        return cell != 0 ? cell : insert(t, c, site);
+    }
+
+    /** The cell in an index for a context and a site, or a number and a type; 0: none. */
+    @ForceInline
+    private static long find(Unsafe u, long index, long c, int low) {
+        long slot = (c ^ (long) low << 44) * MULTIPLIER >>> (int) u.getLong(index);
+        long mask = u.getLong(index + 8);
+        for (; ; slot = slot + 1 & mask) {
+            long e = index + 64 + (slot << 4);
+            long found = u.getLong(e);
+            if (found == c) {
+                long at = u.getLong(e + 8);
+                if ((int) (at >>> 44) == (low & 0xFFFFF)) return at << 20 >>> 17;
             }
+            if (found == 0) return 0;
         }
-        return insert(t, c, site);
     }
 
     @Hidden @DontInline
@@ -1298,7 +1362,8 @@ public final class LucceRt {
 
     private static native void room0(long ts, long now);
 
-    private static native void event0(long ts, long number, String kind, long value);
+    private static native void event0(
+            long ts, long number, String kind, long value, String[] known, int place);
 
     private static native void io0(long ts, long number, int site, long bytes, long passed);
 

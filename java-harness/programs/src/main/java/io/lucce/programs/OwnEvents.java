@@ -50,6 +50,16 @@ public final class OwnEvents {
         CallContext.event(most + "y", 2); note(most, 2);
     }
 
+    /** Texts of one hash, and two of the same bytes; another String each time. */
+    private static void alike() {
+        for (int round = 0; round < 3; round++) {
+            for (String text : new String[] {"Aa", "BB", "AA", "\u4141"}) {
+                String kind = new String(text);
+                CallContext.event(kind, round); note(kind, round);
+            }
+        }
+    }
+
     private static void recursive(int depth) {
         if (depth > 0) {
             recursive(depth - 1);
@@ -93,6 +103,7 @@ public final class OwnEvents {
             recursive(30);
         }
         odd();
+        alike();
         byHandle();
         Thread[] threads = new Thread[4];
         for (int i = 0; i < threads.length; i++) {
