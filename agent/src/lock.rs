@@ -106,7 +106,8 @@ fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option
     });
 }
 
-/// A thread has parked for so many nanoseconds; `thread` is the current one.
+/// A thread has parked for so many nanoseconds; `thread` is the current one. Number 0: where nothing is in
+/// scope, so the VM is asked which frame in scope it is for.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_parked0(
     env: *mut JNIEnv,
@@ -119,13 +120,11 @@ pub extern "system" fn Java_java_lang_LucceRt_parked0(
     told_by_hook(gate::LOCK, env, (ts, thread), |agent, env, state| {
         let blocker = BLOCKER.get_or_init(|| blocker(env, thread)).map(Field::id);
         let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
-        let found = of_number(
-            agent,
-            env,
-            state,
-            ContextId(number as u64),
-            (&PARK, blocker),
-        );
+        let what = (&PARK, blocker);
+        let found = match ContextId(number as u64) {
+            ContextId::UNKNOWN => found_here(agent, env, state, what),
+            number => of_number(agent, env, state, number, what),
+        };
         if let Some(found) = found {
             let passed = u64::try_from(passed).unwrap_or(0);
             found.count(agent, env, state, passed);

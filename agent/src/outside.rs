@@ -10,7 +10,7 @@
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
 //! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
-//! | who calls natives that read and write, with `events=io` | asks the VM which frame in scope does it |
+//! | who calls natives that read and write, with `events=io`, or parks the thread, with `events=lock` | asks the VM which frame in scope does it |
 //! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
 
 use lucce_bytecode::{
@@ -20,7 +20,8 @@ use lucce_bytecode::{
 use crate::options::Events;
 use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT,
-    STARTS_OUTSIDE, defines_hidden, is_leaf_call, starts, starts_virtual_thread, thread_fields,
+    STARTS_OUTSIDE, defines_hidden, is_leaf_call, park, starts, starts_virtual_thread,
+    thread_fields,
 };
 use crate::{io, vm_calls};
 
@@ -46,6 +47,9 @@ pub fn plan(
             let inserts = io::inserts_outside(class.name(), &scan, &|call| is_native(class, call));
             planned = with_more(planned, inserts);
         }
+        if counts.lock {
+            planned = with_more(planned, parks(class.name(), &scan));
+        }
         if let Some(planned) = planned {
             plan.methods.insert(index, planned);
         }
@@ -54,6 +58,20 @@ pub fn plan(
         plan.fields = thread_fields();
     }
     Ok(plan)
+}
+
+/// In place of a site, where the calling class is out of scope.
+const OUTSIDE: i32 = -1;
+
+fn parks(class: &str, scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
+    let parks = scan.calls.iter().filter_map(|call| {
+        let insert = Insert::ReplaceWithContext {
+            helper: park(class, call)?,
+            site: OUTSIDE,
+        };
+        Some((call.bci, insert))
+    });
+    parks.collect()
 }
 
 fn is_native(class: &ClassFile<'_>, call: &Call<'_>) -> bool {

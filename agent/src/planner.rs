@@ -21,7 +21,7 @@ mod view;
 
 mod inserts;
 
-pub use calls::{defines_hidden, starts};
+pub use calls::{defines_hidden, park, starts};
 pub use helpers::{
     ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE,
     thread_fields,

@@ -48,14 +48,14 @@ const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
 const THREADS: &str = "jdk/internal/access/JavaLangAccess";
 const IMPLEMENTS_PARKING: &str = "java/lang/";
 
-pub fn park(class: &str, call: &Call<'_>) -> Option<Mark> {
+pub fn park(class: &str, call: &Call<'_>) -> Option<Helper<'static>> {
     if class.starts_with(IMPLEMENTS_PARKING) {
         return None;
     }
     let found = PARKS.iter().find(|(owner, name, descriptor, _)| {
         call.owner == *owner && call.name == *name && call.descriptor == *descriptor
     });
-    found.map(|park| Mark::Park(park.3))
+    found.map(|park| park.3)
 }
 
 /// Whether a method may wait for a lock by itself.

@@ -168,9 +168,9 @@ impl<'v, 'a> View<'v, 'a> {
     fn call_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
         let events = self.wants.events;
         if events.lock
-            && let Some(mark) = park(self.class.name(), call)
+            && let Some(helper) = park(self.class.name(), call)
         {
-            return Some(mark);
+            return Some(Mark::Park(helper));
         }
         if events.io
             && let Some(operation) =
