@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
-use std::path::Path;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_stream::{Event, Stream, path_beside};
+use lucce_stream::{Event, Stream};
 use lucce_tracelog::{Damage, EventTypeId, OpenError};
 
 use crate::events::{Events, Share};
@@ -61,12 +60,11 @@ impl Profile {
     /// The stream beside this profile's log.
     ///
     /// # Errors
-    /// See [`OpenError`]; or it is another run's.
-    pub fn open_stream(&self, log: &Path) -> Result<Stream, OpenError> {
-        let stream = Stream::open(path_beside(log))?;
+    /// It is another run's.
+    pub fn explains(&self, stream: &Stream) -> Result<(), OpenError> {
         let (log, events) = (&self.header, stream.header());
         match (log.pid, log.start) == (events.pid, events.start) {
-            true => Ok(stream),
+            true => Ok(()),
             false => Err(OpenError::Damaged(Damage::at(
                 16,
                 "events of another run than the log's",

@@ -3,6 +3,7 @@
 
 mod fixture;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -106,4 +107,25 @@ fn times_are_those_of_the_stream() {
     times.sort_unstable();
     assert!(!times.is_empty());
     assert_eq!(ends, times);
+}
+
+#[test]
+fn frames_are_those_of_events_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::kinds(&dir.path().join("kinds.log"));
+    fixture::stream::streams(dir.path());
+    let of = |more: &[&str]| {
+        let args = [&["export", "kinds.log", "--format", "chrome"], more].concat();
+        let whole: Value = serde_json::from_str(&lucce(dir.path(), &args)).unwrap();
+        let frames = whole["stackFrames"].as_object().unwrap().clone();
+        let events = whole["traceEvents"].as_array().unwrap().iter();
+        let mut used: BTreeSet<String> = events
+            .filter_map(|event| Some(event["sf"].as_str()?.to_owned()))
+            .collect();
+        let parents = frames.values().filter_map(|frame| frame["parent"].as_str());
+        used.extend(parents.map(str::to_owned));
+        assert_eq!(used.len(), frames.len(), "{whole}");
+        frames.len()
+    };
+    assert!(of(&["--event", "exception"]) < of(&[]));
 }

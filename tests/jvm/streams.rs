@@ -239,7 +239,8 @@ fn leaks_are_told(log: &Path, stats: &Value) -> Checked {
 
 fn open(log: &Path) -> Result<(Profile, Stream), String> {
     let profile = Profile::open(log).map_err(|e| e.to_string())?;
-    let stream = profile.open_stream(log).map_err(|e| e.to_string())?;
+    let stream = Stream::open(path_beside(log)).map_err(|e| e.to_string())?;
+    profile.explains(&stream).map_err(|e| e.to_string())?;
     ensure(
         stream.damage().is_none() && profile.damage.is_none(),
         || format!("{:?} {:?}", stream.damage(), profile.damage),

@@ -50,6 +50,7 @@ pub fn write(
 struct Chrome<'c> {
     profile: &'c Profile,
     stream: &'c Stream,
+    /// What is written, and its innermost frame; none: an event that is left out.
     told: HashMap<(ContextId, EventTypeId), Option<(ToldEvent, usize)>>,
     frames: Frames,
     written: Written,
@@ -79,7 +80,10 @@ impl Chrome<'_> {
             Entry::Vacant(free) => {
                 let told = profile.tell(event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
-                let told = told.ok().filter(|told| !told.trace.frames.is_empty());
+                let told = told.ok().filter(|told| {
+                    let is_kind = kind.is_none_or(|kind| kind == told.info.kind);
+                    is_kind && !told.trace.frames.is_empty()
+                });
                 free.insert(told.map(|told| {
                     let frame = frames.of(&told.trace.frames);
                     (told, frame)
@@ -89,9 +93,6 @@ impl Chrome<'_> {
         let Some((told, frame)) = told else {
             return Ok(());
         };
-        if kind.is_some_and(|kind| kind != told.info.kind) {
-            return Ok(());
-        }
         let name = told.detail.as_deref().unwrap_or(&told.info.kind);
         let lasted = told.lasted(event);
         let since = self

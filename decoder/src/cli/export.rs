@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::{Collapsed, Profile, path_beside};
+use lucce_decoder::{Collapsed, path_beside};
 
 use super::classes::Classes;
 use super::output::{plural, stdout};
@@ -49,11 +49,12 @@ enum Format {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let mut profile = args.classes.open(&args.file)?;
     if matches!(args.format, Format::Chrome) {
-        return time_line(args, &profile);
+        return time_line(args);
     }
-    let streamed = args.part.apply(&args.file, &mut profile)?;
+    let stream = args.part.stream(&args.file)?;
+    let mut profile = args.classes.open(&args.file)?;
+    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", 2 * events.ids().len() as u64);
@@ -84,8 +85,12 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
 }
 
-fn time_line(args: &Args, profile: &Profile) -> Result<End, Failure> {
-    let (stream, end) = window::open(&args.file, profile)?;
+fn time_line(args: &Args) -> Result<End, Failure> {
+    args.part.times.check()?;
+    let stream = window::read(&args.file)?;
+    let profile = &args.classes.open(&args.file)?;
+    let end = window::explained(&args.file, profile, &stream)?;
+    kind(&args.file, profile, args.event.as_deref())?;
     let write = |out: &mut dyn Write| {
         let mut out = out;
         let written = args.part.times.with(|window| {

@@ -53,11 +53,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    let stream = args.part.stream(&args.file)?;
     let mut profile = args.classes.open(&args.file)?;
     if args.across_threads {
         profile.tell_apart_across_threads();
     }
-    let streamed = args.part.apply(&args.file, &mut profile)?;
+    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
     let kind = kind(&args.file, &profile, args.event.as_deref())?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", events.ids().len() as u64);

@@ -76,11 +76,13 @@ struct LogPart {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    let has_stream = path_beside(&args.file).exists();
+    let stream = has_stream.then(|| window::read(&args.file)).transpose()?;
     let profile = args.classes.open(&args.file)?;
     let contexts = contexts(&profile);
-    let (stream, end) = match path_beside(&args.file).exists() {
-        true => window::open(&args.file, &profile).map(|(stream, end)| (Some(stream), end))?,
-        false => (None, End::Fine),
+    let end = match &stream {
+        Some(stream) => window::explained(&args.file, &profile, stream)?,
+        None => End::Fine,
     };
     let mut stats = Stats::new(&profile, &contexts);
     stats.stream = stream.as_ref().map(StreamOf::new);

@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{grouped, json, plural, stdout};
-use super::window::{Times, complain_of_rest, open};
-use super::{End, Failure, complain, ending};
+use super::window::{Times, complain_of_rest, explained, read};
+use super::{End, Failure, complain, ending, kind};
 
 /// Prints each event with its time, thread, value and place, in the order of time (agent option
 /// record=stream).
@@ -60,6 +60,7 @@ pub struct Args {
 const PAUSE: Duration = Duration::from_millis(300);
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    args.times.check()?;
     let log = log_of(&args.file);
     let mut out = stdout();
     if args.csv {
@@ -67,8 +68,13 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     let mut printed = Printed::default();
     loop {
+        let stream = read(&log)?;
         let profile = args.classes.open(&log)?;
-        let (stream, end) = open(&log, &profile)?;
+        let end = explained(&log, &profile, &stream)?;
+        if !args.follow {
+            // Which is there; otherwise it may come.
+            kind(&log, &profile, args.event.as_deref())?;
+        }
         let is_last = !args.follow || !runs(&profile, &stream);
         let mut printer = Printer::new(args, &profile, &stream, &mut printed);
         printer.print(&mut out)?;

@@ -26,6 +26,16 @@ impl Times {
         self.from.is_none() && self.to.is_none() && self.thread.is_none()
     }
 
+    /// A window that ends before it begins is a mistake.
+    pub fn check(&self) -> Result<(), Failure> {
+        match (self.from, self.to) {
+            (Some(from), Some(to)) if from > to => {
+                Err(Failure::Usage("--from is later than --to".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Calls `what` with the window that is asked for.
     pub fn with<T>(&self, what: impl FnOnce(&Window<'_>) -> T) -> T {
         let is_thread = |name: &str| {
@@ -50,12 +60,24 @@ pub struct Part {
 }
 
 impl Part {
-    /// From now on, the profile's events are those.
-    pub fn apply(&self, log: &Path, profile: &mut Profile) -> Result<End, Failure> {
-        if !self.stream && self.times.is_open() {
+    /// The stream beside the log, if it is asked for.
+    pub fn stream(&self, log: &Path) -> Result<Option<Stream>, Failure> {
+        self.times.check()?;
+        let is_wanted = self.stream || !self.times.is_open();
+        is_wanted.then(|| read(log)).transpose()
+    }
+
+    /// From now on, the profile's events are those of the stream.
+    pub fn apply(
+        &self,
+        log: &Path,
+        profile: &mut Profile,
+        stream: Option<Stream>,
+    ) -> Result<End, Failure> {
+        let Some(stream) = stream else {
             return Ok(End::Fine);
-        }
-        let (stream, end) = open(log, profile)?;
+        };
+        let end = explained(log, profile, &stream)?;
         let (events, unknown) = self.times.with(|window| profile.streamed(&stream, window));
         complain_of_rest(log, profile, &stream);
         profile.events = events;
@@ -63,14 +85,23 @@ impl Part {
     }
 }
 
-/// The stream beside a log, and how a verb that reads it ends.
-pub fn open(log: &Path, profile: &Profile) -> Result<(Stream, End), Failure> {
+/// The stream beside a log. To be read before the log: the JVM may go on, and all events that are there now
+/// are explained in what is there of the log later.
+pub fn read(log: &Path) -> Result<Stream, Failure> {
     let path = path_beside(log);
-    let stream = profile
-        .open_stream(log)
-        .map_err(|e| Failure::Open(path.clone(), e))?;
-    let end = ending(&path, stream.damage(), End::Fine);
-    Ok((stream, end))
+    Stream::open(&path).map_err(|e| match log.exists() {
+        true => Failure::Open(path, e),
+        false => Failure::Open(log.to_owned(), e),
+    })
+}
+
+/// The log is that of the stream: how a verb ends that reads both.
+pub fn explained(log: &Path, profile: &Profile, stream: &Stream) -> Result<End, Failure> {
+    let path = path_beside(log);
+    match profile.explains(stream) {
+        Ok(()) => Ok(ending(&path, stream.damage(), End::Fine)),
+        Err(e) => Err(Failure::Open(path, e)),
+    }
 }
 
 /// What was counted and is not in the stream.
