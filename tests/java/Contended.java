@@ -38,7 +38,10 @@ public final class Contended {
         }
     }
 
+    static volatile Object garbage;
+
     private static void failing() {
+        garbage = new byte[1 << 16];
         try {
             throw new IllegalStateException();
         } catch (IllegalStateException e) {

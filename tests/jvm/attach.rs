@@ -56,7 +56,7 @@ struct LockWay {
     from: u32,
 }
 
-const LOCK_WAYS: [LockWay; 4] = [
+const LOCK_WAYS: [LockWay; 5] = [
     LockWay {
         name: "default",
         flags: &["-Xcheck:jni"],
@@ -85,7 +85,16 @@ const LOCK_WAYS: [LockWay; 4] = [
         options: &["events=lock", "include=Contended"],
         from: 17,
     },
+    LockWay {
+        name: WITH_ALLOCATIONS,
+        flags: &[],
+        arguments: &[],
+        options: &["events=alloc+lock", "alloc=64k"],
+        from: 17,
+    },
 ];
+
+const WITH_ALLOCATIONS: &str = "with-allocations";
 
 /// Of a program that runs: contended monitors and waiting, with the lines and the times that it has.
 fn locks(setup: &Setup, jdk: &Jdk, way: &LockWay) -> Checked {
@@ -155,9 +164,25 @@ fn locks(setup: &Setup, jdk: &Jdk, way: &LockWay) -> Checked {
     ensure(least + 20 >= rounds && most - least <= 2 && long, || {
         format!("{counts:?} of {rounds} rounds at {places:?}\n{found:#?}")
     })?;
+    if way.name == WITH_ALLOCATIONS {
+        allocations(&java)?;
+    }
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
+}
+
+/// The same program makes an array in each round, as large as the interval of samples.
+fn allocations(java: &Java) -> Checked {
+    let log = java.log();
+    let log = log.to_string_lossy();
+    let args = ["report", "--json", "--top", "0", "--event", "alloc", &log];
+    let report = java.lucce().json(&args)?;
+    let mut rows = report["contexts"].as_array().into_iter().flatten();
+    let arrays =
+        rows.find(|row| row["class"] == "byte[]" && row["frames"][0]["method"] == "failing");
+    let count = arrays.and_then(|row| row["count"].as_u64());
+    ensure(count > Some(0), || format!("no arrays in {report}"))
 }
 
 /// Up to which round the program has told that it works; only whole lines count.

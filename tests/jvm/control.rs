@@ -20,6 +20,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     });
     let others = [
         test("control::switched_on_later", false, move || later(setup)),
+        test("control::waits_while_stopped", false, move || {
+            waits_while_stopped(setup)
+        }),
         test("control::off", false, move || off(setup)),
         test("control::hostile_clients", true, move || hostile(setup)),
         test("control::foreign_socket", true, move || foreign(setup)),
@@ -268,6 +271,34 @@ fn stream(setup: &'static Setup) -> Checked {
     let status = jvm.ctl(&["status"])?;
     ensure(status["stream"].is_null(), || status.to_string())?;
     jvm.end()?.clean();
+    Ok(())
+}
+
+/// Waiting that ends while nothing is counted is forgotten: what begins then, and ends when events are counted
+/// again, is not taken for it.
+fn waits_while_stopped(setup: &'static Setup) -> Checked {
+    let java = Java::new(setup, setup.jdk(), "control-waits").agent("events=lock,verify=1");
+    let folder = java.folder().to_string_lossy().into_owned();
+    let mut jvm = Running::of(java.main(["Steps", &folder]))?;
+    for (step, next) in [("stop", "start"), ("start", "never")] {
+        jvm.ctl(&[step])?;
+        fs::write(jvm.java.folder().join(step), "").map_err(|e| e.to_string())?;
+        let said = format!("until {next}");
+        jvm.until(&said, |jvm| Ok(jvm.java.printed("stdout").contains(&said)))?;
+    }
+    let java = jvm.end()?;
+    let log = java.log();
+    let log = log.to_string_lossy();
+    let args = ["report", "--json", "--top", "0", "--event", "lock", &log];
+    let report = java.lucce().json(&args)?;
+    let rows = report["contexts"].as_array().into_iter().flatten();
+    let own = rows.filter(|row| row["frames"][0]["class"] == "Steps");
+    let own: Vec<_> = own
+        .map(|row| (row["frames"][0]["method"].clone(), row["count"].clone()))
+        .collect();
+    ensure(own == [("third".into(), 1.into())], || format!("{own:?}"))?;
+    java.lucce().check(&java.log())?;
+    java.clean();
     Ok(())
 }
 

@@ -77,6 +77,18 @@ public final class Hooks {
         }
     }
 
+    public static void number(int returned, long p, int site) {
+        check(p);
+    }
+
+    public static void number(long returned, long p, int site) {
+        check(p);
+    }
+
+    public static void pair(int first, int second, long p, int site) {
+        check(p);
+    }
+
     /** In place of a static method {@code current()J}. */
     public static long current(long p, int site) {
         check(p);

@@ -26,6 +26,12 @@ public final class Hooks {
 
     public static void array(Object array, long p, int site) {}
 
+    public static void number(int returned, long p, int site) {}
+
+    public static void number(long returned, long p, int site) {}
+
+    public static void pair(int first, int second, long p, int site) {}
+
     public static String concat(String receiver, String argument) {
         return receiver.concat(argument);
     }
