@@ -15,10 +15,15 @@ const PROGRAM: &str = "io.lucce.programs.OwnEvents";
 type Counts = BTreeMap<(String, i64), (u64, u64)>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    const MODES: [Mode; 4] = [
+    const MODES: [Mode; 5] = [
         ("default", &[], "events=none,verify=5"),
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
         ("comp", &["-Xcomp"], "events=none,verify=1"),
+        (
+            "wide",
+            &["-XX:+UseZGC", "-XX:-CompactStrings"],
+            "events=none,record=stream,verify=3",
+        ),
         (
             "cct",
             &["-XX:+UseSerialGC"],
