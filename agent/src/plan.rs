@@ -307,6 +307,7 @@ mod tests {
             lines: Vec::new(),
             restores: Vec::new(),
             switches: false,
+            here: false,
             intrinsic: None,
         };
         let class = NewClass {

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 const LINE: usize = 8;
 const BYTES: usize = LINE * size_of::<u64>();
 const FEWEST: usize = 64;
-const MOST: usize = 4096;
+const MOST: usize = 16384;
 /// Of the index, in bytes: one line for as many. Most entries of the index were used once, at start.
 const INDEX_PER_LINE: usize = 64;
 
@@ -55,7 +55,7 @@ mod tests {
     fn every_hash_has_a_line_within_the_memory() {
         let mut ways = Ways::default();
         let mut sizes = Vec::new();
-        for index in (0..20).map(|power| 64 << power) {
+        for index in (0..22).map(|power| 64 << power) {
             if !ways.grow_for(index) {
                 continue;
             }
@@ -67,6 +67,6 @@ mod tests {
                 assert_eq!(line % BYTES as u64, 0);
             }
         }
-        assert_eq!(sizes, [64, 128, 256, 512, 1024, 2048, 4096]);
+        assert_eq!(sizes, [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]);
     }
 }

@@ -76,6 +76,12 @@ impl<'a> Code<'a> {
         Instructions::starting_at(self.bytes, self.code_offset, bci as usize)
     }
 
+    /// Whether it has a handler for anything.
+    #[must_use]
+    pub fn has_handlers(&self) -> bool {
+        self.exceptions().next().is_some()
+    }
+
     pub(crate) fn exceptions(&self) -> impl Iterator<Item = Result<Handler, Error>> + use<'a> {
         let mut reader = self.exceptions;
         (0..self.handlers).map(move |_| {

@@ -234,9 +234,12 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         self.asm().call(&helper)
     }
 
-    /// `lload N; push site; invokestatic H(JI)V`
+    /// `lload N; push site; invokestatic H(JI)V`; without `N` where the plan has no entry.
     fn with_site(&mut self, helper: &Helper<'p>, site: i32) -> Result<(), Error> {
-        self.load_local(3)?;
+        match self.plan.entry {
+            Some(_) => self.load_local(3)?,
+            None => self.needs_stack(1),
+        }
         self.asm().push(site)?;
         self.asm().call(helper)
     }

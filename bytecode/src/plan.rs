@@ -1,4 +1,6 @@
 //! What to insert. The local variable `N` below is the method's old `max_locals`.
+//!
+//! A method whose plan has no entry has no `N`: where others load it, its insertions pass the site alone.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,7 @@ pub struct NewField<'p> {
 
 /// What to change in a method.
 ///
-/// Whatever loads `N` needs an [`Entry`], which stores it. A plan with nothing in it lays the
+/// What passes nothing but `N` needs an [`Entry`], which stores it. A plan with nothing in it lays the
 /// code out anew without a change.
 #[derive(Debug, Clone, Default)]
 pub struct MethodPlan<'p> {

@@ -18,7 +18,7 @@ pub struct Scan<'a> {
     pub allocations: Vec<Alloc<'a>>,
     /// Where a monitor is entered.
     pub monitors: Vec<u16>,
-    /// The code may jump backwards.
+    /// The code may jump backwards, other than to a handler.
     pub has_loops: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
     pub lines: Vec<(u16, u16)>,
@@ -94,11 +94,13 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Whether a branch goes backwards; of switches, whether one may.
+/// Whether a branch goes backwards; of switches and `ret`, whether one may.
 fn jumps_back(op: u8, operands: &[u8]) -> bool {
     let is_branch = matches!(op, opcode::IFEQ..=opcode::JSR | opcode::IFNULL..=opcode::JSR_W);
     let is_switch = matches!(op, opcode::TABLESWITCH | opcode::LOOKUPSWITCH);
-    is_switch || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
+    is_switch
+        || op == opcode::RET
+        || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
 }
 
 /// Code is shorter than 64 KiB (JVMS 4.7.3).

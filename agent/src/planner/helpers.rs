@@ -16,6 +16,9 @@ pub const RESTORE: Helper = helper("restore", "(J)V");
 pub const EXIT: Helper = helper("exit", "(J)V");
 pub const UNWIND_VM: Helper = helper("unwindVm", "(J)V");
 pub const PUB: Helper = helper("pub", "(JI)V");
+/// In a method that does not keep where its slot is.
+pub const PUB_HERE: Helper = helper("pub", "(I)V");
+pub const ALLOC_HERE: Helper = helper("alloc", "(I)V");
 pub const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
 pub const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
 pub const ALLOC: Helper = helper("alloc", "(JI)V");
@@ -69,6 +72,22 @@ pub fn array_helper(descriptor: &str) -> Helper<'static> {
     helper("array", descriptor)
 }
 
+/// The same in a method that does not keep where its slot is.
+pub fn array_here(descriptor: &str) -> Helper<'static> {
+    let descriptor = match descriptor {
+        "[B" => "([BI)V",
+        "[Z" => "([ZI)V",
+        "[S" => "([SI)V",
+        "[C" => "([CI)V",
+        "[I" => "([II)V",
+        "[F" => "([FI)V",
+        "[J" => "([JI)V",
+        "[D" => "([DI)V",
+        _ => "([Ljava/lang/Object;I)V",
+    };
+    helper("array", descriptor)
+}
+
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
 const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
 
@@ -94,5 +113,9 @@ mod tests {
             array_helper("[Ljava/lang/String;").descriptor,
             "([Ljava/lang/Object;JI)V"
         );
+        for descriptor in ["[B", "[Z", "[S", "[C", "[I", "[F", "[J", "[D", "[[I"] {
+            let (kept, here) = (array_helper(descriptor), array_here(descriptor));
+            assert_eq!(kept.descriptor.replace("JI)", "I)"), here.descriptor);
+        }
     }
 }

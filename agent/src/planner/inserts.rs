@@ -3,10 +3,11 @@
 use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 
 use super::helpers::{
-    ALLOC, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER, ENTER_AT,
-    ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB, PUB_NATIVE,
-    PUB_SWITCHING, RAN, REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END,
-    STARTS, SUBMITTED, UNWIND_VM, array_helper, thread_fields,
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER,
+    ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB,
+    PUB_HERE, PUB_NATIVE, PUB_SWITCHING, RAN, REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS,
+    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, UNWIND_VM, array_helper, array_here,
+    thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
@@ -27,6 +28,11 @@ pub struct Hooks {
 }
 
 impl Hooks {
+    /// Whether a method without its own slot's address has all that it needs.
+    fn keep_nothing(self) -> bool {
+        !self.exits && !self.at_entry && !self.restores
+    }
+
     fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
         let returns = matches!(
             frame,
@@ -80,8 +86,12 @@ pub fn plan(
     for (index, shape) in shapes.iter().enumerate() {
         let id = first_method + index as u32;
         let entry_site = shape.counts_entries().then_some(site as i32);
+        let here = shape.here && hooks.keep_nothing();
         let inserts = shape.places.iter().flat_map(|place| {
-            let inserts = inserts(place, shape, site as i32, native_site);
+            let inserts = match here {
+                true => vec![(place.bci, insert_here(place, site as i32))],
+                false => inserts(place, shape, site as i32, native_site),
+            };
             site += 1;
             inserts
         });
@@ -92,6 +102,9 @@ pub fn plan(
             let mut method = method_plan(shape, id, inserts, name == "<init>");
             hooks.add(&mut method, shape.frame, id, name);
             count_entries(&mut method, shape.frame, entry_site);
+            if here {
+                method.entry = None;
+            }
             plan.methods.insert(index, method);
         }
     }
@@ -156,6 +169,24 @@ fn method_plan(
         exit,
         unwind,
         inserts,
+    }
+}
+
+/// In a method that keeps nothing: see [`Shape::here`].
+fn insert_here(place: &Place, site: i32) -> Insert<'static> {
+    match &place.mark {
+        Mark::New(_) => Insert::After {
+            helper: ALLOC_HERE,
+            site,
+        },
+        Mark::Array(descriptor) => Insert::AfterDup {
+            helper: array_here(descriptor),
+            site,
+        },
+        _ => Insert::Mark {
+            helper: PUB_HERE,
+            site,
+        },
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Shape {
     pub restores: Vec<u16>,
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
+    /// Until its last hook has run the pointer says where the method's slot is: nothing needs to be kept.
+    pub here: bool,
     /// The method is one of [`super::INTRINSICS`]: which, and the bci of its allocation.
     pub intrinsic: Option<(usize, u16)>,
 }
@@ -107,6 +109,7 @@ impl Shape {
             lines: Vec::new(),
             restores: Vec::new(),
             switches: false,
+            here: false,
             intrinsic: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lucce_bytecode::{Call, ClassFile, Error, Method, Scan};
+use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
 use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
@@ -119,6 +119,8 @@ impl<'v, 'a> View<'v, 'a> {
         if shape.counts_entries() && shape.frame == FrameKind::Push && is_vm_called(name, method) {
             shape.frame = FrameKind::Vm;
         }
+        let has_handlers = method.code.as_ref().is_some_and(Code::has_handlers);
+        shape.here = is_here(&shape, scan.has_loops, has_handlers);
         shape.lines.clone_from(&scan.lines);
         shape
     }
@@ -255,5 +257,94 @@ impl<'v, 'a> View<'v, 'a> {
             || self.class.access() & FINAL != 0;
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
         fixed && leaf && self.class.access() & INTERFACE == 0
+    }
+}
+
+/// Whether no hook runs after one that has moved the pointer: there is one call at most, no way back to it,
+/// and nothing behind it. What the VM calls in between puts the pointer back, unless an exception leaves
+/// it; so there may be no handler that goes on.
+fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
+    let (mut calls, mut others) = (Vec::new(), Vec::new());
+    for place in &shape.places {
+        match place.mark {
+            Mark::Call => calls.push(place.bci),
+            Mark::New(_) | Mark::Array(_) => others.push(place.bci),
+            _ => return false,
+        }
+    }
+    let is_last = |call: u16| others.iter().all(|other| *other < call);
+    let ordered = match *calls {
+        [] => true,
+        [call] => !has_loops && is_last(call),
+        _ => false,
+    };
+    let plain = shape.frame == FrameKind::Push && !shape.switches && shape.intrinsic.is_none();
+    plain && ordered && !has_handlers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(marks: &[Mark]) -> Shape {
+        let places = marks.iter().enumerate().map(|(at, mark)| Place {
+            bci: 3 * at as u16,
+            mark: mark.clone(),
+        });
+        Shape {
+            frame: FrameKind::Push,
+            places: places.collect(),
+            ..Shape::none()
+        }
+    }
+
+    fn new() -> Mark {
+        Mark::New("La/B;".into())
+    }
+
+    #[test]
+    fn a_method_whose_last_hook_is_its_only_call_keeps_nothing() {
+        for marks in [
+            vec![Mark::Call],
+            vec![new(), Mark::Array("[I".into()), Mark::Call],
+            vec![new(), new()],
+        ] {
+            assert!(is_here(&shape(&marks), false, false), "{marks:?}");
+            // An exception may come from code that the VM calls, and leave the pointer where it is.
+            assert!(!is_here(&shape(&marks), false, true), "{marks:?}");
+            let calls = marks.contains(&Mark::Call);
+            assert_eq!(is_here(&shape(&marks), true, false), !calls, "{marks:?}");
+        }
+    }
+
+    #[test]
+    fn a_method_that_goes_on_after_a_call_keeps_its_slot() {
+        for marks in [
+            vec![Mark::Call, Mark::Call],
+            vec![Mark::Call, new()],
+            vec![Mark::Monitor],
+            vec![Mark::Current],
+            vec![Mark::Arrays("[[I".into())],
+            vec![Mark::Entry, Mark::Call],
+        ] {
+            assert!(!is_here(&shape(&marks), false, false), "{marks:?}");
+        }
+        for frame in [
+            FrameKind::Vm,
+            FrameKind::First,
+            FrameKind::Thread,
+            FrameKind::Leaf,
+        ] {
+            let shape = Shape {
+                frame,
+                ..shape(&[Mark::Call])
+            };
+            assert!(!is_here(&shape, false, false), "{frame:?}");
+        }
+        let switching = Shape {
+            switches: true,
+            ..shape(&[Mark::Call])
+        };
+        assert!(!is_here(&switching, false, false));
     }
 }

@@ -5,7 +5,7 @@ use lucce_bytecode::{
 };
 
 use crate::assembled::{self, Assembler, Body};
-use crate::plans::{ALLOC, ARRAY, CONCAT, MARK, entry, hook, rewrite_everything};
+use crate::plans::{ALLOC, ARRAY, BEFORE, CONCAT, MARK, MARK_TWO, entry, hook, rewrite_everything};
 
 /// `run` has so many `nop`, then returns; a small method follows.
 fn with_long_method(nops: usize) -> Vec<u8> {
@@ -180,14 +180,53 @@ fn plans_that_do_not_fit_skip_the_method() {
         };
         let rewritten = with_plan("run", plan.clone());
         assert_eq!(rewritten.skipped.is_empty(), fits, "{plan:?}");
-        let without_entry = with_plan(
-            "run",
-            MethodPlan {
-                entry: None,
-                ..plan
-            },
-        );
-        assert!(!without_entry.skipped.is_empty());
+    }
+}
+
+#[test]
+fn without_an_entry_there_is_no_local_and_hooks_are_given_the_site_alone() {
+    let site = 7;
+    let mark = Insert::Mark {
+        helper: hook("mark", "(I)V"),
+        site,
+    };
+    let dup = Insert::AfterDup {
+        helper: hook("array", "([II)V"),
+        site,
+    };
+    let plan = MethodPlan {
+        inserts: vec![(1, dup), (8, mark)],
+        ..MethodPlan::default()
+    };
+    let rewritten = with_plan("run", plan);
+    assert!(rewritten.skipped.is_empty());
+    let class = ClassFile::parse(&rewritten.bytes).expect("sound");
+    let code = class.methods()[0].code.as_ref().expect("code");
+    let (iconst_1, bipush, invokestatic, dup) = (4, 16, 184, 89);
+    let expected = [iconst_1, 188, 10, dup, bipush, 7, invokestatic];
+    assert_eq!(code.bytes[..expected.len()], expected);
+    let expected = [87, bipush, 7, invokestatic];
+    assert_eq!(code.bytes[13..13 + expected.len()], expected);
+    assert_eq!(code.max_locals, 0);
+}
+
+/// What takes nothing but the local, or two numbers behind it, cannot do without.
+#[test]
+fn an_insertion_that_needs_the_local_skips_a_method_that_keeps_none() {
+    let needs = [
+        Insert::Before { helper: BEFORE },
+        Insert::MarkTwo {
+            helper: MARK_TWO,
+            site: 1,
+            inner: 2,
+        },
+    ];
+    for insert in needs {
+        let plan = MethodPlan {
+            inserts: vec![(0, insert)],
+            ..MethodPlan::default()
+        };
+        assert_eq!(with_plan("run", plan).skipped.len(), 1, "{insert:?}");
     }
 }
 

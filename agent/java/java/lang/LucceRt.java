@@ -128,6 +128,21 @@ public final class LucceRt {
         if (RECORD) tell(CALL, p, site);
     }
 
+    /**
+     * The same in a method whose first and only call this is: where its slot is nobody has to keep.
+     */
+    @Hidden @ForceInline
+    public static void pub(int site) {
+        if (LIVE) {
+            Thread t = Thread.currentThread();
+            long p = t.$fp;
+            Memory.U.putLong(p + BASE, site);
+            t.$fp = p + SLOT;
+        } else {
+            set(enter() + SLOT);
+        }
+    }
+
     /** Where calls are recorded: a method returns. */
     @Hidden @ForceInline
     public static void exit(long p) {
@@ -318,6 +333,60 @@ public final class LucceRt {
     public static void alloc(long p, int site) {
         if (LIVE) count(p, site, 0);
     }
+
+    // In methods that have not called yet.
+
+    @Hidden @ForceInline
+    public static void alloc(int site) {
+        if (LIVE) count(enter(), site, 0);
+    }
+
+    @Hidden @ForceInline
+    public static void array(byte[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(boolean[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(short[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(char[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(int[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(float[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(long[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(double[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    @Hidden @ForceInline
+    public static void array(Object[] a, int site) {
+        array(a, enter(), site);
+    }
+
+    // In others: `p` is the slot of the frame.
 
     @Hidden @ForceInline
     public static void array(byte[] a, long p, int site) {
