@@ -143,7 +143,9 @@ impl Agent {
         let earlier = options.graph.as_deref().map(earlier).transpose()?;
         let header = header();
         let writer = create(&options, &header)?;
-        let book = Arc::new(RwLock::new(Book::default()));
+        let no_memory = || "no address space for the shadow stacks".to_string();
+        let method_of_site = MethodOfSite::new().ok_or_else(no_memory)?;
+        let book = Arc::new(RwLock::new(Book::new(method_of_site)));
         let log = Arc::new(Log::new(writer));
         let journal = LogJournal {
             book: Arc::clone(&book),
@@ -157,7 +159,6 @@ impl Agent {
         let plan = earlier
             .map(|earlier| NamedPlan::new(earlier, layout, &options.encoding, Arc::clone(&book)));
         let matches = plan.as_ref().map(NamedPlan::matches);
-        let no_memory = || "no address space for the shadow stacks".to_string();
         let paper = match options.tracking {
             Tracking::Paper => Some(Paper::new().ok_or_else(no_memory)?),
             Tracking::Lazy | Tracking::Cct => None,
@@ -166,7 +167,7 @@ impl Agent {
         let agent = Agent {
             jvmti,
             stacks,
-            method_of_site: MethodOfSite::new().ok_or_else(no_memory)?,
+            method_of_site,
             book,
             log,
             recorder,

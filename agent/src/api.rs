@@ -99,7 +99,7 @@ fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
             class: external(book.text(class.name)),
             method: book.text(method.name).to_string(),
             file: class.source.map(|name| book.text(name).to_string()),
-            line: book.line(site),
+            line: book.line(&site),
         })
     };
     frames.iter().map(element).collect()

@@ -2,13 +2,16 @@
 //! a number needs it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
+use lucce_callgraph::{MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+use crate::memory::MethodOfSite;
 use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
+use crate::rows::Rows;
+use crate::texts::Texts;
 
-/// Index into [`Book`]'s strings.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Name(u32);
+pub use crate::texts::Name;
 
 /// Which class loader; 0 is the boot loader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,6 +29,8 @@ pub struct ClassInfo {
     pub loader: Loader,
     pub first_method: u32,
     pub methods: u32,
+    /// Where its descriptors of what is allocated begin.
+    allocated: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +63,6 @@ pub enum What {
     Io(u8),
 }
 
-/// A large program has a million: each byte counts.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteInfo {
     pub method: u32,
@@ -66,7 +70,38 @@ pub struct SiteInfo {
     pub what: What,
 }
 
-const _: () = assert!(size_of::<SiteInfo>() == 16);
+/// A site as it is kept: a large program has a million, of which most are never asked for.
+///
+/// ```text
+/// bci 16 | more 12 | kind 4
+/// ```
+///
+/// `more` of an allocation is which of its class's descriptors, of `Io` the operation. What does not fit
+/// is elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Packed(u32);
+
+impl Packed {
+    const ELSEWHERE: Packed = Packed(15);
+    const MORE: u32 = 1 << 12;
+
+    /// `None`: it does not fit.
+    fn new(bci: u16, kind: u32, more: u32) -> Option<Packed> {
+        (more < Packed::MORE).then_some(Packed(u32::from(bci) << 16 | more << 4 | kind))
+    }
+
+    fn bci(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    fn kind(self) -> u32 {
+        self.0 & 15
+    }
+
+    fn more(self) -> u32 {
+        self.0 >> 4 & (Packed::MORE - 1)
+    }
+}
 
 /// Where a site is in its method.
 ///
@@ -112,12 +147,16 @@ impl MethodInfo {
 
 /// Ids count from 1: 0 is "none" everywhere.
 pub struct Book {
-    strings: Vec<Arc<str>>,
-    names: HashMap<Arc<str>, Name>,
+    texts: Texts,
     classes: Vec<ClassInfo>,
-    methods: Vec<MethodInfo>,
-    sites: Vec<SiteInfo>,
-    lines: Vec<(u16, u16)>,
+    methods: Rows<MethodInfo>,
+    sites: Rows<Packed>,
+    method_of_site: MethodOfSite,
+    /// Sites that do not fit.
+    elsewhere: FxHashMap<u32, SiteInfo>,
+    /// Of each class, descriptors of what its methods allocate.
+    allocated: Rows<Name>,
+    lines: Rows<(u16, u16)>,
     by_name: HashMap<(Loader, Name), u32>,
     /// Sites that were not planned: native frames, and places where the VM called something.
     extra: HashMap<(u32, i32), u32>,
@@ -144,101 +183,122 @@ pub struct Ids {
     pub first_site: u32,
 }
 
-impl Default for Book {
-    fn default() -> Book {
-        let unknown = SiteInfo {
-            method: 0,
-            at: At::line(NO_LINE),
-            what: What::Call,
-        };
-        Book {
-            strings: Vec::new(),
-            names: HashMap::new(),
+/// Lines of all methods, and descriptors of what each class allocates, in all classes.
+const MOST_LINES: usize = 1 << 28;
+const MOST_ALLOCATED: usize = 1 << 26;
+
+impl Book {
+    /// `method_of_site` says the method of each site from the time on when the site is in the book.
+    pub fn new(method_of_site: MethodOfSite) -> Book {
+        let mut book = Book {
+            texts: Texts::default(),
             classes: Vec::new(),
-            methods: Vec::new(),
-            sites: vec![unknown; INTRINSICS.len()],
-            lines: Vec::new(),
+            methods: Rows::new(1 << MethodId::BITS),
+            sites: Rows::new(1 << SiteId::BITS),
+            method_of_site,
+            elsewhere: FxHashMap::default(),
+            allocated: Rows::new(MOST_ALLOCATED),
+            lines: Rows::new(MOST_LINES),
             by_name: HashMap::new(),
             extra: HashMap::new(),
             allocations: HashMap::new(),
             sized: HashSet::new(),
+        };
+        for _ in INTRINSICS {
+            book.elsewhere(SiteInfo {
+                method: 0,
+                at: At::line(NO_LINE),
+                what: What::Call,
+            });
         }
-    }
-}
-
-impl Book {
-    pub fn name(&mut self, text: &str) -> Name {
-        if let Some(&known) = self.names.get(text) {
-            return known;
-        }
-        let name = Name(self.strings.len() as u32);
-        let text: Arc<str> = text.into();
-        self.strings.push(Arc::clone(&text));
-        self.names.insert(text, name);
-        name
+        book
     }
 
     pub fn text(&self, name: Name) -> &str {
-        self.strings.get(name.0 as usize).map_or("", |text| text)
+        self.texts.text(name)
     }
 
     pub fn find_name(&self, text: &str) -> Option<Name> {
-        self.names.get(text).copied()
+        self.texts.find(text)
     }
 
-    /// `None`: there are no ids left.
+    /// `None`: there are no ids left, or no room.
     pub fn add(&mut self, class: &NewClass<'_>) -> Option<Ids> {
         let ids = Ids {
             first_method: self.methods.len() as u32 + 1,
             first_site: self.sites.len() as u32 + 1,
         };
-        let sites: usize = class.shapes.iter().map(|shape| shape.places.len()).sum();
-        self.room(class.methods.len(), sites)?;
+        self.room(class.methods.len(), class.shapes)?;
         let index = self.classes.len() as u32 + 1;
         let info = ClassInfo {
-            name: self.name(class.name),
-            source: class.source.map(|text| self.name(text)),
+            name: self.texts.name(class.name)?,
+            source: match class.source {
+                Some(text) => Some(self.texts.name(text)?),
+                None => None,
+            },
             loader: class.loader,
             first_method: ids.first_method,
             methods: class.methods.len() as u32,
+            allocated: self.allocated.len() as u32,
         };
+        let names = |(name, descriptor, _): &(&str, &str, u16)| {
+            Some((self.texts.name(name)?, self.texts.name(descriptor)?))
+        };
+        let names: Vec<_> = class.methods.iter().map(names).collect::<Option<_>>()?;
+        let allocates = class.shapes.iter().flat_map(|shape| &shape.places);
+        for place in allocates {
+            if let Mark::New(of) | Mark::Array(of) | Mark::Arrays(of) = &place.mark {
+                self.texts.name(of)?;
+            }
+        }
         self.classes.push(info);
         self.by_name.insert((class.loader, info.name), index);
-        for (method, shape) in class.methods.iter().zip(class.shapes) {
-            self.add_method(index, *method, shape);
+        let mut allocated = FxHashMap::default();
+        let methods = names.iter().zip(class.methods);
+        for (((name, descriptor), (.., access)), shape) in methods.zip(class.shapes) {
+            let from = self.lines.len() as u32;
+            self.lines.extend(&shape.lines)?;
+            self.methods.push(MethodInfo {
+                class: index,
+                name: *name,
+                descriptor: *descriptor,
+                access: *access,
+                frame: shape.frame,
+                transparent: shape.transparent,
+                lines: (from, self.lines.len() as u32),
+            })?;
+            self.add_sites(shape, &mut allocated)?;
         }
         Some(ids)
     }
 
-    /// Ids of methods have 24 bits and those of sites 28.
-    fn room(&self, methods: usize, sites: usize) -> Option<()> {
-        use lucce_callgraph::{MethodId, SiteId};
-        let fits = self.methods.len() + methods < MethodId::MAX as usize
-            && self.sites.len() + sites < SiteId::MAX as usize;
+    /// `None`: there is no room for so many. Ids of methods have 24 bits and those of sites 28.
+    fn room(&self, methods: usize, shapes: &[Shape]) -> Option<()> {
+        let places = || shapes.iter().flat_map(|shape| &shape.places);
+        let lines: usize = shapes.iter().map(|shape| shape.lines.len()).sum();
+        // No more than one for each site.
+        let fits = self.methods.len() + methods < self.methods.room().min(MethodId::MAX as usize)
+            && self.has_site(places().count())
+            && self.lines.len() + lines <= self.lines.room()
+            && self.allocated.len() + places().count() <= self.allocated.room();
         fits.then_some(())
     }
 
-    fn add_method(&mut self, class: u32, method: (&str, &str, u16), shape: &Shape) {
-        let from = self.lines.len() as u32;
-        self.lines.extend_from_slice(&shape.lines);
-        let info = MethodInfo {
-            class,
-            name: self.name(method.0),
-            descriptor: self.name(method.1),
-            access: method.2,
-            frame: shape.frame,
-            transparent: shape.transparent,
-            lines: (from, self.lines.len() as u32),
-        };
-        self.methods.push(info);
+    fn has_site(&self, count: usize) -> bool {
+        let room = self.sites.room().min(self.method_of_site.room());
+        self.sites.len() + count < room.min(SiteId::MAX as usize)
+    }
+
+    /// Those of the last method. `allocated`: which descriptors the class has already, and where.
+    fn add_sites(&mut self, shape: &Shape, allocated: &mut FxHashMap<Name, u32>) -> Option<()> {
         let id = self.methods.len() as u32;
         if let Some((index, bci)) = shape.intrinsic {
             self.reserved(index, id, bci);
         }
         for place in &shape.places {
             let what = match &place.mark {
-                Mark::New(of) => What::New(self.name(of)),
-                Mark::Array(of) | Mark::Arrays(of) => What::Array(self.name(of)),
+                Mark::New(of) => What::New(self.texts.name(of)?),
+                Mark::Array(of) | Mark::Arrays(of) => What::Array(self.texts.name(of)?),
                 Mark::Current | Mark::Event => What::Current,
                 Mark::Native(_) => What::Making,
                 Mark::Entry => What::Entry,
@@ -259,24 +319,105 @@ impl Book {
                 | Mark::Intrinsic(_)
                 | Mark::Uncounted => What::Call,
             };
-            self.sites.push(SiteInfo {
+            let info = SiteInfo {
                 method: id,
                 at: At(place.bci.into()),
                 what,
-            });
+            };
+            match self.pack(place.bci, what, allocated) {
+                Some(packed) => {
+                    self.sites.push(packed)?;
+                    self.method_of_site.set(self.sites.len() as u32, id);
+                }
+                None => drop(self.elsewhere(info)?),
+            }
         }
+        Some(())
+    }
+
+    /// `None`: it does not fit.
+    fn pack(
+        &mut self,
+        bci: u16,
+        what: What,
+        allocated: &mut FxHashMap<Name, u32>,
+    ) -> Option<Packed> {
+        let mut which = |name| match allocated.get(&name) {
+            Some(known) => Some(*known),
+            None => {
+                let new = allocated.len() as u32;
+                let fits = new < Packed::MORE;
+                fits.then(|| self.allocated.push(name)).flatten()?;
+                allocated.insert(name, new);
+                Some(new)
+            }
+        };
+        let (kind, more) = match what {
+            What::Call => (0, 0),
+            What::New(of) => (1, which(of)?),
+            What::Array(of) => (2, which(of)?),
+            What::Native => (3, 0),
+            What::Current => (4, 0),
+            What::Making => (5, 0),
+            What::Entry => (6, 0),
+            What::Start => (7, 0),
+            What::Submit => (8, 0),
+            What::Io(operation) => (9, operation.into()),
+        };
+        Packed::new(bci, kind, more)
+    }
+
+    fn unpack(&self, site: u32, packed: Packed) -> Option<SiteInfo> {
+        let method = self.method_of_site.get(site);
+        let of = || {
+            let class = self.class(self.method(method)?.class)?;
+            let at = class.allocated + packed.more();
+            self.allocated.get(at as usize).copied()
+        };
+        let what = match packed.kind() {
+            0 => What::Call,
+            1 => What::New(of()?),
+            2 => What::Array(of()?),
+            3 => What::Native,
+            4 => What::Current,
+            5 => What::Making,
+            6 => What::Entry,
+            7 => What::Start,
+            8 => What::Submit,
+            9 => What::Io(packed.more() as u8),
+            _ => return self.elsewhere.get(&site).copied(),
+        };
+        Some(SiteInfo {
+            method,
+            at: At(packed.bci().into()),
+            what,
+        })
+    }
+
+    /// A new site that does not fit. `None`: there are no ids left.
+    fn elsewhere(&mut self, site: SiteInfo) -> Option<u32> {
+        if !self.has_site(1) {
+            return None;
+        }
+        self.sites.push(Packed::ELSEWHERE)?;
+        let id = self.sites.len() as u32;
+        self.elsewhere.insert(id, site);
+        self.method_of_site.set(id, site.method);
+        Some(id)
     }
 
     /// The site at which callers count what an intrinsic allocates.
     fn reserved(&mut self, index: usize, method: u32, bci: u16) {
         let allocates = INTRINSICS.get(index).map_or("", |of| of.allocates);
-        let what = What::Array(self.name(allocates));
-        if let Some(site) = self.sites.get_mut(index) {
+        let id = index as u32 + 1;
+        if let (Some(name), Some(site)) = (self.texts.name(allocates), self.elsewhere.get_mut(&id))
+        {
             *site = SiteInfo {
                 method,
                 at: At(bci.into()),
-                what,
+                what: What::Array(name),
             };
+            self.method_of_site.set(id, method);
         }
     }
 
@@ -288,25 +429,23 @@ impl Book {
         }
     }
 
-    /// The site of `method` at `line`, made if it is new; `true` then.
-    pub fn extra_site(&mut self, method: u32, line: i32) -> Option<(u32, bool)> {
+    /// The site of `method` at `line`, made if it is new.
+    pub fn extra_site(&mut self, method: u32, line: i32) -> Option<u32> {
         if let Some(&known) = self.extra.get(&(method, line)) {
-            return Some((known, false));
+            return Some(known);
         }
-        self.room(0, 1)?;
         let what = if line == NATIVE {
             What::Native
         } else {
             What::Call
         };
-        self.sites.push(SiteInfo {
+        let id = self.elsewhere(SiteInfo {
             method,
             at: At::line(line),
             what,
-        });
-        let id = self.sites.len() as u32;
+        })?;
         self.extra.insert((method, line), id);
-        Some((id, true))
+        Some(id)
     }
 
     pub fn known_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
@@ -316,20 +455,18 @@ impl Book {
 
     /// The site of `method` at `line` that allocates `what`, a descriptor, made if it is new.
     pub fn extra_allocation(&mut self, method: u32, line: i32, what: &str) -> Option<u32> {
-        let key = (method, line, self.name(what));
+        let key = (method, line, self.texts.name(what)?);
         if let Some(&known) = self.allocations.get(&key) {
             return Some(known);
         }
-        self.room(0, 1)?;
-        self.sites.push(SiteInfo {
+        let id = self.elsewhere(SiteInfo {
             method,
             at: At::line(line),
             what: match what.starts_with('[') {
                 true => What::Array(key.2),
                 false => What::New(key.2),
             },
-        });
-        let id = self.sites.len() as u32;
+        })?;
         self.allocations.insert(key, id);
         Some(id)
     }
@@ -347,8 +484,8 @@ impl Book {
         self.methods.get(index(id))
     }
 
-    pub fn site(&self, id: u32) -> Option<&SiteInfo> {
-        self.sites.get(index(id))
+    pub fn site(&self, id: u32) -> Option<SiteInfo> {
+        self.unpack(id, *self.sites.get(index(id))?)
     }
 
     pub fn find_method(&self, class: &ClassInfo, name: &str, descriptor: &str) -> Option<u32> {
@@ -362,7 +499,10 @@ impl Book {
 
     pub fn lines(&self, method: &MethodInfo) -> &[(u16, u16)] {
         let (from, to) = method.lines;
-        self.lines.get(from as usize..to as usize).unwrap_or(&[])
+        self.lines
+            .all()
+            .get(from as usize..to as usize)
+            .unwrap_or(&[])
     }
 
     /// What a stack trace shows for a site.
@@ -381,7 +521,7 @@ impl Book {
 
     /// Loader and name of the class that a `new` site allocates, when asked for the first time.
     pub fn ask_size(&mut self, site: u32) -> Option<(Loader, String)> {
-        let info = *self.site(site)?;
+        let info = self.site(site)?;
         let What::New(of) = info.what else {
             return None;
         };
@@ -398,6 +538,13 @@ impl Book {
     }
 }
 
+#[cfg(test)]
+impl Default for Book {
+    fn default() -> Book {
+        Book::new(MethodOfSite::new().unwrap())
+    }
+}
+
 fn index(id: u32) -> usize {
     (id as usize).wrapping_sub(1)
 }
@@ -411,11 +558,12 @@ mod tests {
         let mut book = Book::default();
         let lines = [NATIVE, NO_LINE, 0, 1, 65_535];
         for (method, line) in (1..).zip(lines) {
-            let (id, is_new) = book.extra_site(method, line).unwrap();
+            let id = book.extra_site(method, line).unwrap();
             let site = book.site(id).unwrap();
-            assert_eq!((is_new, site.bci(), site.line()), (true, -1, Some(line)));
-            assert_eq!(book.line(site), line);
-            assert_eq!(book.extra_site(method, line), Some((id, false)));
+            assert_eq!((site.bci(), site.line()), (-1, Some(line)));
+            assert_eq!(book.line(&site), line);
+            assert_eq!(book.extra_site(method, line), Some(id));
+            assert_eq!(book.method_of_site.get(id), method);
         }
         let places = [0, 1, 7, u16::MAX].map(|bci| crate::planner::Place {
             bci,
@@ -434,11 +582,61 @@ mod tests {
         let first = ids.unwrap().first_site;
         let shown = |n| {
             let site = book.site(first + n).unwrap();
-            (site.bci(), site.line(), book.line(site))
+            (site.bci(), site.line(), book.line(&site))
         };
         assert_eq!(shown(0), (0, None, NO_LINE));
         assert_eq!(shown(1), (1, None, 20));
         assert_eq!(shown(2), (7, None, 20));
         assert_eq!(shown(3), (65_535, None, 10));
+    }
+
+    #[test]
+    fn a_site_says_what_happens_there() {
+        let marked = |mark| crate::planner::Place { bci: 3, mark };
+        // More than a packed site can tell apart.
+        let kinds = Packed::MORE + 5;
+        let mut shapes = Vec::new();
+        for part in 0..2 {
+            let mut shape = Shape::without_hooks(false);
+            shape.places = (0..kinds)
+                .map(|n| marked(Mark::New(format!("La/C{n};"))))
+                .collect();
+            shape.places.push(marked(Mark::Array(format!("[I{part}"))));
+            shape.places.push(marked(Mark::Io(200)));
+            shape.places.push(marked(Mark::Submit(Some(1))));
+            shapes.push(shape);
+        }
+        let mut book = Book::default();
+        let class = NewClass {
+            name: "a/B",
+            source: None,
+            loader: Loader::BOOT,
+            methods: &[("f", "()V", 0), ("g", "()V", 0)],
+            shapes: &shapes,
+        };
+        // The second one's descriptors are its own.
+        for _ in 0..2 {
+            let ids = book.add(&class).unwrap();
+            let mut site = ids.first_site;
+            for part in 0..2 {
+                let mut next = || {
+                    let info = book.site(site).unwrap();
+                    assert_eq!((info.method, info.bci()), (ids.first_method + part, 3));
+                    assert_eq!(book.method_of_site.get(site), info.method);
+                    site += 1;
+                    info.what
+                };
+                for n in 0..kinds {
+                    let name = book.find_name(&format!("La/C{n};")).unwrap();
+                    assert_eq!(next(), What::New(name));
+                }
+                let array = book.find_name(&format!("[I{part}")).unwrap();
+                assert_eq!(next(), What::Array(array));
+                assert_eq!((next(), next()), (What::Io(200), What::Submit));
+            }
+            assert!(book.site(site).is_none());
+        }
+        let reserved = book.site(1).unwrap();
+        assert_eq!((reserved.method, reserved.what), (0, What::Call));
     }
 }

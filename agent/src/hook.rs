@@ -88,17 +88,7 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
             recorder.loaded(class.name(), name, method);
         }
     }
-    let mut site = ids.first_site;
-    for (method, shape) in (ids.first_method..).zip(shapes) {
-        if let Some((index, _)) = shape.intrinsic {
-            agent.method_of_site.set(index as u32 + 1, method);
-        }
-        for _ in &shape.places {
-            agent.method_of_site.set(site, method);
-            site += 1;
-        }
-    }
-    (site as usize <= agent.method_of_site.room()).then_some(ids)
+    Some(ids)
 }
 
 fn insert(
@@ -208,13 +198,7 @@ fn native_sites(agent: &Agent, shapes: &[Shape], ids: Ids) -> Vec<(usize, u32)> 
 
 /// The site for a frame of `method` at `line` that no hook marks. 0: no ids are left.
 pub fn extra_site(agent: &Agent, method: u32, line: i32) -> u32 {
-    let Some((site, new)) = agent.book_mut().extra_site(method, line) else {
-        return 0;
-    };
-    if new {
-        agent.method_of_site.set(site, method);
-    }
-    site
+    agent.book_mut().extra_site(method, line).unwrap_or(0)
 }
 
 /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks.
@@ -222,9 +206,7 @@ pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Op
     if let Some(known) = agent.book().known_allocation(method, line, what) {
         return Some(known);
     }
-    let site = agent.book_mut().extra_allocation(method, line, what)?;
-    agent.method_of_site.set(site, method);
-    Some(site)
+    agent.book_mut().extra_allocation(method, line, what)
 }
 
 /// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot.

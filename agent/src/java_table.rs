@@ -10,6 +10,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::table_memory::Words;
+
 /// Hashes are products with it: their high bits count.
 pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 const HEADER: usize = 8;
@@ -17,7 +19,7 @@ const HEADER: usize = 8;
 /// `FIRST`: entries of the first table, which is made when something is put in.
 #[derive(Default)]
 pub struct JavaTable<const W: usize, const FIRST: usize> {
-    words: Box<[AtomicU64]>,
+    words: Words,
     used: usize,
 }
 
@@ -54,7 +56,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         entry: [u64; W],
         hash_of: impl Fn(&[u64; W]) -> u64,
         is: impl Fn(&[u64; W]) -> bool,
-    ) -> Option<Box<[AtomicU64]>> {
+    ) -> Option<Words> {
         let hash = hash_of(&entry);
         let known = self.find(hash, &is).is_some();
         let is_full = (self.used + 1) * 4 > self.entries() * 3;
@@ -100,10 +102,10 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         }
     }
 
-    fn grow(&mut self, hash_of: impl Fn(&[u64; W]) -> u64) -> Box<[AtomicU64]> {
+    fn grow(&mut self, hash_of: impl Fn(&[u64; W]) -> u64) -> Words {
         let entries = (self.entries() * 2).max(FIRST);
-        let words = (0..HEADER + entries * W).map(|_| AtomicU64::new(0));
-        let old = std::mem::replace(&mut self.words, words.collect());
+        let words = Words::zeroed(HEADER + entries * W);
+        let old = std::mem::replace(&mut self.words, words);
         self.set(0, u64::from(64 - entries.trailing_zeros()));
         self.set(1, entries as u64 - 1);
         let (header, used) = old.split_at_checked(HEADER).unwrap_or_default();

@@ -26,6 +26,7 @@ use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
+use crate::table_memory::Words;
 use crate::ways::Ways;
 use crate::weight::Weight;
 
@@ -51,7 +52,7 @@ pub struct Lane {
     /// The log knows that several threads have used it.
     pub shared: bool,
     table: Index,
-    copies: Box<[AtomicU64]>,
+    copies: Words,
     ways: Ways,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
@@ -85,7 +86,7 @@ impl Lane {
             id: None,
             shared: false,
             table: JavaTable::default(),
-            copies: Box::default(),
+            copies: Words::default(),
             ways: Ways::default(),
             cells: None,
             next_cell: 0,
@@ -118,7 +119,7 @@ impl Lane {
         put(&mut self.table, context, low_bits(site), cell);
         self.table.set(BY_TYPE, self.by_type.address());
         if self.copies.is_empty() {
-            self.copies = words(COPIES);
+            self.copies = Words::zeroed(COPIES);
             self.table.set(2, self.copies.as_ptr() as usize as u64);
         }
         if self.ways.grow_for(self.table.bytes()) {
@@ -281,10 +282,6 @@ impl Lanes {
         let lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.values().flatten().map(Lane::lost).sum()
     }
-}
-
-fn words(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
 /// The low bits of a site are enough to tell where it goes.

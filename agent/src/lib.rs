@@ -30,8 +30,10 @@ mod jvm;
 mod loaders;
 mod memory;
 mod record;
+mod rows;
 mod stream;
 mod table_memory;
+mod texts;
 
 mod earlier;
 mod plan;

@@ -314,6 +314,7 @@ fn word32<'a>(at: usize) -> &'a AtomicU32 {
 }
 
 /// Site → method, as an array that Java code reads.
+#[derive(Clone, Copy)]
 pub struct MethodOfSite {
     range: Range,
 }

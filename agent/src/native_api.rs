@@ -304,7 +304,7 @@ impl Texts {
                 class: add(&external(book.text(class.name))),
                 method: add(book.text(method.name)),
                 file: class.source.map(|name| add(book.text(name))),
-                line: book.line(site),
+                line: book.line(&site),
             })
         });
         let frames = known.collect::<Option<_>>()?;
@@ -369,7 +369,7 @@ mod tests {
             shapes: &[shape],
         });
         let method = ids.unwrap().first_method;
-        let (site, _) = book.extra_site(method, 7).unwrap();
+        let site = book.extra_site(method, 7).unwrap();
         let frame = |site| lucce_callgraph::Frame {
             method: MethodId(method),
             site: SiteId(site),

@@ -431,7 +431,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
     site: jint,
 ) -> jlong {
     guard(0, |agent| {
-        let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32).copied()) else {
+        let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32)) else {
             return 0;
         };
         let env = agent.env(env);

@@ -25,6 +25,7 @@ use lucce_callgraph::{ContextId, Edge, Encoder, Journal, MethodId};
 use crate::agent::count;
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::memory::{Range, reserve, word64};
+use crate::table_memory::Words;
 
 /// What a Java `long` holds.
 const CALL_BITS: u32 = 63;
@@ -228,7 +229,7 @@ fn place(edge: Edge) -> u64 {
 /// Edges' addition values. Tables that were outgrown stay for readers that hold their address.
 struct Table {
     now: JavaTable<4, FIRST_ENTRIES>,
-    outgrown: Vec<Box<[AtomicU64]>>,
+    outgrown: Vec<Words>,
 }
 
 impl Table {

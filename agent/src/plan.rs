@@ -162,7 +162,7 @@ impl NamedPlan {
     }
 
     fn same_place(&self, id: SiteId) -> Option<SiteId> {
-        let site = *self.book().site(id.0)?;
+        let site = self.book().site(id.0)?;
         let place = Place {
             bci: site.bci(),
             line: site.line(),

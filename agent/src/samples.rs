@@ -65,7 +65,7 @@ fn record(agent: &Agent, env: Env, state: &mut ThreadState, class: jclass, size:
     };
     let line = {
         let book = agent.book();
-        book.site(here.site.0).map(|site| book.line(site))
+        book.site(here.site.0).map(|site| book.line(&site))
     };
     let of = agent.jvmti.signature(class);
     let site = line.zip(of);

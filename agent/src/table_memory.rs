@@ -1,16 +1,17 @@
-//! Memory of the encoder's tables: pages that go back to the system once a table has moved, while
-//! threads may still be reading them.
+//! Memory of tables: pages that go back to the system once a table has moved. Other threads may still be reading
+//! the encoder's.
 #![allow(
     unsafe_code,
     reason = "maps memory that code of the JVM reads by address"
 )]
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::TableMemory;
 
-use crate::memory::reserve;
+use crate::memory::{Range, reserve};
 
 const PAGE: usize = 4096;
 
@@ -39,11 +40,76 @@ impl TableMemory for Pages {
     }
 }
 
+/// Words of a table that is in use by one thread: large ones are pages, which go back to the system with it. What
+/// `malloc` has had once it may keep.
+pub enum Words {
+    Heap(Box<[AtomicU64]>),
+    Mapped(Mapping),
+}
+
+/// Pages that are given back.
+pub struct Mapping(Range);
+
+impl Words {
+    /// So many zeros.
+    pub fn zeroed(words: usize) -> Words {
+        const LARGE: usize = 64 << 10;
+        let bytes = words.saturating_mul(size_of::<AtomicU64>());
+        let mapped = (bytes >= LARGE).then(|| reserve(bytes, bytes)).flatten();
+        match mapped {
+            Some(range) => Words::Mapped(Mapping(range)),
+            None => Words::Heap((0..words).map(|_| AtomicU64::new(0)).collect()),
+        }
+    }
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        Words::Heap(Box::default())
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    fn deref(&self) -> &[AtomicU64] {
+        match self {
+            Words::Heap(words) => words,
+            Words::Mapped(Mapping(range)) => {
+                let start = ptr::with_exposed_provenance::<AtomicU64>(range.start);
+                // SAFETY: a mapping of zeros, of this size, as long as `self` is there.
+                unsafe { std::slice::from_raw_parts(start, range.bytes / size_of::<AtomicU64>()) }
+            }
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let start = ptr::with_exposed_provenance_mut(self.0.start);
+        // SAFETY: made in `zeroed`, and nobody borrows it any more.
+        unsafe { libc::munmap(start, self.0.bytes) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
+
+    #[test]
+    fn words_are_zeros_that_can_be_written_small_or_large() {
+        for count in [0, 1, 100, 4096, 1_000_000] {
+            let words = Words::zeroed(count);
+            assert_eq!(words.len(), count);
+            for (n, word) in words.iter().enumerate() {
+                assert_eq!(word.swap(n as u64, Ordering::Relaxed), 0);
+            }
+            let sum: u64 = words.iter().map(|word| word.load(Ordering::Relaxed)).sum();
+            assert_eq!(sum, count as u64 * (count as u64).saturating_sub(1) / 2);
+        }
+    }
 
     #[test]
     fn whole_pages_are_forgotten_and_others_stay() {

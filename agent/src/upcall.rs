@@ -99,7 +99,7 @@ fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: usize) 
     let line = caller.line();
     let book = agent.book();
     let info = book.site(site)?;
-    (info.method == calling && book.line(info) == line).then(|| Callers {
+    (info.method == calling && book.line(&info) == line).then(|| Callers {
         slot: pointer,
         innermost: Some((calling, line)),
         missing: vec![(method, native.line())],
@@ -224,7 +224,7 @@ pub fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u
     let book = agent.book();
     let right = book
         .site(site)
-        .is_some_and(|info| info.method == method && book.line(info) == line);
+        .is_some_and(|info| info.method == method && book.line(&info) == line);
     drop(book);
     (!right).then(|| extra_site(agent, method, line))
 }

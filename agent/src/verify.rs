@@ -106,7 +106,7 @@ fn found(book: &Book, site: u32) -> Option<Shown> {
     Some(Shown {
         class: book.class(method.class)?.name,
         method: method.name,
-        line: book.line(info),
+        line: book.line(&info),
     })
 }
 

@@ -5,7 +5,7 @@
 //! Of two ways with the same hash the later one has the line. Whoever has few contexts has few lines: all
 //! memory is in use soon, and is shared with the program in the processor's caches.
 
-use std::sync::atomic::AtomicU64;
+use crate::table_memory::Words;
 
 /// Words of a line, and where lines begin: each lies in one line of the processor's caches.
 const LINE: usize = 8;
@@ -17,7 +17,7 @@ const INDEX_PER_LINE: usize = 64;
 
 #[derive(Default)]
 pub struct Ways {
-    words: Box<[AtomicU64]>,
+    words: Words,
     lines: usize,
 }
 
@@ -30,8 +30,7 @@ impl Ways {
         if lines <= self.lines {
             return false;
         }
-        let words = (0..(lines + 1) * LINE).map(|_| AtomicU64::new(0));
-        self.words = words.collect();
+        self.words = Words::zeroed((lines + 1) * LINE);
         self.lines = lines;
         true
     }
