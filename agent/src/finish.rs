@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use lucce_tracelog::End;
+use lucce_tracelog::{Cell, End};
 
 use crate::agent::Agent;
+use crate::java_table::MULTIPLIER;
 use crate::leaks::Leaks;
 use crate::options::{Level, Tracking};
 use crate::paper::Paper;
@@ -129,18 +130,35 @@ fn tell_paper(agent: &Agent, paper: &Paper) {
 /// Events in all cells, and how many different contexts they have.
 pub fn sum(agent: &Agent) -> (u64, u64) {
     let all = agent.all_cells();
-    let mut events = 0;
+    let cells = || all.iter().flat_map(|counters| counters.iter());
+    let used = |cell: &&Cell| cell.count.load(Ordering::Relaxed) != 0;
+    let count = |cell: &Cell| u64::from_le(cell.count.load(Ordering::Relaxed));
+    let events = cells().map(count).sum();
+    let numbers = || cells().filter(used).map(|cell| cell.id().0);
+    let contexts = different(numbers);
+    all.iter().for_each(|counters| counters.release());
+    (events, contexts)
+}
+
+/// How many different ones there are, in little memory: a part of all possible numbers at a time.
+fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
+    const AT_A_TIME: usize = 1 << 17;
+    let parts = numbers().count().div_ceil(AT_A_TIME) as u64;
     let mut contexts = Vec::new();
-    for cell in all.iter().flat_map(|counters| counters.iter()) {
-        let count = u64::from_le(cell.count.load(Ordering::Relaxed));
-        if count > 0 {
-            events += count;
-            contexts.push(cell.id());
-        }
+    let in_part = |part: u64| {
+        // Numbers of contexts follow each other.
+        let of = |number: u64| number.wrapping_mul(MULTIPLIER) >> 32;
+        numbers().filter(move |number| of(*number) % parts == part)
+    };
+    let mut different = 0;
+    for part in 0..parts {
+        contexts.clear();
+        contexts.extend(in_part(part));
+        contexts.sort_unstable();
+        contexts.dedup();
+        different += contexts.len() as u64;
     }
-    contexts.sort_unstable();
-    contexts.dedup();
-    (events, contexts.len() as u64)
+    different
 }
 
 /// What the user is told at the end.
@@ -204,5 +222,17 @@ impl Recorded {
             );
         }
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_numbers_are_counted_in_parts() {
+        assert_eq!(different(|| 0..0), 0);
+        let numbers = || (0..1_000_000_u64).map(|n| (n % 300_000) << 12 | 7);
+        assert_eq!(different(numbers), 300_000);
     }
 }

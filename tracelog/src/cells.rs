@@ -115,6 +115,7 @@ fn add(to: &AtomicU64, more: u64) {
 /// Cells in the log. They stay where they are as long as this or the writer lives.
 pub struct Counters<C = Cell> {
     map: Arc<Map>,
+    offset: u64,
     first: NonNull<C>,
     count: u32,
 }
@@ -159,9 +160,16 @@ impl<C: Shared> Counters<C> {
         let first = map.cells(offset, count)?;
         Some(Counters {
             map: Arc::clone(map),
+            offset,
             first,
             count,
         })
+    }
+
+    /// The process does without their pages until somebody counts again.
+    pub fn release(&self) {
+        let bytes = u64::from(self.count) * size_of::<C>() as u64;
+        self.map.release(self.offset, bytes);
     }
 
     /// The address of the first cell, for code that is not Rust.

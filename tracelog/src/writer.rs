@@ -35,6 +35,8 @@ const ADDRESSES: u64 = 64 << 30;
 const BLOCK: u64 = (64 << 10) - BLOCK_HEADER;
 /// Kept back for `Stat` and `End`.
 const RESERVE: u64 = 32 << 10;
+/// What a log grows by, at least, before its pages leave the process.
+const KEPT: u64 = 1 << 20;
 /// The file grows by at least and at most this much ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
 
@@ -57,6 +59,8 @@ pub struct Writer {
     limit: u64,
     /// Where the next block begins.
     end: u64,
+    /// Where one began when all pages left the process.
+    released: u64,
     open: Option<Open>,
     refused: u64,
     closed: bool,
@@ -97,6 +101,7 @@ impl Writer {
             limit: limit.min(map.reserved()),
             map: Arc::new(map),
             end: FILE_HEADER,
+            released: FILE_HEADER,
             open: None,
             refused: 0,
             closed: false,
@@ -171,8 +176,18 @@ impl Writer {
         }
         let used = u64::from(cells) * size;
         let capacity = used.next_multiple_of(ALIGN);
+        self.release();
         let at = self.begin_block(kind, capacity, (thread, cells), used, RESERVE)?;
         Ok(at + BLOCK_HEADER)
+    }
+
+    /// Most counters count at the start and never again, and nobody knows which: the process does without the pages
+    /// of all of them whenever the log has grown by a part of its size. Those that are in use come back.
+    fn release(&mut self) {
+        if self.end - self.released >= (self.released / 8).max(KEPT) {
+            self.map.release(0, self.end);
+            self.released = self.end;
+        }
     }
 
     /// How long the log is.

@@ -110,6 +110,61 @@ fn counters_keep_their_place_and_count_in_the_file() {
     );
 }
 
+/// Bytes of the file at `path` that are in this process's memory.
+fn resident(path: &std::path::Path) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let name = path.to_str().unwrap();
+    let mut is_the_log = false;
+    let mut kilobytes = 0;
+    for line in maps.lines() {
+        // A mapping's first line has no colon behind its first word.
+        let word = line.split(' ').next().unwrap();
+        if !word.ends_with(':') {
+            is_the_log = line.ends_with(name);
+        } else if is_the_log && let Some(size) = line.strip_prefix("Rss:") {
+            let size = size.strip_suffix("kB").unwrap().trim();
+            kilobytes += size.parse::<u64>().unwrap();
+        }
+    }
+    kilobytes << 10
+}
+
+#[test]
+fn counters_leave_memory_and_go_on_counting() {
+    const CELLS: u32 = 4096;
+    let (_dir, path) = dir();
+    let mut writer = Writer::create(&path, &HEADER).unwrap();
+    let mut blocks = Vec::new();
+    for block in 0..100 {
+        let counters = writer.counters(ThreadId(1), CELLS).unwrap();
+        for (n, cell) in (1..).zip(counters.iter()) {
+            cell.claim(ContextId(block << 32 | n));
+            cell.count(n);
+        }
+        blocks.push(counters);
+        blocks.iter().for_each(|counters| counters[7].count(1));
+    }
+    let size = writer.bytes_written();
+    assert!(size > 9 << 20);
+    assert!(resident(&path) < size / 3, "{} KB", resident(&path) >> 10);
+    blocks.iter().for_each(|counters| counters.release());
+    let left = resident(&path);
+    assert!(left < 1 << 20, "{left}");
+    let mut expected = Vec::new();
+    for block in 0..100 {
+        for n in 1..=CELLS.into() {
+            let again = if n == 8 { 100 - block } else { 0 };
+            expected.push((1, block << 32 | n, 1 + again, n + again));
+        }
+    }
+    assert_eq!(cells(&Log::open(&path).unwrap()), expected);
+    let known = blocks
+        .iter()
+        .map(|counters| counters[8].id().0)
+        .sum::<u64>();
+    assert_eq!(known, (0..100).map(|block| block << 32 | 9).sum());
+}
+
 #[test]
 fn a_record_larger_than_a_block_gets_its_own() {
     let (_dir, path) = dir();
