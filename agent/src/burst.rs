@@ -78,7 +78,7 @@ impl Ended {
     }
 
     /// Until then, or until the VM has ended: whether it has.
-    fn wait(&self, until: Instant) -> bool {
+    pub fn wait(&self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(flag, left, |ended| !*ended);

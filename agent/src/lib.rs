@@ -51,6 +51,7 @@ mod ways;
 mod gate;
 
 mod burst;
+mod trim;
 
 mod agent;
 mod cells;

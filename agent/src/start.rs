@@ -18,7 +18,8 @@ use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::{
-    bracket, burst, control, finish, hook, leaks, native_api, samples, vm_alloc, vm_events, watch,
+    bracket, burst, control, finish, hook, leaks, native_api, samples, trim, vm_alloc, vm_events,
+    watch,
 };
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
@@ -257,6 +258,7 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
         if agent.is_live() {
             control::start(agent);
             burst::start(agent);
+            trim::start(agent);
         }
     });
 }
