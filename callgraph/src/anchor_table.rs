@@ -20,7 +20,7 @@ use crate::words::{Generations, Source, Words};
 use crate::{ContextId, MethodId, SiteId};
 
 /// A call of `callee` at `site` by the frame with number `context`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
     context: u64,
     place: u64,
@@ -36,6 +36,11 @@ impl Call {
         }
     }
 
+    /// Site and callee in one word.
+    pub(crate) fn place(self) -> u64 {
+        self.place
+    }
+
     /// A thread's first frame: no context has number 0.
     #[inline]
     pub(crate) fn entry(head: MethodId) -> Call {
@@ -43,7 +48,7 @@ impl Call {
     }
 
     #[inline]
-    pub(crate) fn hash(self) -> u64 {
+    fn hash(self) -> u64 {
         self.context ^ self.place.rotate_left(32)
     }
 }
@@ -93,16 +98,10 @@ impl AnchorTable {
         put(self.generations.newest(), call, to.0);
     }
 
-    /// What the next insertion forgets; none while there is room. The caller holds the encoder's mutex.
-    pub(crate) fn full(&self) -> Option<impl Iterator<Item = Call>> {
+    /// Whether the next insertion forgets everything. The caller holds the encoder's mutex.
+    pub(crate) fn is_full(&self) -> bool {
         // Relaxed: only the mutex's holder writes what is read here.
-        let is_full = self.len.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed);
-        let words = self.generations.newest();
-        let calls = (0..words.slots()).filter_map(move |slot| {
-            let [context, place, to] = loaded(words.entry(slot));
-            (to != 0).then_some(Call { context, place })
-        });
-        is_full.then_some(calls)
+        self.len.load(Ordering::Relaxed) >= self.budget()
     }
 
     /// Twice as many. The caller holds the encoder's mutex.
@@ -146,19 +145,14 @@ impl AnchorTable {
         let old = self.generations.newest();
         let new = self.generations.larger();
         for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
-            let [context, place, to] = loaded(entry);
+            // Relaxed: this thread holds the mutex that all writers held.
+            let [context, place, to] = [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed));
             if to != 0 {
                 put(&new, Call { context, place }, to);
             }
         }
         self.generations.publish(new, address);
     }
-}
-
-/// The caller holds the encoder's mutex, as all writers did.
-fn loaded(entry: &[AtomicU64]) -> [u64; 3] {
-    // Relaxed: so there is nothing to order.
-    [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed))
 }
 
 #[cold]

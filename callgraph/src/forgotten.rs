@@ -1,12 +1,15 @@
 //! Whether what the table of anchors forgot was needed.
 //!
 //! A context that is called again after it was forgotten gets a second anchor, which the graph and the log
-//! keep for ever. Contexts of classes that are gone are better forgotten; those of a program that goes on
-//! with all of them are not. One call in [`ONE_IN`] of those that were forgotten is remembered here,
-//! and counted when it comes again.
+//! keep for ever, and so do all that are called from there. Contexts of classes that are gone are better
+//! forgotten; those of a program that goes on with all of them are not. So the paths of one anchor in
+//! [`ONE_IN`] are remembered here, and counted when they come again: the path, because after a second
+//! anchor the number is another one.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::Frame;
 use crate::anchor_table::Call;
 use crate::words::MULTIPLIER;
 
@@ -19,64 +22,70 @@ const LEAST: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct Forgotten {
-    sample: HashSet<Call>,
+    paths: HashSet<u64>,
     /// Of those that came again, since the table was full last.
     needed: usize,
 }
 
 impl Forgotten {
-    /// A call gets an anchor.
-    pub(crate) fn met(&mut self, call: Call) {
-        if is_sampled(&call) && self.sample.contains(&call) {
+    /// Whether the paths of such calls are remembered: the same ones whatever the caller's number is.
+    pub(crate) fn is_sampled(call: Call) -> bool {
+        call.place().wrapping_mul(MULTIPLIER) >> (u64::BITS - ONE_IN_LOG) == 0
+    }
+
+    /// A sampled call, whose caller has been called on this path, gets an anchor.
+    pub(crate) fn met(&mut self, call: Call, path: &[Frame]) {
+        // Always the same keys.
+        let mut hasher = DefaultHasher::new();
+        (call.place(), path).hash(&mut hasher);
+        if !self.paths.insert(hasher.finish()) {
             self.needed += 1;
         }
     }
 
-    /// A table of so many is full: whether to forget these calls. Otherwise too much was forgotten before.
-    pub(crate) fn may_go(&mut self, calls: impl Iterator<Item = Call>, budget: usize) -> bool {
+    /// A table of so many is full: whether it may forget them. Otherwise too much was forgotten before.
+    pub(crate) fn may_go(&mut self, budget: usize) -> bool {
         let enough = LEAST.max(budget / ONE_IN / NEEDED);
-        let needed = std::mem::take(&mut self.needed) >= enough;
-        if !needed {
-            self.sample.extend(calls.filter(is_sampled));
-        }
-        !needed
+        std::mem::take(&mut self.needed) < enough
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.sample.capacity() * size_of::<Call>()
+        self.paths.capacity() * (size_of::<u64>() + 1)
     }
-}
-
-fn is_sampled(call: &Call) -> bool {
-    call.hash().wrapping_mul(MULTIPLIER) >> (u64::BITS - ONE_IN_LOG) == 0
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
     use std::ops::Range;
 
+    use super::*;
     use crate::{ContextId, MethodId, SiteId};
 
     const BUDGET: usize = 1 << 14;
 
-    fn calls(contexts: Range<usize>) -> impl Iterator<Item = Call> {
-        contexts.map(|context| Call::new(ContextId(context as u64), SiteId(1), MethodId(1)))
-    }
-
     #[test]
     fn what_comes_again_was_needed_and_what_is_new_was_not() {
         let mut forgotten = Forgotten::default();
+        let mut number = 0;
         let mut may_go = |met: Range<usize>| {
-            calls(met.clone()).for_each(|call| forgotten.met(call));
-            forgotten.may_go(calls(met), BUDGET)
+            let site = SiteId(7);
+            for context in met {
+                number += 1;
+                let call = Call::new(ContextId(number), SiteId(context as u32), MethodId(1));
+                let method = MethodId(context as u32);
+                if Forgotten::is_sampled(call) {
+                    forgotten.met(call, &[Frame { site, method }]);
+                }
+            }
+            forgotten.may_go(BUDGET)
         };
         assert!(may_go(0..BUDGET));
         assert!(may_go(BUDGET..2 * BUDGET));
         assert!(may_go(2 * BUDGET - BUDGET / 8..3 * BUDGET - BUDGET / 8));
+        // With other numbers, as they all are.
         assert!(!may_go(0..BUDGET));
         assert!(may_go(3 * BUDGET..4 * BUDGET));
         assert!(!may_go(BUDGET / 2..3 * BUDGET / 2));
-        assert!(forgotten.memory() < 4 * BUDGET * size_of::<Call>() / 16);
+        assert!(forgotten.memory() < 4 * BUDGET);
     }
 }

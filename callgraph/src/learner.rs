@@ -288,7 +288,7 @@ impl<J: Journal> Learner<J> {
         }))?;
         let layout = self.graph.layout_of(base).ok_or(Lost)?;
         let to = layout.pack(base, id, 0);
-        self.make_room(tables, call);
+        self.make_room(tables, call, parent);
         tables.publish_anchor(call, to);
         if self.adaptation.interned() {
             self.adapt(tables);
@@ -297,12 +297,19 @@ impl<J: Journal> Learner<J> {
     }
 
     /// Before the table of anchors forgets all that it has: unless what it forgot before was needed again.
-    fn make_room(&mut self, tables: &Tables, call: Call) {
-        self.forgotten.met(call);
-        let Some(calls) = tables.anchors.full() else {
-            return;
-        };
-        if !self.forgotten.may_go(calls, tables.anchors.budget()) {
+    fn make_room(
+        &mut self,
+        tables: &Tables,
+        call: Call,
+        parent: Option<(ContextId, SiteId, MethodId)>,
+    ) {
+        if let Some((context, _, caller)) = parent
+            && Forgotten::is_sampled(call)
+            && let Ok(path) = self.graph.decode(context, caller)
+        {
+            self.forgotten.met(call, &path);
+        }
+        if tables.anchors.is_full() && !self.forgotten.may_go(tables.anchors.budget()) {
             tables.anchors.double_budget();
         }
     }
