@@ -30,7 +30,7 @@ pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
         return Ok(done(&agent.options.out, bytes, stream));
     };
     let to = Path::new(file);
-    copy(&log, bytes, to).map_err(|e| format!("cannot write {file}: {e}"))?;
+    copy(&log, || bytes, to).map_err(|e| format!("cannot write {file}: {e}"))?;
     Ok(done(to, bytes, stream))
 }
 
@@ -47,8 +47,9 @@ fn stream(agent: &Agent, file: Option<&str>) -> Result<Option<(PathBuf, u64)>, S
         return Ok(Some((streamer.path().to_owned(), bytes)));
     };
     let to = path_beside(Path::new(file));
-    let copied = copy(&stream, bytes, &to);
-    copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+    // A thread that has begun in the meantime goes on in a block that was there before its own.
+    let copied = copy(&stream, || streamer.bytes(), &to);
+    let bytes = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
     Ok(Some((to, bytes)))
 }
 
@@ -69,13 +70,14 @@ fn file_and_size(file: &Path, bytes: u64) -> Object {
         .raw("bytes", bytes)
 }
 
-/// The copy gets its name when it is whole.
-fn copy(log: &File, bytes: u64, to: &Path) -> io::Result<()> {
+/// The copy gets its name when it is whole: as many bytes as are said in the end.
+fn copy(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
     replaceable(log, to)?;
     let mut unfinished = to.to_owned().into_os_string();
     unfinished.push(format!(".{}.part", std::process::id()));
     let unfinished = PathBuf::from(unfinished);
-    let written = write(log, bytes, &unfinished).and_then(|()| fs::rename(&unfinished, to));
+    let written = write(log, bytes, &unfinished);
+    let written = written.and_then(|bytes| fs::rename(&unfinished, to).map(|()| bytes));
     if written.is_err() {
         // The error is the one before.
         let _ = fs::remove_file(&unfinished);
@@ -102,8 +104,10 @@ fn replaceable(log: &File, to: &Path) -> io::Result<()> {
     }
 }
 
-fn write(log: &File, bytes: u64, to: &Path) -> io::Result<()> {
+/// Goes on while the file grows, but not for ever.
+fn write(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
     const PIECE: u64 = 1 << 20;
+    const LOOKS: u32 = 16;
     let mut copy = OpenOptions::new()
         .write(true)
         .create(true)
@@ -112,12 +116,48 @@ fn write(log: &File, bytes: u64, to: &Path) -> io::Result<()> {
         .open(to)?;
     let mut piece = vec![0; PIECE as usize];
     let mut at = 0;
-    while at < bytes {
-        let want = PIECE.min(bytes - at) as usize;
-        let piece = piece.get_mut(..want).unwrap_or_default();
-        log.read_exact_at(piece, at)?;
-        copy.write_all(piece)?;
-        at += want as u64;
+    for _ in 0..LOOKS {
+        let end = bytes();
+        if at == end {
+            break;
+        }
+        while at < end {
+            let want = PIECE.min(end - at) as usize;
+            let piece = piece.get_mut(..want).unwrap_or_default();
+            log.read_exact_at(piece, at)?;
+            copy.write_all(piece)?;
+            at += want as u64;
+        }
     }
-    copy.sync_data()
+    copy.sync_data()?;
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// What has been copied already may name what was added since.
+    #[test]
+    fn what_is_added_while_a_file_is_copied_is_copied_too() {
+        let folder = std::env::temp_dir().join(format!("lucce-dump-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        fs::write(&from, b"a block, and another one").unwrap();
+        let log = File::open(&from).unwrap();
+        let sizes = Cell::new(7);
+        let growing = || {
+            let size = sizes.get();
+            sizes.set((size + 9).min(24));
+            size
+        };
+        assert_eq!(copy(&log, growing, &to).unwrap(), 24);
+        assert_eq!(fs::read(&to).unwrap(), b"a block, and another one");
+        let endless = Cell::new(0);
+        let more = || endless.replace(endless.get() + 1);
+        assert!(copy(&log, more, &to).unwrap() < 24);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

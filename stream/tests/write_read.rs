@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 
-use lucce_stream::{MOST_TYPE, Stream, Writer};
+use lucce_stream::{MOST_TYPE, Stream, StreamThread, Writer};
 use proptest::prelude::*;
 use support::{START, Thread, Told, told};
 
@@ -70,6 +70,30 @@ fn a_thread_goes_on_in_the_block_of_one_that_ended() {
     let name = |n| &*stream.thread(lucce_stream::StreamThread(n)).unwrap().name;
     assert_eq!((name(1), name(2)), ("pool-1-thread-1", "pool-1-thread-2"));
     assert_eq!((stream.since_start(700), stream.ended()), (200, Some(800)));
+}
+
+/// A copy of the file may have the words by which a thread begins, in a block that was there before, and not
+/// that thread, which came behind what was copied.
+#[test]
+fn a_copy_ends_where_a_thread_begins_that_is_not_in_it() {
+    let goes_on = |ended| {
+        written(1 << 20, |writer| {
+            let mut first = Thread::start(writer, 1, "main");
+            assert!(first.event(writer, 600, (1, 11, 5)));
+            assert!(first.place.hand_over(700, StreamThread(2)));
+            assert!(first.event(writer, 700, (2, 12, 0)));
+            if ended {
+                writer.finish(800);
+            }
+        })
+    };
+    let (bytes, _writer) = goes_on(false);
+    let stream = Stream::from_bytes(bytes).unwrap();
+    assert_eq!((stream.damage(), stream.count()), (None, 1));
+    assert_eq!(told(&stream), [(600, 1, 1, 11, 5)]);
+    let (bytes, _writer) = goes_on(true);
+    let stream = Stream::from_bytes(bytes).unwrap();
+    assert!(stream.damage().is_some());
 }
 
 #[test]
