@@ -558,22 +558,20 @@ impl Env {
         jni!(self, SetLongField, object, field, value);
     }
 
+    fn static_field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
+        let (name, descriptor) = (name.as_ptr(), descriptor.as_ptr());
+        let field = jni!(self, GetStaticFieldID, class, name, descriptor);
+        self.checked(field)
+    }
+
     pub fn set_static_long(self, class: jclass, name: &CStr, value: i64) -> Option<()> {
-        let field = jni!(self, GetStaticFieldID, class, name.as_ptr(), c"J".as_ptr());
-        let field = self.checked(field)?;
+        let field = self.static_field(class, name, c"J")?;
         jni!(self, SetStaticLongField, class, field, value);
         Some(())
     }
 
     pub fn static_object(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jobject> {
-        let field = jni!(
-            self,
-            GetStaticFieldID,
-            class,
-            name.as_ptr(),
-            descriptor.as_ptr()
-        );
-        let field = self.checked(field)?;
+        let field = self.static_field(class, name, descriptor)?;
         Some(jni!(self, GetStaticObjectField, class, field))
     }
 
@@ -584,28 +582,19 @@ impl Env {
         descriptor: &CStr,
         value: jobject,
     ) -> Option<()> {
-        let field = jni!(
-            self,
-            GetStaticFieldID,
-            class,
-            name.as_ptr(),
-            descriptor.as_ptr()
-        );
-        let field = self.checked(field)?;
+        let field = self.static_field(class, name, descriptor)?;
         jni!(self, SetStaticObjectField, class, field, value);
         Some(())
     }
 
     pub fn set_static_int(self, class: jclass, name: &CStr, value: i32) -> Option<()> {
-        let field = jni!(self, GetStaticFieldID, class, name.as_ptr(), c"I".as_ptr());
-        let field = self.checked(field)?;
+        let field = self.static_field(class, name, c"I")?;
         jni!(self, SetStaticIntField, class, field, value);
         Some(())
     }
 
     pub fn set_static_boolean(self, class: jclass, name: &CStr) -> Option<()> {
-        let field = jni!(self, GetStaticFieldID, class, name.as_ptr(), c"Z".as_ptr());
-        let field = self.checked(field)?;
+        let field = self.static_field(class, name, c"Z")?;
         jni!(self, SetStaticBooleanField, class, field, 1);
         Some(())
     }

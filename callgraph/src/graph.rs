@@ -244,11 +244,8 @@ impl Graph {
             .is_some_and(|epoch| epoch.base == version)
     }
 
-    /// The newest base and how many anchors it has.
-    pub(crate) fn newest_base(&self) -> Option<(Version, u64)> {
-        self.epochs
-            .last()
-            .map(|epoch| (epoch.base, epoch.anchors.len() as u64))
+    pub(crate) fn newest_base(&self) -> Option<Version> {
+        Some(self.epochs.last()?.base)
     }
 
     /// The newest base and its next anchor; none if it has none left.
@@ -281,12 +278,13 @@ impl Graph {
     /// Whether `id` can be a context of `method`: its node, range and anchor are known.
     pub(crate) fn holds(&self, id: ContextId, method: MethodId) -> bool {
         let version = self.layout.version(id);
-        let (node, layout) = (self.node(version, method), self.layout_of(version));
+        let (Some(node), Some(epoch)) = (self.node(version, method), self.epoch(version)) else {
+            return false;
+        };
+        let anchor = epoch.layout.anchor(id).0 as usize;
         self.layout.fits(id)
-            && node
-                .zip(layout)
-                .is_some_and(|(node, layout)| layout.call(id) < node.capacity)
-            && self.origin(id).is_ok()
+            && epoch.layout.call(id) < node.capacity
+            && anchor < epoch.anchors.len()
     }
 }
 

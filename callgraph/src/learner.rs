@@ -226,7 +226,7 @@ impl<J: Journal> Learner<J> {
 
     /// Versions are kept back so that anchors can have fresh bases.
     fn newest_end(&self) -> Version {
-        let base = self.graph.newest_base().map_or(0, |(base, _)| base.0);
+        let base = self.graph.newest_base().map_or(0, |base| base.0);
         let remaining = self.graph.layout().max_version().0 - base;
         let share = u64::from(remaining) * u64::from(self.policy.epoch_percent.min(100)) / 100;
         Version(base + share as u32)

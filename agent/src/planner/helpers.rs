@@ -56,36 +56,20 @@ pub const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'sta
     }
 }
 
-/// The helper that knows the size of such an array.
-pub fn array_helper(descriptor: &str) -> Helper<'static> {
-    let descriptor = match descriptor {
-        "[B" => "([BJI)V",
-        "[Z" => "([ZJI)V",
-        "[S" => "([SJI)V",
-        "[C" => "([CJI)V",
-        "[I" => "([IJI)V",
-        "[F" => "([FJI)V",
-        "[J" => "([JJI)V",
-        "[D" => "([DJI)V",
-        _ => "([Ljava/lang/Object;JI)V",
+/// The helper that knows the size of such an array. `here`: in a method that does not keep where its slot is.
+pub fn array_helper(descriptor: &str, here: bool) -> Helper<'static> {
+    let (kept, without) = match descriptor {
+        "[B" => ("([BJI)V", "([BI)V"),
+        "[Z" => ("([ZJI)V", "([ZI)V"),
+        "[S" => ("([SJI)V", "([SI)V"),
+        "[C" => ("([CJI)V", "([CI)V"),
+        "[I" => ("([IJI)V", "([II)V"),
+        "[F" => ("([FJI)V", "([FI)V"),
+        "[J" => ("([JJI)V", "([JI)V"),
+        "[D" => ("([DJI)V", "([DI)V"),
+        _ => ("([Ljava/lang/Object;JI)V", "([Ljava/lang/Object;I)V"),
     };
-    helper("array", descriptor)
-}
-
-/// The same in a method that does not keep where its slot is.
-pub fn array_here(descriptor: &str) -> Helper<'static> {
-    let descriptor = match descriptor {
-        "[B" => "([BI)V",
-        "[Z" => "([ZI)V",
-        "[S" => "([SI)V",
-        "[C" => "([CI)V",
-        "[I" => "([II)V",
-        "[F" => "([FI)V",
-        "[J" => "([JI)V",
-        "[D" => "([DI)V",
-        _ => "([Ljava/lang/Object;I)V",
-    };
-    helper("array", descriptor)
+    helper("array", if here { without } else { kept })
 }
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
@@ -107,14 +91,17 @@ mod tests {
 
     #[test]
     fn each_array_type_has_its_helper() {
-        assert_eq!(array_helper("[J").descriptor, "([JJI)V");
-        assert_eq!(array_helper("[[J").descriptor, "([Ljava/lang/Object;JI)V");
+        assert_eq!(array_helper("[J", false).descriptor, "([JJI)V");
         assert_eq!(
-            array_helper("[Ljava/lang/String;").descriptor,
+            array_helper("[[J", false).descriptor,
+            "([Ljava/lang/Object;JI)V"
+        );
+        assert_eq!(
+            array_helper("[Ljava/lang/String;", false).descriptor,
             "([Ljava/lang/Object;JI)V"
         );
         for descriptor in ["[B", "[Z", "[S", "[C", "[I", "[F", "[J", "[D", "[[I"] {
-            let (kept, here) = (array_helper(descriptor), array_here(descriptor));
+            let [kept, here] = [false, true].map(|here| array_helper(descriptor, here));
             assert_eq!(kept.descriptor.replace("JI)", "I)"), here.descriptor);
         }
     }

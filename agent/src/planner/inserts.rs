@@ -6,8 +6,7 @@ use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER,
     ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB,
     PUB_HERE, PUB_NATIVE, PUB_SWITCHING, RAN, REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS,
-    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, UNWIND_VM, array_helper, array_here,
-    thread_fields,
+    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, UNWIND_VM, array_helper, thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
@@ -88,10 +87,7 @@ pub fn plan(
         let entry_site = shape.counts_entries().then_some(site as i32);
         let here = shape.here && hooks.keep_nothing();
         let inserts = shape.places.iter().flat_map(|place| {
-            let inserts = match here {
-                true => vec![(place.bci, insert_here(place, site as i32))],
-                false => inserts(place, shape, site as i32, native_site),
-            };
+            let inserts = inserts(place, (shape, here), site as i32, native_site);
             site += 1;
             inserts
         });
@@ -172,32 +168,19 @@ fn method_plan(
     }
 }
 
-/// In a method that keeps nothing: see [`Shape::here`].
-fn insert_here(place: &Place, site: i32) -> Insert<'static> {
-    match &place.mark {
-        Mark::New(_) => Insert::After {
-            helper: ALLOC_HERE,
-            site,
-        },
-        Mark::Array(descriptor) => Insert::AfterDup {
-            helper: array_here(descriptor),
-            site,
-        },
-        _ => Insert::Mark {
-            helper: PUB_HERE,
-            site,
-        },
-    }
-}
-
+/// `here`: the method keeps nothing, see [`Shape::here`].
 fn inserts(
     place: &Place,
-    shape: &Shape,
+    (shape, here): (&Shape, bool),
     site: i32,
     native_site: &dyn Fn(usize) -> u32,
 ) -> Vec<(u16, Insert<'static>)> {
     let mark = Insert::Mark {
-        helper: if shape.switches { PUB_SWITCHING } else { PUB },
+        helper: match (here, shape.switches) {
+            (true, _) => PUB_HERE,
+            (false, true) => PUB_SWITCHING,
+            (false, false) => PUB,
+        },
         site,
     };
     let insert = match &place.mark {
@@ -223,11 +206,11 @@ fn inserts(
             inner: native_site(*native) as i32,
         },
         Mark::New(_) => Insert::After {
-            helper: ALLOC,
+            helper: if here { ALLOC_HERE } else { ALLOC },
             site,
         },
         Mark::Array(descriptor) => Insert::AfterDup {
-            helper: array_helper(descriptor),
+            helper: array_helper(descriptor, here),
             site,
         },
         Mark::Arrays(_) => Insert::AfterDup {

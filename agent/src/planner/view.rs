@@ -264,20 +264,12 @@ impl<'v, 'a> View<'v, 'a> {
 /// and nothing behind it. What the VM calls in between puts the pointer back, unless an exception leaves
 /// it; so there may be no handler that goes on.
 fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
-    let (mut calls, mut others) = (Vec::new(), Vec::new());
-    for place in &shape.places {
-        match place.mark {
-            Mark::Call => calls.push(place.bci),
-            Mark::New(_) | Mark::Array(_) => others.push(place.bci),
-            _ => return false,
-        }
-    }
-    let is_last = |call: u16| others.iter().all(|other| *other < call);
-    let ordered = match *calls {
-        [] => true,
-        [call] => !has_loops && is_last(call),
-        _ => false,
+    let Some((last, before)) = shape.places.split_last() else {
+        return false;
     };
+    let stays = |place: &Place| matches!(place.mark, Mark::New(_) | Mark::Array(_));
+    let ordered =
+        before.iter().all(stays) && (stays(last) || last.mark == Mark::Call && !has_loops);
     let plain = shape.frame == FrameKind::Push && !shape.switches && shape.intrinsic.is_none();
     plain && ordered && !has_handlers
 }

@@ -180,6 +180,9 @@ fn plans_that_do_not_fit_skip_the_method() {
         };
         let rewritten = with_plan("run", plan.clone());
         assert_eq!(rewritten.skipped.is_empty(), fits, "{plan:?}");
+        let entry = None;
+        let without_entry = with_plan("run", MethodPlan { entry, ..plan });
+        assert_eq!(without_entry.skipped.is_empty(), fits);
     }
 }
 

@@ -118,12 +118,15 @@ impl<'a> Jmh<'a> {
     }
 
     fn once(&self, benchmark: &str, variant: &Variant) -> Result<Value, String> {
-        let results = self.plan.scratch.join("jmh.json");
-        let mut java = self.command(benchmark, variant, &[])?;
-        tools::run_quietly(java.arg("-rff").arg(&results))?;
+        let results = self.results();
+        tools::run_quietly(&mut self.command(benchmark, variant, &[])?)?;
         let text = fs::read(&results).map_err(|e| format!("{}: {e}", results.display()))?;
         let _ = fs::remove_file(self.recording());
         serde_json::from_slice(&text).map_err(|e| e.to_string())
+    }
+
+    fn results(&self) -> PathBuf {
+        self.plan.scratch.join("jmh.json")
     }
 
     fn recording(&self) -> PathBuf {
@@ -141,7 +144,7 @@ impl<'a> Jmh<'a> {
         let own = self.flags.iter().map(OsString::from);
         let flags: Vec<OsString> = own.chain(first.iter().cloned()).chain(flags).collect();
         let mut java = self.java();
-        java.args(self.options());
+        java.args(self.options()).arg("-rff").arg(self.results());
         java.arg("-jvmArgs").arg(flags.join(" ".as_ref()));
         java.arg(format!("^{}$", benchmark.replace('.', "\\.")));
         Ok(java)
