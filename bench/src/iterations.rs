@@ -42,6 +42,11 @@ impl Iterations {
     }
 }
 
+/// Whether the line tells of an iteration.
+pub fn ends_iteration(line: &str) -> bool {
+    iteration(line).is_some()
+}
+
 fn iteration(line: &str) -> Option<(Iteration, Option<&str>)> {
     let (number, rest) = line.strip_prefix("iteration ")?.split_once(": ")?;
     number.parse::<u32>().ok()?;

@@ -50,6 +50,9 @@ pub struct Program {
     pub command: JavaCommand,
     /// The whole process is measured, even if it prints iterations.
     pub whole: bool,
+    /// Before each iteration it waits for a line of its standard input: all variants are started at once and
+    /// take turns, iteration by iteration.
+    pub turns: bool,
 }
 
 /// One run of the harness.

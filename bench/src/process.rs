@@ -1,4 +1,8 @@
-//! One process: its output, its times, its peak memory.
+//! Processes: their output, their times, their peak memory; one by itself, or several that take turns.
+//!
+//! Of those that take turns each repeats its work, and before each time waits for a line of its standard input.
+//! All are started at once and one of them works: so whatever slows the machine for some seconds, or
+//! minutes, meets all alike.
 //!
 //! A child is waited for in two steps. `waitid` with `WNOWAIT` returns when it has ended and leaves it
 //! a zombie, so its number still is its own while the watchdog, which would kill it, is called off;
@@ -9,11 +13,11 @@
 )]
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufRead, BufReader, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -66,22 +70,144 @@ pub fn run(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result
     })
 }
 
+/// Starts all and lets them work in turns until the last one has ended; `is_done` says of a printed line that it
+/// ends a turn. `limit` is for each. `first` takes the first turn, who begins changes with each.
+pub fn run_in_turns(
+    commands: &mut [Command],
+    scratch: &Path,
+    limit: Duration,
+    first: usize,
+    is_done: &dyn Fn(&str) -> bool,
+) -> Vec<io::Result<Ended>> {
+    let started = commands.iter_mut().enumerate();
+    let mut all: Vec<io::Result<Taking>> = started
+        .map(|(at, command)| Taking::start(command, scratch, at))
+        .collect();
+    let (pids, count) = (pids(&all), all.len());
+    let late = watched(&pids, limit * count as u32, || {
+        for turn in first.. {
+            let order = (0..count).map(|at| (at + turn) % count);
+            let mut some = false;
+            for at in order {
+                if let Some(Ok(taking)) = all.get_mut(at) {
+                    some |= taking.turn(is_done);
+                }
+            }
+            if !some {
+                break;
+            }
+        }
+        for pid in &pids {
+            wait_leaving_zombie(*pid)?;
+        }
+        Ok(())
+    });
+    let ends = all
+        .into_iter()
+        .map(|one| one?.end(late.as_ref().is_ok_and(|late| *late)));
+    ends.collect()
+}
+
+fn pids(all: &[io::Result<Taking>]) -> Vec<u32> {
+    all.iter().flatten().map(|taking| taking.pid).collect()
+}
+
+/// A process that takes turns with others.
+struct Taking {
+    pid: u32,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    printed: String,
+    errors: std::path::PathBuf,
+    ended: bool,
+}
+
+impl Taking {
+    fn start(command: &mut Command, scratch: &Path, at: usize) -> io::Result<Taking> {
+        fs::create_dir_all(scratch)?;
+        let errors = scratch.join(format!("stderr-{at}"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(File::create(&errors)?);
+        let mut child = command.spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Taking {
+            pid: child.id(),
+            input,
+            output: BufReader::new(output),
+            printed: String::new(),
+            errors,
+            ended: false,
+        })
+    }
+
+    /// Whether it goes on after this turn.
+    fn turn(&mut self, is_done: &dyn Fn(&str) -> bool) -> bool {
+        if self.ended {
+            return false;
+        }
+        // It may not ask: it ends, or prints without waiting.
+        let _ = self
+            .input
+            .write_all(b"\n")
+            .and_then(|()| self.input.flush());
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match self.output.read_until(b'\n', &mut line) {
+                Ok(1..) => {}
+                _ => break,
+            }
+            let text = String::from_utf8_lossy(&line);
+            self.printed += &text;
+            if is_done(text.trim_end()) {
+                return true;
+            }
+        }
+        self.ended = true;
+        false
+    }
+
+    fn end(self, timed_out: bool) -> io::Result<Ended> {
+        let (status, usage) = reap(self.pid)?;
+        Ok(Ended {
+            // Of those that were to be killed, some may have ended by themselves.
+            timed_out: timed_out && !status.success(),
+            status,
+            usage,
+            stdout: self.printed,
+            stderr: text(&self.errors),
+        })
+    }
+}
+
 fn text(file: &Path) -> String {
     String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
 }
 
 /// Returns when the child has ended, and whether the watchdog had to end it.
 fn wait_until_ended(pid: u32, limit: Duration) -> io::Result<bool> {
+    watched(&[pid], limit, || wait_leaving_zombie(pid))
+}
+
+/// Whether the watchdog had to end the processes, which are not reaped before `wait` returns.
+fn watched(
+    pids: &[u32],
+    limit: Duration,
+    wait: impl FnOnce() -> io::Result<()>,
+) -> io::Result<bool> {
     thread::scope(|scope| {
         let (ended, watched) = mpsc::channel::<()>();
         let watchdog = scope.spawn(move || {
             let late = watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
-                kill(pid);
+                pids.iter().copied().for_each(kill);
             }
             late
         });
-        let waited = wait_leaving_zombie(pid);
+        let waited = wait();
         drop(ended);
         let late = watchdog.join().unwrap_or(false);
         waited.map(|()| late)
@@ -191,6 +317,62 @@ mod tests {
         );
         assert_eq!(large.stdout.trim(), "90000000");
         assert!(large.usage.peak_rss > 80_000_000, "{large:?}");
+    }
+
+    fn in_turns(scripts: &[&str], first: usize, limit: Duration) -> Vec<Ended> {
+        let folder = tempfile::tempdir().unwrap();
+        let command = |script: &&str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let mut commands: Vec<Command> = scripts.iter().map(command).collect();
+        let is_done = |line: &str| line.starts_with("done");
+        let ends = run_in_turns(&mut commands, folder.path(), limit, first, &is_done);
+        ends.into_iter().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn one_works_while_the_others_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log").display().to_string();
+        let script = |name: &str, turns: usize| {
+            format!(
+                "for i in $(seq {turns}); do read x; echo {name} >> {log}; echo working; \
+                 echo done; done; echo end; echo err >&2"
+            )
+        };
+        let scripts = [script("a", 2), script("b", 3), script("c", 1)];
+        let ended = in_turns(&scripts.each_ref().map(String::as_str), 1, LONG);
+        assert_eq!(fs::read_to_string(log).unwrap(), "b\nc\na\na\nb\nb\n");
+        assert_eq!(ended[0].stdout, "working\ndone\nworking\ndone\nend\n");
+        assert!(
+            ended
+                .iter()
+                .all(|one| one.status.success() && one.stderr == "err\n")
+        );
+    }
+
+    #[test]
+    fn one_that_ends_early_or_does_not_wait_holds_up_nobody() {
+        let ended = in_turns(
+            &[
+                "exit 3",
+                "echo done; echo done; echo more",
+                "read x; echo done",
+            ],
+            0,
+            LONG,
+        );
+        assert_eq!(ended[0].status.code(), Some(3));
+        assert_eq!(ended[1].stdout, "done\ndone\nmore\n");
+        assert_eq!(ended[2].stdout, "done\n");
+        let late = in_turns(
+            &["exec sleep 600", "read x; echo done"],
+            0,
+            Duration::from_millis(100),
+        );
+        assert!(late[0].timed_out, "{late:?}");
     }
 
     #[test]

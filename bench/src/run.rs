@@ -1,15 +1,18 @@
 //! All programs under all variants, interleaved.
 //!
-//! In each round of a program every variant runs once, in a JVM of its own; the order is rotated from
-//! round to round, so that no variant always runs in the shadow of the same other one. Whatever
-//! slows the machine for a while meets baseline and variants alike.
+//! In each round of a program every variant runs once, in a JVM of its own. Those of a program that can wait
+//! take turns, iteration by iteration; others run one after the other. The order is rotated, so that no
+//! variant always runs in the shadow of the same other one. Whatever slows the machine for a while meets
+//! baseline and variants alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::iterations::ends_iteration;
 use crate::jit;
 use crate::process::{self, Ended};
 use crate::{Column, Iterations, Metric, Outcome, Plan, Program, Report, Row, Variant};
@@ -106,6 +109,12 @@ fn jvm(plan: &Plan, program: &Program) -> Option<String> {
 /// Says what the process said last.
 fn run(command: &mut Command, plan: &Plan, limit: Duration) -> Result<Ended, String> {
     let ended = process::run(command, &plan.scratch, limit);
+    judged(ended, command, limit)
+}
+
+/// # Errors
+/// It did not come to a good end.
+fn judged(ended: io::Result<Ended>, command: &Command, limit: Duration) -> Result<Ended, String> {
     let ended =
         ended.map_err(|e| format!("cannot start {}: {e}", command.get_program().display()))?;
     match () {
@@ -178,6 +187,9 @@ impl<'a> Cells<'a> {
     /// Each variant once; whether the program repeats its work by itself.
     fn round(&mut self, round: usize, teller: &mut Teller) -> bool {
         let count = self.outcomes.len();
+        if self.program.turns {
+            return self.together(round, teller);
+        }
         let mut repeats = false;
         let mut cpu: Vec<Option<f64>> = vec![None; count];
         for turn in 0..count {
@@ -187,6 +199,38 @@ impl<'a> Cells<'a> {
                 continue;
             }
             let run = self.once(at);
+            if let Some(cell) = cpu.get_mut(at) {
+                *cell = run.as_ref().ok().and_then(Run::cpu);
+            }
+            repeats |= run.as_ref().is_ok_and(|run| run.repeats);
+            self.keep(at, run);
+            teller.tell(self.step(at, round, &cpu));
+        }
+        repeats
+    }
+
+    /// The same, all at once and in turns.
+    fn together(&mut self, round: usize, teller: &mut Teller) -> bool {
+        let count = self.outcomes.len();
+        let able: Vec<usize> = (0..count).filter(|at| self.still_measured(*at)).collect();
+        let mut commands = Vec::new();
+        let mut started = Vec::new();
+        for at in able {
+            match self.command(at) {
+                Ok(command) => {
+                    commands.push(command);
+                    started.push(at);
+                }
+                Err(reason) => self.keep(at, Err(reason)),
+            }
+        }
+        let (scratch, limit) = (&self.plan.scratch, self.plan.limit);
+        let ends = process::run_in_turns(&mut commands, scratch, limit, round, &ends_iteration);
+        let mut repeats = false;
+        let mut cpu: Vec<Option<f64>> = vec![None; count];
+        // The baseline comes first: what it computes is what is expected.
+        for ((at, ended), command) in started.into_iter().zip(ends).zip(&commands) {
+            let run = self.seen(at, judged(ended, command, limit));
             if let Some(cell) = cpu.get_mut(at) {
                 *cell = run.as_ref().ok().and_then(Run::cpu);
             }
@@ -261,11 +305,24 @@ impl<'a> Cells<'a> {
 
     /// One JVM.
     fn once(&self, at: usize) -> Result<Run, String> {
-        let variant = self.plan.variants.get(at).ok_or("no such variant")?;
-        let recording = self.recording(variant);
-        let flags = variant.flags(&self.plan.tools, &recording)?;
-        let mut command = self.program.command.with(&flags);
-        let ended = run(&mut command, self.plan, self.plan.limit);
+        let ended = run(&mut self.command(at)?, self.plan, self.plan.limit);
+        self.seen(at, ended)
+    }
+
+    fn variant(&self, at: usize) -> Result<&'a Variant, String> {
+        let variant = self.plan.variants.get(at);
+        variant.ok_or_else(|| "no such variant".to_owned())
+    }
+
+    fn command(&self, at: usize) -> Result<Command, String> {
+        let variant = self.variant(at)?;
+        let flags = variant.flags(&self.plan.tools, &self.recording(variant))?;
+        Ok(self.program.command.with(&flags))
+    }
+
+    /// What a JVM gave, and its recording.
+    fn seen(&self, at: usize, ended: Result<Ended, String>) -> Result<Run, String> {
+        let recording = self.recording(self.variant(at)?);
         let recorded = fs::metadata(&recording).map(|file| file.len());
         let _ = fs::remove_file(&recording);
         let mut run = Run::of(&ended?, self.plan.warm_up, self.program.whole)?;

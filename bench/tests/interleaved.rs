@@ -39,6 +39,10 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Baseline and two variants of one's own, `-a` and `-b`, in three rounds.
 fn run(script: &str, warm_up: usize) -> Measured {
+    run_program(script, warm_up, false)
+}
+
+fn run_program(script: &str, warm_up: usize, turns: bool) -> Measured {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let plan = Plan {
@@ -46,6 +50,7 @@ fn run(script: &str, warm_up: usize) -> Measured {
             name: "Main".into(),
             command: java(folder.path(), script),
             whole: false,
+            turns,
         }],
         variants: Variant::list(["a=-a", "b=-b {out}"]).unwrap(),
         rounds: 3,
@@ -103,6 +108,36 @@ fn variants_take_turns_and_the_warm_up_is_dropped() {
     let process = report.quantity(row, 1, Metric::Process).unwrap();
     assert_eq!(process.spread.count, 3);
     assert_eq!(measured.steps.last(), Some(&(9, 9)));
+}
+
+/// Each line of `calls` is an iteration.
+#[test]
+fn programs_that_wait_take_turns_iteration_by_iteration() {
+    const WAITS: &str = "case \"$*\" in *-version*) exit;; esac
+    for i in 1 2 3; do
+        read turn
+        echo \"$1\" >>\"$(dirname \"$0\")/calls\"
+        case \"$1\" in -a) t=20;; *) t=10;; esac
+        echo \"iteration $i: $t ms wall, $t ms cpu, checksum x\"
+    done";
+    let measured = run_program(WAITS, 1, true);
+    let report = &measured.report;
+    let row = &report.rows[0];
+    for (column, ratio) in [(0, 1.0), (1, 2.0), (2, 1.0)] {
+        let cpu = report.quantity(row, column, Metric::Cpu).unwrap();
+        assert_eq!((cpu.spread.count, cpu.ratio.unwrap().value), (6, ratio));
+    }
+    assert_eq!(measured.steps.last(), Some(&(9, 9)));
+    // In each round three start, in any order, and then each has three turns.
+    let rounds: Vec<&[String]> = measured.calls.chunks(12).collect();
+    assert_eq!(rounds.len(), 3);
+    for (round, calls) in rounds.into_iter().enumerate() {
+        let turns = calls[3..].chunks(3).enumerate();
+        for (turn, turns) in turns {
+            let expected = [0, 1, 2].map(|at| ["Ma", "-a", "-b"][(at + turn + round) % 3]);
+            assert_eq!(turns, expected, "round {round}");
+        }
+    }
 }
 
 #[test]

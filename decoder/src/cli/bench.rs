@@ -96,6 +96,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
                 without_env: Vec::new(),
             },
             whole: false,
+            turns: false,
         }],
         variants: Variant::list(wanted).map_err(usage)?,
         rounds: args.rounds as usize,

@@ -45,10 +45,12 @@ pub fn program(wish: &Wish, app: &App, jdk: &Jdk, threads: Option<usize>) -> Pro
     if let Some(threads) = threads {
         option("--threads", threads.to_string());
     }
+    arguments.push("--turns".into());
     arguments.extend(app.operand());
     Program {
         name: app.name.to_owned(),
         command: wish.command(jdk, arguments),
         whole: false,
+        turns: true,
     }
 }

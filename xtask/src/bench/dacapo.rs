@@ -121,6 +121,7 @@ impl Suite {
             name: name.to_owned(),
             command,
             whole: false,
+            turns: false,
         }
     }
 }

@@ -55,6 +55,7 @@ fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
         name: "HelloWorld".into(),
         command: wish.command(jdk, hello),
         whole: true,
+        turns: false,
     }];
     for (name, size) in STARTED {
         let app = named(name);
@@ -65,6 +66,7 @@ fn startup(wish: &Wish, jdk: &Jdk) -> Plan {
             name: name.into(),
             command: wish.command(jdk, arguments),
             whole: true,
+            turns: false,
         });
     }
     let mut plan = wish.plan(programs);

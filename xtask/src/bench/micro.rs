@@ -65,6 +65,7 @@ impl<'a> Jmh<'a> {
             name: "JMH".into(),
             command: wish.command(&jdk, Vec::new()),
             whole: false,
+            turns: false,
         };
         let plan = wish.plan(vec![program]);
         fs::create_dir_all(&plan.scratch).map_err(|e| e.to_string())?;

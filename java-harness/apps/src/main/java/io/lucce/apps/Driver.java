@@ -21,7 +21,12 @@ import java.util.zip.CRC32;
  * Runs an application's work several times and prints for each iteration its wall and process CPU
  * time and a checksum of its result. The exit code is 1 if two iterations have different results.
  *
- * <pre>… [--iterations N] [--size FACTOR] [--threads N] [operands]</pre>
+ * <p>CPU time is counted from the end of the iteration before: compilers go on while nothing else does.
+ *
+ * <pre>… [--iterations N] [--size FACTOR] [--threads N] [--turns] [operands]</pre>
+ *
+ * With {@code --turns} each iteration waits for a line of the standard input, so that several JVMs can take
+ * turns; at its end nobody waits any more.
  */
 final class Driver {
     /** One iteration of an application. */
@@ -33,6 +38,7 @@ final class Driver {
     private int iterations = 5;
     private double size = 1;
     private int threads = 2;
+    private boolean turns;
     private final List<String> operands = new ArrayList<>();
     private final String name;
 
@@ -45,6 +51,7 @@ final class Driver {
                 case "--iterations" -> iterations = Integer.parseInt(value(args, ++i));
                 case "--size" -> size = Double.parseDouble(value(args, ++i));
                 case "--threads" -> threads = Integer.parseInt(value(args, ++i));
+                case "--turns" -> turns = true;
                 default -> {
                     if (args[i].startsWith("--")) {
                         throw usage("unknown option " + args[i]);
@@ -64,7 +71,7 @@ final class Driver {
 
     private Error usage(String what) {
         System.err.println(name + ": " + what);
-        System.err.println("usage: " + name + " [--iterations N] [--size FACTOR] [--threads N] [operands]");
+        System.err.println("usage: " + name + " [--iterations N] [--size FACTOR] [--threads N] [--turns] [operands]");
         System.exit(2);
         return new AssertionError();
     }
@@ -93,13 +100,18 @@ final class Driver {
     void run(Work work) throws Exception {
         var system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         Long first = null;
+        long before = system.getProcessCpuTime();
         for (int i = 1; i <= iterations; i++) {
+            if (turns) {
+                waitForTurn();
+            }
             CRC32 checksum = new CRC32();
-            long cpu = system.getProcessCpuTime();
             long wall = System.nanoTime();
             String what = work.run(checksum);
             wall = System.nanoTime() - wall;
-            cpu = system.getProcessCpuTime() - cpu;
+            long now = system.getProcessCpuTime();
+            long cpu = now - before;
+            before = now;
             if (i == 1) {
                 System.out.println(name + ": " + what);
             }
@@ -111,6 +123,13 @@ final class Driver {
             }
             first = checksum.getValue();
         }
+    }
+
+    private static void waitForTurn() throws IOException {
+        int read;
+        do {
+            read = System.in.read();
+        } while (read != '\n' && read >= 0);
     }
 
     /** Runs the tasks side by side and returns their results in order. */
