@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{MethodId, SiteId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::memory::MethodOfSite;
 use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
@@ -164,6 +164,8 @@ pub struct Book {
     allocations: HashMap<(u32, i32, Name), u32>,
     /// Sites whose allocations were measured.
     sized: HashSet<u32>,
+    /// Class, name and descriptor of the JDK's methods that are [`Shape::quiet`].
+    quiet: FxHashSet<(Name, Name, Name)>,
 }
 
 /// A class as it comes from the hook.
@@ -203,6 +205,7 @@ impl Book {
             extra: HashMap::new(),
             allocations: HashMap::new(),
             sized: HashSet::new(),
+            quiet: FxHashSet::default(),
         };
         for _ in INTRINSICS {
             book.elsewhere(SiteInfo {
@@ -268,8 +271,21 @@ impl Book {
                 lines: (from, self.lines.len() as u32),
             })?;
             self.add_sites(shape, &mut allocated)?;
+            if shape.quiet && is_of_the_jdk(class.loader, class.name) {
+                self.quiet.insert((info.name, *name, *descriptor));
+            }
         }
         Some(ids)
+    }
+
+    /// Whether a call that names this method is one of a method of the JDK before which nothing is said.
+    pub fn is_quiet(&self, class: &str, name: &str, descriptor: &str) -> bool {
+        let known = || {
+            let name = self.find_name(name)?;
+            let method = (self.find_name(class)?, name, self.find_name(descriptor)?);
+            Some(self.quiet.contains(&method))
+        };
+        class.starts_with(JAVA) && known().unwrap_or(false)
     }
 
     /// `None`: there is no room for so many. Ids of methods have 24 bits and those of sites 28.
@@ -538,6 +554,14 @@ impl Book {
     }
 }
 
+/// Packages of which every loader has the classes of the boot loader, or of a loader of the JDK with others.
+const JAVA: &str = "java/";
+
+/// Whether whoever names the class means this one.
+fn is_of_the_jdk(loader: Loader, class: &str) -> bool {
+    loader == Loader::BOOT && class.starts_with(JAVA)
+}
+
 #[cfg(test)]
 impl Default for Book {
     fn default() -> Book {
@@ -638,5 +662,42 @@ mod tests {
         }
         let reserved = book.site(1).unwrap();
         assert_eq!((reserved.method, reserved.what), (0, What::Call));
+    }
+    #[test]
+    fn only_methods_of_the_jdk_are_quiet_for_all() {
+        let mut book = Book::default();
+        let mut quiet = Shape::without_hooks(false);
+        quiet.quiet = true;
+        let shapes = [quiet, Shape::without_hooks(false)];
+        let classes = [
+            ("java/util/A", Loader::BOOT),
+            ("java/util/B", Loader(7)),
+            ("org/C", Loader::BOOT),
+        ];
+        for (name, loader) in classes {
+            let ids = book.add(&NewClass {
+                name,
+                source: None,
+                loader,
+                methods: &[("f", "()V", 0), ("g", "()V", 0)],
+                shapes: &shapes,
+            });
+            assert!(ids.is_some());
+        }
+        assert!(book.is_quiet("java/util/A", "f", "()V"));
+        for (class, method, descriptor) in [
+            ("java/util/A", "g", "()V"),
+            ("java/util/A", "f", "()I"),
+            // Not of the boot loader: whoever names it may mean another one.
+            ("java/util/B", "f", "()V"),
+            // Not one of which there can be only one.
+            ("org/C", "f", "()V"),
+            ("java/util/D", "f", "()V"),
+        ] {
+            assert!(
+                !book.is_quiet(class, method, descriptor),
+                "{class}.{method}{descriptor}"
+            );
+        }
     }
 }

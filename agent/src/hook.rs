@@ -5,7 +5,7 @@ use lucce_bytecode::{ClassFile, Plan, Rewritten, rewrite};
 use crate::agent::{Agent, count};
 use crate::book::{Ids, Loader, NATIVE, NewClass};
 use crate::options::{Events, Level, Tracking};
-use crate::planner::{self, Hooks, Mark, Shape, Wants};
+use crate::planner::{self, FrameKind, Hooks, Mark, Shape, Wants};
 use crate::watch::Watched;
 use crate::{outside, scope};
 
@@ -27,8 +27,12 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
         idle: agent.options.is_idle(),
         holds: &|class| scope::holds(agent, Loader::BOOT, class),
         jdk_is_out_of_scope: scope::is_without_the_jdk(&agent.options),
+        calls_quiet: &|call| {
+            let book = agent.book();
+            book.is_quiet(&call.owner, &call.name, &call.descriptor)
+        },
     };
-    let shapes = match planner::shapes(&class, wants) {
+    let mut shapes = match planner::shapes(&class, wants) {
         Ok(shapes) => shapes,
         Err(error) => {
             count(&agent.counts.classes_skipped);
@@ -36,12 +40,25 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
             return None;
         }
     };
+    ask_where_nobody_says(agent, &class, &mut shapes);
     let Some(ids) = note(agent, loader, &class, &shapes) else {
         count(&agent.counts.classes_skipped);
         agent.skipped(class.name(), None, "no more ids for methods and sites");
         return None;
     };
     insert(agent, loader, &class, &shapes, ids)
+}
+
+/// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
+fn ask_where_nobody_says(agent: &Agent, class: &ClassFile<'_>, shapes: &mut [Shape]) {
+    let book = agent.book();
+    for (method, shape) in class.methods().iter().zip(shapes) {
+        let was_quiet = || book.is_quiet(class.name(), &method.name, &method.descriptor);
+        if shape.frame == FrameKind::Push && was_quiet() {
+            shape.frame = FrameKind::Vm;
+            shape.here = false;
+        }
+    }
 }
 
 /// A class that is not in scope.

@@ -302,13 +302,8 @@ mod tests {
     fn load(book: &mut Book, (class, loader): (&str, u32), method: &str, place: Marked) -> Ids {
         let shape = Shape {
             frame: FrameKind::Push,
-            transparent: false,
             places: vec![place],
-            lines: Vec::new(),
-            restores: Vec::new(),
-            switches: false,
-            here: false,
-            intrinsic: None,
+            ..Shape::none()
         };
         let class = NewClass {
             name: class,

@@ -7,7 +7,7 @@
 //! Hence the baseline runs between the variants, in the same run of the harness, and all that is
 //! said of a variant is its ratio to that baseline.
 //!
-//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM), `iterations`
+//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM, or several in turns), `iterations`
 //! (what it prints), `jit` (what the JVM prints), `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved),
 //! then what shows it: `table`, `chart`.
 #![deny(

@@ -49,6 +49,7 @@ const MODES: [Mode; 13] = [
             "Lambdas",
             "NativeCallback",
             "Proxies",
+            "QuietCalls",
             "ReflectionCalls",
             "VirtualThreads",
         ]),
@@ -63,6 +64,7 @@ const MODES: [Mode; 13] = [
             "Lambdas",
             "MethodHandleCalls",
             "NativeCallback",
+            "QuietCalls",
         ]),
     },
     Mode {
@@ -149,6 +151,7 @@ const MODES: [Mode; 13] = [
             "ManyThreads",
             "NativeCallback",
             "NativeThreads",
+            "QuietCalls",
             "ReflectionCalls",
             "StackOverflow",
             "VirtualThreads",
@@ -171,13 +174,14 @@ const MODES: [Mode; 13] = [
     },
 ];
 
-const QUICK: [&str; 8] = [
+const QUICK: [&str; 9] = [
     "ClassInit",
     "Constructors",
     "Exceptions",
     "Lambdas",
     "NativeCallback",
     "Proxies",
+    "QuietCalls",
     "ReflectionCalls",
     "SynchronizedMethods",
 ];

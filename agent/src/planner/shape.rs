@@ -86,6 +86,9 @@ pub struct Shape {
     pub restores: Vec<u16>,
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
+    /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is
+    /// one of it: whoever calls it need not say from where.
+    pub quiet: bool,
     /// Until its last hook has run the pointer says where the method's slot is: nothing needs to be kept.
     pub here: bool,
     /// The method is one of [`super::INTRINSICS`]: which, and the bci of its allocation.
@@ -109,6 +112,7 @@ impl Shape {
             lines: Vec::new(),
             restores: Vec::new(),
             switches: false,
+            quiet: false,
             here: false,
             intrinsic: None,
         }

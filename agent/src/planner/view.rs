@@ -19,9 +19,12 @@ use crate::{io, quiet, tasks, vm_calls};
 /// The class's code is malformed; the VM will say so itself.
 pub fn shapes(class: &ClassFile<'_>, wants: Wants<'_>) -> Result<Vec<Shape>, Error> {
     let view = View::of(class, wants)?;
-    let methods = class.methods().iter().zip(&view.scans);
+    let methods = class.methods().iter().zip(&view.scans).enumerate();
     Ok(methods
-        .map(|(method, scan)| view.shape(method, scan.as_ref()))
+        .map(|(index, (method, scan))| Shape {
+            quiet: view.is_quiet(index),
+            ..view.shape(method, scan.as_ref())
+        })
         .collect())
 }
 
@@ -36,12 +39,16 @@ pub struct Wants<'w> {
     pub holds: &'w dyn Fn(&str) -> bool,
     /// Whether none of them is.
     pub jdk_is_out_of_scope: bool,
+    /// Whether the call is one of a [`Shape::quiet`] method of a class of the JDK that has been loaded.
+    pub calls_quiet: &'w dyn Fn(&Call<'_>) -> bool,
 }
 
 impl Wants<'_> {
     /// Whether such a call leads to nothing that could ask for a context.
     fn is_leaf(&self, call: &Call<'_>) -> bool {
-        is_leaf_call(call) || self.jdk_is_out_of_scope && quiet::is_quiet(call)
+        is_leaf_call(call)
+            || self.jdk_is_out_of_scope && quiet::is_quiet(call)
+            || (self.calls_quiet)(call)
     }
 }
 
@@ -57,7 +64,6 @@ struct View<'v, 'a> {
 
 impl<'v, 'a> View<'v, 'a> {
     fn of(class: &'v ClassFile<'a>, wants: Wants<'v>) -> Result<Self, Error> {
-        let events = wants.events;
         let mut scans = Vec::with_capacity(class.methods().len());
         let mut by_name = HashMap::new();
         for (index, method) in class.methods().iter().enumerate() {
@@ -70,22 +76,38 @@ impl<'v, 'a> View<'v, 'a> {
                     .transpose()?,
             );
         }
-        let leaf = |(method, scan): (&Method<'_>, &Option<Scan<'_>>)| {
-            scan.as_ref().is_some_and(|scan| {
-                scan.calls.iter().all(|call| wants.is_leaf(call))
-                    && (!events.alloc || scan.allocations.is_empty())
-                    && (!events.lock || !waits(class, method, scan))
-                    && (!events.call || !is_counted(class.name(), method))
-                    && kind_by_name(class.name(), method) == FrameKind::Push
-            })
-        };
-        let leaves = class.methods().iter().zip(&scans).map(leaf).collect();
-        Ok(View {
+        let mut view = View {
             class,
             wants,
+            leaves: vec![false; scans.len()],
             scans,
             by_name,
-            leaves,
+        };
+        while view.finds_leaves() {}
+        Ok(view)
+    }
+
+    /// Whether there are more leaves than were known: methods that call no others.
+    fn finds_leaves(&mut self) -> bool {
+        let methods = self.class.methods().iter().zip(&self.scans);
+        let leaves: Vec<bool> = methods
+            .zip(&self.leaves)
+            .map(|((method, scan), known)| *known || self.is_leaf(method, scan.as_ref()))
+            .collect();
+        let more = leaves != self.leaves;
+        self.leaves = leaves;
+        more
+    }
+
+    fn is_leaf(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> bool {
+        let (class, events) = (self.class, self.wants.events);
+        scan.is_some_and(|scan| {
+            let silent = |call| self.wants.is_leaf(call) || self.calls_own_leaf(call);
+            scan.calls.iter().all(silent)
+                && (!events.alloc || scan.allocations.is_empty())
+                && (!events.lock || !waits(class, method, scan))
+                && (!events.call || !is_counted(class.name(), method))
+                && kind_by_name(class.name(), method) == FrameKind::Push
         })
     }
 
@@ -245,20 +267,35 @@ impl<'v, 'a> View<'v, 'a> {
     /// A call of a method of this very class that has no hooks and cannot be overridden.
     fn calls_own_leaf(&self, call: &Call<'_>) -> bool {
         const INVOKEVIRTUAL: u8 = 182;
-        const PRIVATE_OR_FINAL: u16 = 0x0012;
-        const FINAL: u16 = 0x0010;
-        const INTERFACE: u16 = 0x0200;
         let Some(index) = self.own_method(call) else {
             return false;
         };
-        let access = self.class.methods().get(index).map_or(0, |m| m.access);
-        let fixed = call.opcode != INVOKEVIRTUAL
-            || access & PRIVATE_OR_FINAL != 0
-            || self.class.access() & FINAL != 0;
+        let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
         fixed && leaf && self.class.access() & INTERFACE == 0
     }
+
+    /// Whether no class can override the method, which has one of these flags or belongs to a final class.
+    fn is_fixed(&self, index: usize, flags: u16) -> bool {
+        let access = self.class.methods().get(index).map_or(0, |m| m.access);
+        access & flags != 0 || self.class.access() & FINAL != 0
+    }
+
+    /// See [`Shape::quiet`]. A private method may have the name of another one that is called.
+    fn is_quiet(&self, index: usize) -> bool {
+        let leaf = self.leaves.get(index).copied().unwrap_or(false);
+        let is_constructor = |method: &Method<'_>| method.name == "<init>";
+        let constructs = self.class.methods().get(index).is_some_and(is_constructor);
+        leaf && (constructs || self.is_fixed(index, STATIC | FINAL))
+            && self.class.access() & INTERFACE == 0
+    }
 }
+
+/// Access flags of methods and classes.
+const PRIVATE: u16 = 0x0002;
+const STATIC: u16 = 0x0008;
+const FINAL: u16 = 0x0010;
+const INTERFACE: u16 = 0x0200;
 
 /// Whether no hook runs after one that has moved the pointer: there is one call at most, no way back to it,
 /// and nothing behind it. What the VM calls in between puts the pointer back, unless an exception leaves
