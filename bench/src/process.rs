@@ -1,21 +1,22 @@
 //! Processes: their output, their times, their peak memory; one by itself, or several that take turns.
 //!
 //! Of those that take turns each repeats its work, and before each time waits for a line of its standard input.
-//! All are started at once and one of them works: so whatever slows the machine for some seconds, or
-//! minutes, meets all alike.
+//! All are there at once and one of them works: so whatever slows the machine for some seconds, or
+//! minutes, meets all alike. The others are stopped (`SIGSTOP`), their compilers too: each is left alone while it
+//! works, and does nothing that is not measured while it waits.
 //!
 //! A child is waited for in two steps. `waitid` with `WNOWAIT` returns when it has ended and leaves it
 //! a zombie, so its number still is its own while the watchdog, which would kill it, is called off;
 //! `wait4` then takes it away and tells what it used.
 #![allow(
     unsafe_code,
-    reason = "wait4 and waitid: the standard library tells no usage"
+    reason = "wait4 and waitid: the standard library tells no usage; signals"
 )]
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::mem::MaybeUninit;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -128,7 +129,10 @@ impl Taking {
         let errors = scratch.join(format!("stderr-{at}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(&errors)?);
+        // SAFETY: prctl is a system call and passes no memory. One that is stopped would never end by itself.
+        unsafe { command.pre_exec(end_with_parent) };
         let mut child = command.spawn()?;
+        signal(child.id(), libc::SIGSTOP);
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -148,6 +152,7 @@ impl Taking {
         if self.ended {
             return false;
         }
+        signal(self.pid, libc::SIGCONT);
         // It may not ask: it ends, or prints without waiting.
         let _ = self
             .input
@@ -163,6 +168,7 @@ impl Taking {
             let text = String::from_utf8_lossy(&line);
             self.printed += &text;
             if is_done(text.trim_end()) {
+                signal(self.pid, libc::SIGSTOP);
                 return true;
             }
         }
@@ -203,7 +209,7 @@ fn watched(
         let watchdog = scope.spawn(move || {
             let late = watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
-                pids.iter().copied().for_each(kill);
+                pids.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
             }
             late
         });
@@ -214,9 +220,18 @@ fn watched(
     })
 }
 
-fn kill(pid: u32) {
-    // SAFETY: no memory is passed. The child has not been reaped: the number is its own.
-    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+/// To a child that has not been reaped.
+fn signal(pid: u32, signal: i32) {
+    // SAFETY: no memory is passed, and the number is the child's own.
+    unsafe { libc::kill(pid.cast_signed(), signal) };
+}
+
+fn end_with_parent() -> io::Result<()> {
+    // SAFETY: as `pre_exec` wants it: a system call.
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn wait_leaving_zombie(pid: u32) -> io::Result<()> {
@@ -351,6 +366,25 @@ mod tests {
                 .iter()
                 .all(|one| one.status.success() && one.stderr == "err\n")
         );
+    }
+
+    /// Not even what it could do beside its work is done. Each looks, once, for the other one to be stopped.
+    #[test]
+    fn one_that_waits_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().display();
+        let script = |own: &str, other: &str| {
+            format!(
+                "cd {folder}; echo $$ > {own}.new; mv {own}.new {own}; for turn in 1 2; do read x; \
+                 if [ $turn = 1 -a -e {other} ]; then \
+                 until grep -q '^State:.T' /proc/$(cat {other})/status; do sleep 0.01; done; \
+                 echo stopped; fi; echo done; done"
+            )
+        };
+        let ended = in_turns(&[&script("a", "b"), &script("b", "a")], 0, LONG);
+        // The first one may be alone yet.
+        assert!(!ended[0].timed_out && !ended[1].timed_out, "{ended:?}");
+        assert!(ended[1].stdout.starts_with("stopped\ndone\n"), "{ended:?}");
     }
 
     #[test]

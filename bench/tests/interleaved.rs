@@ -110,14 +110,14 @@ fn variants_take_turns_and_the_warm_up_is_dropped() {
     assert_eq!(measured.steps.last(), Some(&(9, 9)));
 }
 
-/// Each line of `calls` is an iteration.
+/// Of each iteration there is a line in `calls`, too.
 #[test]
 fn programs_that_wait_take_turns_iteration_by_iteration() {
     const WAITS: &str = "case \"$*\" in *-version*) exit;; esac
     for i in 1 2 3; do
         read turn
-        echo \"$1\" >>\"$(dirname \"$0\")/calls\"
-        case \"$1\" in -a) t=20;; *) t=10;; esac
+        case \"$1\" in -a) n=a. t=20;; -b) n=b. t=10;; *) n=M. t=10;; esac
+        echo $n >>\"$(dirname \"$0\")/calls\"
         echo \"iteration $i: $t ms wall, $t ms cpu, checksum x\"
     done";
     let measured = run_program(WAITS, 1, true);
@@ -128,13 +128,13 @@ fn programs_that_wait_take_turns_iteration_by_iteration() {
         assert_eq!((cpu.spread.count, cpu.ratio.unwrap().value), (6, ratio));
     }
     assert_eq!(measured.steps.last(), Some(&(9, 9)));
-    // In each round three start, in any order, and then each has three turns.
-    let rounds: Vec<&[String]> = measured.calls.chunks(12).collect();
-    assert_eq!(rounds.len(), 3);
-    for (round, calls) in rounds.into_iter().enumerate() {
-        let turns = calls[3..].chunks(3).enumerate();
-        for (turn, turns) in turns {
-            let expected = [0, 1, 2].map(|at| ["Ma", "-a", "-b"][(at + turn + round) % 3]);
+    // In each round three start, and each has three turns.
+    let turns = measured.calls.iter().filter(|call| call.ends_with('.'));
+    let turns: Vec<&String> = turns.collect();
+    assert_eq!((turns.len(), measured.calls.len()), (27, 36));
+    for (round, turns) in turns.chunks(9).enumerate() {
+        for (turn, turns) in turns.chunks(3).enumerate() {
+            let expected = [0, 1, 2].map(|at| ["M.", "a.", "b."][(at + turn + round) % 3]);
             assert_eq!(turns, expected, "round {round}");
         }
     }
