@@ -86,6 +86,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 fn time_line(args: &Args) -> Result<End, Failure> {
+    if args.value.is_some() || args.leaf_type {
+        let text = "--value and --leaf-type sum up, and --format chrome shows each event, with its value and type";
+        return Err(Failure::Usage(text.into()));
+    }
     args.part.times.check()?;
     let stream = window::read(&args.file)?;
     let profile = &args.classes.open(&args.file)?;

@@ -8,6 +8,7 @@
 //! | 3 | damaged or foreign log; what could be read was printed |
 
 mod output;
+mod process;
 mod progress;
 
 mod attach;

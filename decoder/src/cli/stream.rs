@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{grouped, json, plural, stdout};
+use super::process::is_gone;
 use super::window::{Times, complain_of_rest, explained, read};
 use super::{End, Failure, complain, ending, kind};
 
@@ -75,7 +76,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             // Which is there; otherwise it may come.
             kind(&log, &profile, args.event.as_deref())?;
         }
-        let is_last = !args.follow || !runs(&profile, &stream);
+        let is_last = !args.follow || !runs(&log, &profile, &stream);
         let mut printer = Printer::new(args, &profile, &stream, &mut printed);
         printer.print(&mut out)?;
         out.flush()?;
@@ -103,9 +104,8 @@ fn log_of(file: &Path) -> PathBuf {
     }
 }
 
-fn runs(profile: &Profile, stream: &Stream) -> bool {
-    let process = PathBuf::from(format!("/proc/{}", profile.header.pid));
-    stream.ended().is_none() && process.exists()
+fn runs(log: &Path, profile: &Profile, stream: &Stream) -> bool {
+    stream.ended().is_none() && !is_gone(profile.header.pid, log)
 }
 
 /// What was printed already.

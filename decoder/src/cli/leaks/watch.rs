@@ -7,11 +7,12 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{Leaks, Profile};
+use lucce_decoder::Leaks;
 use lucce_tracelog::MAGIC;
 
 use super::{Args, ended, look, print};
 use crate::cli::output::stdout;
+use crate::cli::process::is_gone;
 use crate::cli::{End, Failure};
 
 /// Where the log is.
@@ -78,7 +79,7 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
         let started = Instant::now();
         let (profile, leaks) = look(log, &args.classes)?;
         let over = gone || profile.ended || leaks.damage.is_some();
-        if !over && is_gone(&profile) {
+        if !over && is_gone(profile.header.pid, log) {
             // It may have written until just now.
             gone = true;
             continue;
@@ -131,11 +132,6 @@ fn headline(leaks: &Leaks, over: bool) -> io::Result<()> {
         false => writeln!(out, "--- after {seconds:.1} s")?,
     }
     out.flush()
-}
-
-fn is_gone(profile: &Profile) -> bool {
-    let process = Path::new("/proc").join(profile.header.pid.to_string());
-    !process.exists()
 }
 
 #[cfg(test)]
