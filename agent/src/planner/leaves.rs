@@ -2,14 +2,13 @@
 
 use lucce_bytecode::Call;
 
-/// Where entries are counted its methods are no leaves: without the compiler they call others.
-pub const MATH: &str = "java/lang/Math";
 pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 /// The one method of Unsafe that runs a program's code.
 pub const INVOKE_CLEANER: &str = "invokeCleaner";
 
-/// Methods that run no Java code that could ask for a context, whatever their arguments:
-/// natives that do not call back, and intrinsics. `None`: every method of the class.
+/// Methods that run no Java code that could ask for a context, or that has hooks, whatever their arguments:
+/// natives that do not call back. `None`: every method of the class. Those of `Math` are not among them: without
+/// the compiler most call others.
 const LEAVES: [(&str, Option<&[&str]>); 6] = [
     (UNSAFE, None),
     ("java/lang/Object", Some(&["<init>", "getClass"])),
@@ -24,10 +23,8 @@ const LEAVES: [(&str, Option<&[&str]>); 6] = [
         ]),
     ),
     (
-        "java/lang/Math",
-        Some(&[
-            "abs", "max", "min", "sqrt", "ceil", "floor", "fma", "sin", "cos",
-        ]),
+        "java/lang/Double",
+        Some(&["doubleToRawLongBits", "longBitsToDouble"]),
     ),
     (
         "java/lang/Float",
@@ -37,6 +34,13 @@ const LEAVES: [(&str, Option<&[&str]>); 6] = [
 
 pub fn is_leaf_call(call: &Call<'_>) -> bool {
     is_leaf(&call.owner, &call.name)
+}
+
+/// Methods of integers that call nothing: known before their class is loaded. Their entries are counted as others'.
+pub fn is_arithmetic(call: &Call<'_>) -> bool {
+    call.owner == "java/lang/Math"
+        && matches!(&*call.name, "abs" | "max" | "min")
+        && matches!(&*call.descriptor, "(I)I" | "(J)J" | "(II)I" | "(JJ)J")
 }
 
 /// Whether nothing is said before calls of this method.
@@ -58,6 +62,16 @@ mod tests {
         assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
-        assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
+        assert!(!is_leaf_call(&call("java/lang/Math", "ceil")));
+    }
+
+    #[test]
+    fn of_numbers_only_integers_are_compared_without_a_call() {
+        let max = |descriptor: &'static str| Call {
+            descriptor: descriptor.into(),
+            ..call("java/lang/Math", "max")
+        };
+        assert!(is_arithmetic(&max("(II)I")) && is_arithmetic(&max("(JJ)J")));
+        assert!(!is_arithmetic(&max("(DD)D")) && !is_arithmetic(&call("java/lang/Math", "ceil")));
     }
 }

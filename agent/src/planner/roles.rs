@@ -4,7 +4,7 @@
 use lucce_bytecode::{Code, Method, Scan};
 
 use super::helpers::RT;
-use super::leaves::{INVOKE_CLEANER, MATH, UNSAFE, is_leaf, is_leaf_call};
+use super::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
 use super::shape::{FrameKind, Shape};
 use crate::vm_calls;
 
@@ -82,7 +82,7 @@ pub fn peek(method: &str) -> FrameKind {
 /// The calls of a method that is not shown, unless it only passes one call on.
 pub fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
     let calls = scan.calls.iter();
-    let calls = calls.filter(|call| !is_leaf_call(call) || call.owner == MATH);
+    let calls = calls.filter(|call| !is_leaf_call(call));
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
         1 if !scan.has_loops && method != CLASS_INITIALIZER => Vec::new(),
@@ -139,7 +139,6 @@ const MOUNTING: [&str; 6] = [
 
 /// Whether entries are counted where they are asked for. Callers say nothing to leaves.
 pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
-    let is_leaf = class != MATH && is_leaf(class, &method.name);
     // With code in it, an empty finalize() would make every object finalizable.
     let is_empty_finalize = |code: &Code<'_>| method.name == "finalize" && code.bytes.len() == 1;
     let has_code = method
@@ -155,7 +154,7 @@ pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
     has_code
         && !of_unsafe
         && !mounts
-        && !is_leaf
+        && !is_leaf(class, &method.name)
         && !is_excluded(class, method)
         && !switches(method)
 }

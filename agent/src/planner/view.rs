@@ -6,7 +6,7 @@ use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
 use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
-use super::leaves::{MATH, is_leaf_call};
+use super::leaves::{is_arithmetic, is_leaf_call};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, is_counted, is_excluded, is_transparent, is_untouched, is_vm_called,
     kind_by_name, restores, switches,
@@ -47,6 +47,7 @@ impl Wants<'_> {
     /// Whether such a call leads to nothing that could ask for a context.
     fn is_leaf(&self, call: &Call<'_>) -> bool {
         is_leaf_call(call)
+            || !self.events.call && is_arithmetic(call)
             || self.jdk_is_out_of_scope && quiet::is_quiet(call)
             || (self.calls_quiet)(call)
     }
@@ -218,8 +219,7 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(mark);
         }
-        let counted = events.call && call.owner == MATH;
-        if self.wants.is_leaf(call) && !counted || self.calls_own_leaf(call) {
+        if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;
         }
         if defines_hidden(call) {

@@ -24,6 +24,7 @@ public final class QuietCalls {
             exceptionFirst(i);
             constructors(i);
             sum += passesOn(i, "text");
+            numbers(i + 0.5);
             if (i % 50 == 0) System.gc();
         }
         for (int i = 0; i < 30_000; i++) {
@@ -134,6 +135,59 @@ public final class QuietCalls {
     static int passesOn(int i, String text) {
         int length = text.length() + Math.max(i, Integer.bitCount(i));
         return length + deeper(i, 1).length();
+    }
+
+    /**
+     * Methods that are an instruction or two once they are compiled, and call others before: between entry and
+     * the one call.
+     */
+    static void numbers(double n) {
+        kept = made(up(n));
+        kept = larger(n);
+        kept = downOf(n);
+        kept = absolute(n);
+        kept = root(n);
+        kept = turned(n);
+        kept = together(n);
+        kept = rounded(n);
+    }
+
+    static int up(double n) {
+        return (int) Math.ceil(n / 0.75);
+    }
+
+    static Object larger(double n) {
+        return made((int) Math.max(Math.min(n, 9.5f), Math.max((float) n, 0.25f)) + up(n));
+    }
+
+    static Object downOf(double n) {
+        return made((int) Math.floor(n));
+    }
+
+    static Object absolute(double n) {
+        return made((int) Math.abs(n) + Math.abs((int) n) + (int) Math.abs((float) n));
+    }
+
+    static Object root(double n) {
+        return made((int) Math.sqrt(n));
+    }
+
+    static Object turned(double n) {
+        return made((int) (Math.sin(n) + Math.cos(n)));
+    }
+
+    static Object together(double n) {
+        return made((int) Math.fma(n, n, 1.5) + (int) Math.fma((float) n, 0.5f, 0.25f));
+    }
+
+    static Object rounded(double n) {
+        return made((int) Math.rint(n) + (int) Math.round(n) + Math.floorMod((int) n, 3));
+    }
+
+    static Object made(int n) {
+        Object made = new int[22 + (n & 7)];
+        Check.that(CallContext.current(), new Throwable());
+        return made;
     }
 
     static int loop(int i, String text) {
