@@ -28,7 +28,7 @@ const fn app(name: &'static str, operand: Option<&'static str>, small: f64, meas
 
 const LANG: Option<&str> = Some("sources/commons-lang3");
 
-pub const APPS: [App; 11] = [
+pub const APPS: [App; 12] = [
     app("LuceneIndex", LANG, 0.2, 0.3),
     app("H2Mix", None, 0.1, 0.8),
     app("XalanTransform", None, 0.1, 0.3),
@@ -46,6 +46,7 @@ pub const APPS: [App; 11] = [
     app("BatikRender", None, 0.1, 0.5),
     app("PmdCheck", LANG, 0.1, 0.2),
     app("TomcatServe", None, 0.1, 0.4),
+    app("SpringOrders", None, 0.1, 0.4),
 ];
 
 impl App {
