@@ -34,4 +34,7 @@ pub use shape::{FrameKind, Mark, Shape};
 pub use view::{Wants, shapes};
 
 #[cfg(test)]
+mod closed;
+
+#[cfg(test)]
 pub use {roles::HIDDEN, shape::Place};

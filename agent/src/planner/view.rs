@@ -6,7 +6,7 @@ use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
 use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
-use super::leaves::{is_arithmetic, is_leaf_call};
+use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, is_counted, is_excluded, is_transparent, is_untouched, is_vm_called,
     kind_by_name, restores, switches,
@@ -272,7 +272,9 @@ impl<'v, 'a> View<'v, 'a> {
         };
         let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
-        fixed && leaf && self.class.access() & INTERFACE == 0
+        fixed
+            && (leaf || self.is_native(call) && is_native_leaf(call))
+            && self.class.access() & INTERFACE == 0
     }
 
     /// Whether no class can override the method, which has one of these flags or belongs to a final class.
