@@ -663,6 +663,7 @@ mod tests {
         let reserved = book.site(1).unwrap();
         assert_eq!((reserved.method, reserved.what), (0, What::Call));
     }
+
     #[test]
     fn only_methods_of_the_jdk_are_quiet_for_all() {
         let mut book = Book::default();

@@ -1,9 +1,9 @@
 //! A class on its way into the VM: parse, plan, note in the book, rewrite.
 
-use lucce_bytecode::{ClassFile, Plan, Rewritten, rewrite};
+use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
 
 use crate::agent::{Agent, count};
-use crate::book::{Ids, Loader, NATIVE, NewClass};
+use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
 use crate::options::{Events, Level, Tracking};
 use crate::planner::{self, FrameKind, Hooks, Mark, Shape, Wants};
 use crate::watch::Watched;
@@ -22,17 +22,7 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     if !scope::holds(agent, loader, class.name()) {
         return outside(agent, loader, &class);
     }
-    let wants = Wants {
-        events: &agent.options.hooks(),
-        idle: agent.options.is_idle(),
-        holds: &|class| scope::holds(agent, Loader::BOOT, class),
-        jdk_is_out_of_scope: scope::is_without_the_jdk(&agent.options),
-        calls_quiet: &|call| {
-            let book = agent.book();
-            book.is_quiet(&call.owner, &call.name, &call.descriptor)
-        },
-    };
-    let mut shapes = match planner::shapes(&class, wants) {
+    let shapes = match shapes(agent, &class) {
         Ok(shapes) => shapes,
         Err(error) => {
             count(&agent.counts.classes_skipped);
@@ -40,7 +30,6 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
             return None;
         }
     };
-    ask_where_nobody_says(agent, &class, &mut shapes);
     let Some(ids) = note(agent, loader, &class, &shapes) else {
         count(&agent.counts.classes_skipped);
         agent.skipped(class.name(), None, "no more ids for methods and sites");
@@ -49,9 +38,22 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     insert(agent, loader, &class, &shapes, ids)
 }
 
-/// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
-fn ask_where_nobody_says(agent: &Agent, class: &ClassFile<'_>, shapes: &mut [Shape]) {
+fn shapes(agent: &Agent, class: &ClassFile<'_>) -> Result<Vec<Shape>, Error> {
     let book = agent.book();
+    let wants = Wants {
+        events: &agent.options.hooks(),
+        idle: agent.options.is_idle(),
+        holds: &|class| scope::holds(agent, Loader::BOOT, class),
+        jdk_is_out_of_scope: scope::is_without_the_jdk(&agent.options),
+        calls_quiet: &|call| book.is_quiet(&call.owner, &call.name, &call.descriptor),
+    };
+    let mut shapes = planner::shapes(class, wants)?;
+    ask_where_nobody_says(&book, class, &mut shapes);
+    Ok(shapes)
+}
+
+/// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
+fn ask_where_nobody_says(book: &Book, class: &ClassFile<'_>, shapes: &mut [Shape]) {
     for (method, shape) in class.methods().iter().zip(shapes) {
         let was_quiet = || book.is_quiet(class.name(), &method.name, &method.descriptor);
         if shape.frame == FrameKind::Push && was_quiet() {

@@ -1,15 +1,20 @@
 //! What is called without a hook must have none, or the pointer is not where its caller left it: looked up for
 //! every call in the JDK's base module.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::collections::{HashMap, HashSet};
 
 use lucce_bytecode::ClassFile;
 
 use super::leaves::{INVOKE_CLEANER, UNSAFE};
 use super::{FrameKind, Shape, Wants, shapes};
 use crate::options::Events;
+
+#[path = "../../../bytecode/tests/all/jdk.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of bytecode compile and keep files, too"
+)]
+mod jdk;
 
 type Key = (String, String, String);
 
@@ -20,51 +25,20 @@ struct Found {
 }
 
 #[derive(Default)]
-struct Jdk {
+struct Known {
     methods: HashMap<Key, Found>,
     supers: HashMap<String, String>,
     quiet: HashSet<Key>,
 }
 
-/// The JDKs of this machine, by where their `java` is.
-fn javas() -> BTreeSet<PathBuf> {
-    let named = ["JAVA_HOME", "JAVA17_HOME", "JAVA25_HOME"];
-    let named = named
-        .iter()
-        .filter_map(|name| std::env::var_os(name).map(PathBuf::from));
-    let kept = std::fs::read_dir("/usr/lib/jvm")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let homes = named.chain(kept.map(|folder| folder.path()));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("java"));
-    let javas = homes.map(|home| home.join("bin/java")).chain(on_path);
-    javas.filter_map(|java| java.canonicalize().ok()).collect()
-}
-
 /// The classes of its `java.base`.
-fn classes(java: &Path) -> Vec<Vec<u8>> {
-    let dump =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../bytecode/tests/java/DumpClasses.java");
-    let output = Command::new(java)
-        .env_remove("JAVA_TOOL_OPTIONS")
-        .arg(dump)
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    let mut rest = output.stdout.as_slice();
+fn classes(jdk: &jdk::Jdk) -> Vec<Vec<u8>> {
     let mut classes = Vec::new();
-    while !rest.is_empty() {
-        let (length, tail) = rest.split_first_chunk::<2>().unwrap();
-        let (path, tail) = tail.split_at(u16::from_be_bytes(*length).into());
-        let (length, tail) = tail.split_first_chunk::<4>().unwrap();
-        let (bytes, tail) = tail.split_at(u32::from_be_bytes(*length) as usize);
-        if path.starts_with(b"java.base/") && !path.ends_with(b"module-info.class") {
-            classes.push(bytes.to_vec());
+    jdk.for_each_class(|class| {
+        if class.module == "java.base" && class.name != "module-info" {
+            classes.push(class.bytes);
         }
-        rest = tail;
-    }
+    });
     assert!(classes.len() > 5000, "{} classes", classes.len());
     classes
 }
@@ -73,17 +47,17 @@ fn key(owner: &str, name: &str, descriptor: &str) -> Key {
     (owner.into(), name.into(), descriptor.into())
 }
 
-impl Jdk {
+impl Known {
     /// As if all classes had been loaded before each of them.
-    fn of(classes: &[Vec<u8>], events: &Events) -> Jdk {
-        let mut jdk = Jdk::default();
+    fn of(classes: &[Vec<u8>], events: &Events) -> Known {
+        let mut known = Known::default();
         loop {
-            let known = jdk.quiet.len();
+            let before = known.quiet.len();
             for bytes in classes {
-                jdk.add(bytes, events);
+                known.add(bytes, events);
             }
-            if jdk.quiet.len() == known {
-                return jdk;
+            if known.quiet.len() == before {
+                return known;
             }
         }
     }
@@ -170,10 +144,10 @@ fn is_leaf(shape: &Shape) -> bool {
 
 #[test]
 fn what_is_called_without_a_hook_has_none() {
-    let javas = javas();
-    assert!(!javas.is_empty());
-    for java in &javas {
-        check(&classes(java));
+    let jdks = jdk::all();
+    assert!(!jdks.is_empty());
+    for jdk in &jdks {
+        check(&classes(jdk));
     }
 }
 
@@ -191,15 +165,15 @@ fn check(classes: &[Vec<u8>]) {
         of(|events| events.call = true),
         of(waiting),
     ] {
-        let jdk = Jdk::of(classes, &events);
+        let known = Known::of(classes, &events);
         assert!(
-            events.call || jdk.quiet.len() > 1000,
+            events.call || known.quiet.len() > 1000,
             "{} quiet methods",
-            jdk.quiet.len()
+            known.quiet.len()
         );
         let open: Vec<String> = classes
             .iter()
-            .flat_map(|bytes| jdk.open_ends(bytes))
+            .flat_map(|bytes| known.open_ends(bytes))
             .collect();
         assert!(open.is_empty(), "{}", open.join("\n"));
     }

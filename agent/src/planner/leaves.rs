@@ -68,6 +68,7 @@ mod tests {
         assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
+        assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
         assert!(!is_leaf_call(&call("java/lang/Math", "ceil")));
     }
 

@@ -273,7 +273,7 @@ impl<'v, 'a> View<'v, 'a> {
         let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
         fixed
-            && (leaf || self.is_native(call) && is_native_leaf(call))
+            && (leaf || is_native_leaf(call) && self.is_native(call))
             && self.class.access() & INTERFACE == 0
     }
 

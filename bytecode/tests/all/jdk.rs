@@ -107,8 +107,9 @@ fn take_block<'a, const N: usize>(rest: &mut &'a [u8]) -> &'a [u8] {
 }
 
 pub fn source(name: &str) -> PathBuf {
+    // The agent's tests have this file, too.
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/java")
+        .join("../bytecode/tests/java")
         .join(name)
 }
 

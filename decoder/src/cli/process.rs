@@ -1,35 +1,42 @@
-//! The process that a log names: is it still there?
+//! The processes that write logs: which files they have mapped, and whether they are still there.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Whether nobody writes the log any more, as far as can be told: the process has ended, or what has its number
 /// today has not mapped the file.
 pub fn is_gone(pid: u32, log: &Path) -> bool {
-    match fs::read(format!("/proc/{pid}/maps")) {
+    match maps(pid) {
         Ok(maps) => {
             let file =
                 fs::canonicalize(log).and_then(|path| Ok((fs::metadata(&path)?.ino(), path)));
-            file.is_ok_and(|(inode, path)| {
-                !maps_file(&String::from_utf8_lossy(&maps), inode, &path)
-            })
+            file.is_ok_and(|(inode, path)| !maps_file(&maps, inode, &path))
         }
         // Others' processes do not say what they map.
         Err(error) => error.kind() == ErrorKind::NotFound,
     }
 }
 
-/// Lines have address, rights, offset, device, inode; then the file. Another mount has another name for it, and
-/// a file system of layers may tell another inode.
-fn maps_file(maps: &str, inode: u64, path: &Path) -> bool {
-    maps.lines().any(|line| {
-        let found = line.split_ascii_whitespace().nth(4);
-        let named = line.find('/').and_then(|at| line.get(at..));
-        found.and_then(|found| found.parse().ok()) == Some(inode)
-            || named.map(Path::new) == Some(path)
+/// What a process has mapped, as the kernel tells it.
+pub fn maps(pid: u32) -> io::Result<String> {
+    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(String::from_utf8_lossy(&maps).into_owned())
+}
+
+/// Inode and name of the files among it. Lines have address, rights, offset, device, inode; then the file.
+pub fn files(maps: &str) -> impl Iterator<Item = (Option<u64>, &str)> {
+    maps.lines().filter_map(|line| {
+        let inode = line.split_ascii_whitespace().nth(4);
+        let name = line.find('/').and_then(|at| line.get(at..))?;
+        Some((inode.and_then(|inode| inode.parse().ok()), name))
     })
+}
+
+/// Another mount has another name for the file, and a file system of layers may tell another inode.
+fn maps_file(maps: &str, inode: u64, path: &Path) -> bool {
+    files(maps).any(|(found, name)| found == Some(inode) || Path::new(name) == path)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use lucce_tracelog::MAGIC;
 
 use super::{Args, ended, look, print};
 use crate::cli::output::stdout;
-use crate::cli::process::is_gone;
+use crate::cli::process;
 use crate::cli::{End, Failure};
 
 /// Where the log is.
@@ -43,18 +43,12 @@ impl Source {
 
 /// The log that a process has mapped.
 fn log_of(pid: u32) -> Result<PathBuf, String> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).map_err(|e| match e.kind() {
+    let maps = process::maps(pid).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => format!("there is no process {pid}"),
         _ => format!("process {pid}: {e}"),
     })?;
-    let maps = String::from_utf8_lossy(&maps);
-    // Address, rights, offset, device, inode; then the file.
-    let files = maps.lines().filter_map(|line| {
-        let at = line.find('/')?;
-        line.get(at..)
-    });
     let mut last = "";
-    for file in files {
+    for (_, file) in process::files(&maps) {
         if file != last && is_log(Path::new(file)) {
             return Ok(file.into());
         }
@@ -79,7 +73,7 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
         let started = Instant::now();
         let (profile, leaks) = look(log, &args.classes)?;
         let over = gone || profile.ended || leaks.damage.is_some();
-        if !over && is_gone(profile.header.pid, log) {
+        if !over && process::is_gone(profile.header.pid, log) {
             // It may have written until just now.
             gone = true;
             continue;
