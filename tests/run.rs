@@ -127,7 +127,26 @@ impl<'a> Java<'a> {
     /// # Errors
     /// It does not start or does not end in time.
     pub fn run_as(&self, command: &mut Command, arguments: &[OsString]) -> Result<Ended, String> {
-        let mut child = self.spawn_as(command, arguments)?;
+        let child = self.spawn_as(command, arguments)?;
+        self.wait(command, child)
+    }
+
+    /// Runs it and meanwhile something that is told the process's number.
+    ///
+    /// # Errors
+    /// That fails, or the JVM does not start or does not end in time.
+    pub fn run_beside(&self, beside: impl FnOnce(&str) -> Checked) -> Result<Ended, String> {
+        let mut command = Command::new(self.jdk.tool("java"));
+        let mut child = self.spawn_as(&mut command, &self.arguments())?;
+        if let Err(message) = beside(&child.id().to_string()) {
+            let _ = child.kill().and_then(|()| child.wait());
+            let so_far = self.ended(&command, None).text();
+            return Err(format!("{message}\n{so_far}"));
+        }
+        self.wait(&command, child)
+    }
+
+    fn wait(&self, command: &Command, mut child: Child) -> Result<Ended, String> {
         let started = Instant::now();
         loop {
             let status = child.try_wait().map_err(|e| e.to_string())?;

@@ -3,6 +3,7 @@
 //! ```text
 //! Agent_OnAttach ─► options ─► agent ─► SampledObjectAlloc on       nothing is rewritten
 //! allocation     ─► sampled ─► the VM's own stack ─► callgraph ─► tracelog
+//!                └► leaks   ─► the same
 //! contended lock ─► locks   ─► the same
 //! detach         ─► events off, the log's end
 //! ```
@@ -21,14 +22,17 @@ mod sampled;
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jint};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
 
 use crate::agent::Agent;
 use crate::control;
 use crate::finish::finish;
-use crate::jvm::{Failed, Jvmti, Vm};
+use crate::jvm::{Env, Failed, Jvmti, Vm};
+use crate::leaks;
 use crate::natives::guard;
 use crate::options::Events;
 use crate::start::{self, refused};
@@ -55,10 +59,17 @@ pub fn is_on() -> bool {
     ATTACHED.get().is_some()
 }
 
-/// Bytes between two samples, if events are samples.
-pub fn interval() -> Option<u32> {
-    let attached = ATTACHED.get()?;
-    (attached.interval > 0).then_some(attached.interval)
+/// Bytes between two samples, if allocations are counted by samples.
+pub fn interval(agent: &Agent) -> Option<u32> {
+    let interval = ATTACHED.get()?.interval;
+    (interval > 0 && agent.options.alloc_hooks()).then_some(interval)
+}
+
+/// Of an event that happens where the current thread is. `None`: nobody knows, or no frame is shown.
+pub fn number(agent: &Agent, env: Env) -> Option<ContextId> {
+    sampled::with_local(|local| local.number(agent, env, None))
+        .flatten()
+        .flatten()
 }
 
 /// The VM loads the agent because `lucce attach` says so.
@@ -96,7 +107,7 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         });
     }
     let AttachOptions { options, interval } = AttachOptions::parse(text)?;
-    let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
+    let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
     let started = jvmti
         .add_capabilities(&capabilities(jvmti, &options.events))
         .map_err(refused(
@@ -120,7 +131,7 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     agent.meta("options", text);
     agent.meta("attached", "yes");
     start::describe(agent);
-    if interval > 0 {
+    if let Some(interval) = self::interval(agent) {
         agent.meta("sampled.bytes", &interval.to_string());
     }
     jvmti
@@ -133,10 +144,26 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     for event in events(&agent.options.events) {
         jvmti.enable(event).map_err(refused("the agent's events"))?;
     }
+    if let Some(leaks) = &agent.leaks {
+        leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
+    }
     control::start(agent);
     Ok(())
 }
 
+/// A VM that listens may still be starting: until it has started it gives nobody what is asked for.
+fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match Jvmti::of(vm) {
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+            found => return found,
+        }
+    }
+}
+
+/// Beside those of leaks.
 fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
     if wanted.alloc {
@@ -151,14 +178,18 @@ fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
 fn callbacks() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(sampled::callback);
+    callbacks.GarbageCollectionFinish = Some(start::garbage_collection_finish);
     locks::add_callbacks(&mut callbacks);
     callbacks.VMDeath = Some(vm_death);
     callbacks
 }
 
-unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, _: *mut JNIEnv) {
+unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard((), |agent| {
         if agent.is_live() {
+            if let Some(leaks) = &agent.leaks {
+                leaks.finish(agent, agent.env(env));
+            }
             finish(agent);
         }
     });
@@ -169,6 +200,7 @@ fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
     wanted.set_can_generate_sampled_object_alloc_events(true);
     wanted.set_can_generate_monitor_events(events.lock);
     wanted.set_can_get_bytecodes(events.lock);
+    wanted.set_can_generate_garbage_collection_events(events.leak.is_some());
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     wanted.set_can_get_source_file_name(true);
@@ -192,13 +224,17 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
     // The tool interface answers only threads that the VM knows.
     attached
         .vm
-        .in_thread(|| {
+        .in_thread(|env| {
             let events = events(&agent.options.events);
             let told = events
                 .into_iter()
                 .filter(|event| *event != ti::JVMTI_EVENT_VM_DEATH);
-            for event in told {
+            let of_leaks = agent.leaks.is_some().then_some(leaks::EVENTS);
+            for event in told.chain(of_leaks.into_iter().flatten()) {
                 agent.jvmti.disable(event)?;
+            }
+            if let Some(leaks) = &agent.leaks {
+                leaks.leave(agent, agent.env(env));
             }
             agent.jvmti.sample_every(DEFAULT_INTERVAL)?;
             let mut given = capabilities(agent.jvmti, &agent.options.events);

@@ -134,6 +134,21 @@ impl<R: Copy> Canaries<R> {
         }
     }
 
+    /// Nothing is looked for any more.
+    pub fn let_go_of_all(&mut self, freed: &impl Fn(Freed<R>)) {
+        self.probe
+            .take()
+            .into_iter()
+            .for_each(|probe| freed(Freed::Weak(probe)));
+        for canary in self.held.drain(..) {
+            freed(Freed::Strong(canary.what.strong));
+            freed(Freed::Weak(canary.what.weak));
+        }
+        self.free
+            .drain(..)
+            .for_each(|canary| freed(Freed::Weak(canary.what)));
+    }
+
     /// What was wanted; `born`: collections before.
     pub fn give(&mut self, canary: Canary<R>, probe: R, born: u64) {
         self.probe = Some(probe);

@@ -43,7 +43,7 @@ impl Vm {
     }
 
     /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code.
-    pub fn in_thread<T>(self, body: impl FnOnce() -> T) -> Result<T, Failed> {
+    pub fn in_thread<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, Failed> {
         let mut env = ptr::null_mut();
         // SAFETY: `vm` is the VM's own; no arguments means no name and no group.
         let code =
@@ -51,7 +51,7 @@ impl Vm {
         if code != JNI_OK {
             return Err(Failed(code));
         }
-        let result = body();
+        let result = body(env.cast());
         // SAFETY: as above.
         unsafe { ((**self.0).DetachCurrentThread)(self.0) };
         Ok(result)

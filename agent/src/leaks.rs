@@ -6,6 +6,9 @@
 //! GarbageCollectionFinish ─► one more collection                              nothing else is allowed
 //! VMDeath            ─► a last look
 //! ```
+//! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says; all else is
+//! the same (`attach`).
+//!
 //! There is no thread for this: without allocations nothing leaks. Ages need no work at collections
 //! either: an object that is alive has survived all collections since its birth.
 //!
@@ -23,6 +26,7 @@ use lucce_callgraph::ContextId;
 use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
 
 use crate::agent::{Agent, count};
+use crate::attach;
 use crate::canaries::{Canaries, Canary, Freed, Look};
 use crate::followed::{Followed, Place};
 use crate::frames::Kind;
@@ -57,6 +61,8 @@ struct State {
     tested: u64,
     told: bool,
     next: Duration,
+    /// Nothing is followed any more.
+    ended: bool,
 }
 
 thread_local! {
@@ -79,6 +85,12 @@ impl Drop for Busy {
     }
 }
 
+/// Objects, and collections.
+pub const EVENTS: [ti::jvmtiEvent; 2] = [
+    ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+    ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
+];
+
 /// What is needed beside the agent's capabilities; one agent at a time can have it.
 pub fn capabilities() -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
@@ -87,15 +99,14 @@ pub fn capabilities() -> ti::jvmtiCapabilities {
     wanted
 }
 
-/// The VM is initialised: from now on objects are followed.
+/// The VM is initialised, and calls `sampled` and `collected`: from now on objects are followed.
 ///
 /// # Errors
 /// The VM's.
 pub fn start(agent: &Agent, jvmti: Jvmti, interval: u32) -> Result<(), Failed> {
     agent.meta("leak.interval", &interval.to_string());
     jvmti.sample_every(interval)?;
-    jvmti.enable(ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH)?;
-    jvmti.enable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)
+    EVENTS.into_iter().try_for_each(|event| jvmti.enable(event))
 }
 
 impl Leaks {
@@ -113,6 +124,7 @@ impl Leaks {
                 tested: 0,
                 told: true,
                 next: PAUSE,
+                ended: false,
             }),
         }
     }
@@ -167,6 +179,10 @@ impl Leaks {
             (Some(place), Some(weak)) => {
                 let born = self.collections();
                 let mut state = self.state();
+                if state.ended {
+                    env.forget_weak(weak);
+                    return;
+                }
                 if state.followed.is_full() {
                     state.make_room(env);
                 }
@@ -189,7 +205,12 @@ impl Leaks {
         };
         if let Some((canary, probe)) = wants.then(|| make(env)).flatten() {
             let born = self.collections();
-            self.state().canaries.give(canary, probe, born);
+            let mut state = self.state();
+            state.canaries.give(canary, probe, born);
+            // Whoever ended it has let go of those that were there.
+            if state.ended {
+                state.let_go(env);
+            }
         }
     }
 
@@ -235,6 +256,14 @@ impl Leaks {
         self.state().sampled
     }
 
+    /// The agent leaves the VM: as `finish`, and no object is referred to any more.
+    pub fn leave(&self, agent: &Agent, env: Env) {
+        self.finish(agent, env);
+        let mut state = self.state();
+        state.ended = true;
+        state.let_go(env);
+    }
+
     /// The VM ends: what was not written yet.
     pub fn finish(&self, agent: &Agent, env: Env) {
         // On failure they come and are not looked at.
@@ -260,16 +289,19 @@ impl Leaks {
 
 impl State {
     fn look(&mut self, env: Env) -> Look {
-        let freed = |freed| match freed {
-            Freed::Weak(weak) => env.forget_weak(weak as jobject),
-            Freed::Strong(strong) => env.forget_global(strong as jobject),
-        };
-        let look = self.canaries.look(is_alive(env), freed);
+        let look = self.canaries.look(is_alive(env), freed(env));
         if let Some(tested) = look.tested {
             self.told = self.told && tested == self.tested;
             self.tested = tested;
         }
         look
+    }
+
+    /// Of all references.
+    fn let_go(&mut self, env: Env) {
+        let free = |weak| env.forget_weak(weak as jobject);
+        self.followed.sweep(|_| false, free);
+        self.canaries.let_go_of_all(&freed(env));
     }
 
     fn sweep(&mut self, env: Env) {
@@ -281,6 +313,13 @@ impl State {
         self.sweep(env);
         self.followed
             .make_room(|weak| env.forget_weak(weak as jobject));
+    }
+}
+
+fn freed(env: Env) -> impl Fn(Freed<usize>) {
+    move |freed| match freed {
+        Freed::Weak(weak) => env.forget_weak(weak as jobject),
+        Freed::Strong(strong) => env.forget_global(strong as jobject),
     }
 }
 
@@ -297,9 +336,13 @@ fn is_ours(agent: &Agent, env: Env) -> bool {
 }
 
 fn place(agent: &Agent, env: Env, class: jclass) -> Option<Place> {
-    let state = current_state(agent, env)?;
-    let here = here::current(agent, env, state, 0)?;
-    let context = here.number(agent, state);
+    let context = match attach::is_on() {
+        true => attach::number(agent, env)?,
+        false => {
+            let state = current_state(agent, env)?;
+            here::current(agent, env, state, 0)?.number(agent, state)
+        }
+    };
     let of = agent.jvmti.signature(class)?;
     (context != ContextId::UNKNOWN).then(|| Place {
         context,

@@ -26,7 +26,7 @@ use crate::vm_events::lost_unless_out_of_scope;
 
 /// Bytes between two samples, if allocations are samples.
 pub fn interval(agent: &Agent) -> Option<u32> {
-    attach::interval().or(agent.options.events.sampled)
+    attach::interval(agent).or(agent.options.events.sampled)
 }
 
 /// The VM is initialised: from now on it takes samples.

@@ -452,7 +452,10 @@ unsafe extern "system" fn sampled_object_alloc(
 }
 
 /// Only with `events=leak`; nothing of the VM may be called here.
-unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
+///
+/// # Safety
+/// Called by the VM.
+pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard((), |agent| {
         if let Some(leaks) = &agent.leaks {
             leaks.collected();

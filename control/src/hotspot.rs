@@ -25,6 +25,8 @@ use crate::place::{Place, is_own_socket};
 const MOST: usize = 1024;
 /// How long a JVM may take to listen: it may be in the middle of a collection.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// When it is woken once more, if nothing has come of it: it may have been starting, and have removed its own answer.
+const AGAIN: Duration = Duration::from_secs(5);
 const REPLY: u64 = 1 << 20;
 
 /// Why the agent was not loaded.
@@ -112,6 +114,7 @@ pub fn load(pid: u32, path: &Path, options: &str) -> Result<(), LoadError> {
     if arguments.iter().any(|a| a.len() > MOST || a.contains('\0')) {
         return Err(LoadError::TooLong);
     }
+    await_start(pid, &place)?;
     let socket = place.folder().join(format!(".java_pid{}", place.inner()));
     if fs::symlink_metadata(&socket).is_err() {
         if perf::lets_attach(&place) == Some(false) {
@@ -159,15 +162,31 @@ fn seen_by(pid: u32, path: &Path) -> PathBuf {
     }
 }
 
+/// A JVM that is starting is given the time.
+fn await_start(pid: u32, place: &Place) -> Result<(), LoadError> {
+    let end = Instant::now() + PATIENCE;
+    while perf::has_started(place) == Some(false) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(5));
+        check(pid)?;
+    }
+    Ok(())
+}
+
 /// Makes the JVM listen.
 fn wake(pid: u32, place: &Place, socket: &Path) -> Result<(), LoadError> {
     let wish = place.folder().join(format!(".attach_pid{}", place.inner()));
     let _wish = Removed::new(wish)?;
     peer::quit(pid)?;
     let end = Instant::now() + PATIENCE;
+    let mut again = Instant::now() + AGAIN;
     while fs::symlink_metadata(socket).is_err() {
-        if Instant::now() > end {
+        let now = Instant::now();
+        if now > end {
             return Err(LoadError::Silent(pid));
+        }
+        if now > again {
+            peer::quit(pid)?;
+            again = now + AGAIN;
         }
         std::thread::sleep(Duration::from_millis(20));
         check(pid)?;

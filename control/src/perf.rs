@@ -18,9 +18,20 @@ const MOST: u64 = 1 << 20;
 /// Its first character: whether agents may be loaded, `1`, or not, `0`.
 const CAPABILITIES: &[u8] = b"sun.rt.jvmCapabilities";
 
+/// When the VM had started, 0 until then: 8 bytes.
+const STARTED: &[u8] = b"sun.rt.createVmEndTime";
+
+/// Whether the JVM has started: what comes while it does it may take for something that was left by another process
+/// of its number. `None`: as below.
+pub fn has_started(place: &Place) -> Option<bool> {
+    let file = file(place)?;
+    let time = entry(&file, STARTED)?.first_chunk()?;
+    Some(u64::from_le_bytes(*time) != 0)
+}
+
 /// Whether the JVM lets agents be loaded. `None`: it does not say, as with `-XX:-UsePerfData`.
 pub fn lets_attach(place: &Place) -> Option<bool> {
-    match value(&file(place)?, CAPABILITIES)?.first()? {
+    match text(&file(place)?, CAPABILITIES)?.first()? {
         b'1' => Some(true),
         b'0' => Some(false),
         _ => None,
@@ -44,8 +55,13 @@ fn file(place: &Place) -> Option<Vec<u8>> {
     fs::read(own.next()?).ok()
 }
 
-/// The value of an entry, without the byte 0 at its end.
-fn value<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
+/// The value of an entry that is a text.
+fn text<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
+    ended(entry(file, name)?)
+}
+
+/// What an entry has from its value on.
+fn entry<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     if !file.starts_with(&MAGIC) {
         return None;
     }
@@ -53,8 +69,8 @@ fn value<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     for _ in 0..number(file, 28)? {
         let length = number(file, at)?;
         let entry = file.get(at..at.checked_add(length)?)?;
-        if text(entry, number(entry, 4)?)? == name {
-            return text(entry, number(entry, 16)?);
+        if ended(entry.get(number(entry, 4)?..)?)? == name {
+            return entry.get(number(entry, 16)?..);
         }
         // Not one that would be read for ever.
         at = at.checked_add(length.max(20))?;
@@ -62,8 +78,9 @@ fn value<'f>(file: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     None
 }
 
-fn text(entry: &[u8], at: usize) -> Option<&[u8]> {
-    entry.get(at..)?.split(|byte| *byte == 0).next()
+/// Without the byte 0 at its end, and what is behind.
+fn ended(text: &[u8]) -> Option<&[u8]> {
+    text.split(|byte| *byte == 0).next()
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<usize> {
@@ -76,12 +93,12 @@ mod tests {
     use super::*;
 
     /// As HotSpot writes it: two entries, the second one asked for.
-    fn written(capabilities: &[u8]) -> Vec<u8> {
+    fn written(name: &[u8], value: &[u8]) -> Vec<u8> {
         let mut file = [&MAGIC[..], &[2, 0, 1]].concat();
         file.extend([0; 16]);
         file.extend(32_u32.to_le_bytes());
         file.extend(2_u32.to_le_bytes());
-        for (name, value) in [(&b"java.x"[..], &b"abc"[..]), (CAPABILITIES, capabilities)] {
+        for (name, value) in [(&b"java.x"[..], &b"abc"[..]), (name, value)] {
             let data = 20 + name.len() + 1;
             let length = data + value.len() + 1;
             for word in [length, 20, value.len(), 0, data] {
@@ -105,16 +122,33 @@ mod tests {
             (b"?", None),
             (b"", None),
         ] {
-            fs::write(own.join("7"), written(capabilities)).unwrap();
+            fs::write(own.join("7"), written(CAPABILITIES, capabilities)).unwrap();
             assert_eq!(lets_attach(&place), wanted, "{capabilities:?}");
+            assert_eq!(has_started(&place), None);
+        }
+    }
+
+    #[test]
+    fn the_jvm_says_whether_it_has_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(folder.path().to_owned(), 7);
+        let own = folder.path().join("hsperfdata_somebody");
+        fs::create_dir(&own).unwrap();
+        for (time, wanted) in [
+            (&0_u64.to_le_bytes()[..], Some(false)),
+            (&(1_u64 << 40).to_le_bytes(), Some(true)),
+            (&[1; 3], None),
+        ] {
+            fs::write(own.join("7"), written(STARTED, time)).unwrap();
+            assert_eq!(has_started(&place), wanted, "{time:?}");
         }
     }
 
     #[test]
     fn a_damaged_file_says_nothing_or_the_same() {
-        let file = written(b"0");
+        let file = written(CAPABILITIES, b"0");
         for length in 0..file.len() {
-            let cut = value(&file[..length], CAPABILITIES);
+            let cut = text(&file[..length], CAPABILITIES);
             assert!(cut.is_none_or(|value| value == b"0"), "{length}");
         }
         for at in 0..file.len() {
@@ -122,7 +156,7 @@ mod tests {
                 let mut damaged = file.clone();
                 damaged[at] = byte;
                 // It comes back at all.
-                let _ = value(&damaged, CAPABILITIES);
+                let _ = text(&damaged, CAPABILITIES);
             }
         }
     }

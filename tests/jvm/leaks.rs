@@ -49,11 +49,30 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         tests.push(test(name, false, move || every_allocation(setup, jdk)));
         let name = format!("leaks::{}::one_agent_samples", jdk.version);
         tests.push(test(name, false, move || one_samples(setup, jdk)));
+        for (collector, kind) in ATTACHED {
+            let name = format!("leaks::{}::attached::{collector}::{kind}", jdk.version);
+            let quick = jdk == setup.jdk() && kind == "map";
+            tests.push(test(name, quick, move || {
+                attached(setup, jdk, collector, kind)
+            }));
+        }
+        let name = format!("leaks::{}::attached::detached", jdk.version);
+        tests.push(test(name, false, move || detached(setup, jdk)));
         let name = format!("leaks::{}::watch", jdk.version);
         tests.push(test(name, false, move || watch(setup, jdk)));
     }
     tests
 }
+
+/// Collectors and programs that are judged without hooks, too.
+const ATTACHED: [(&str, &str); 6] = [
+    ("Parallel", "map"),
+    ("G1", "listeners"),
+    ("Serial", "thread-local"),
+    ("G1", "class-loader"),
+    ("Parallel", "cache"),
+    ("G1", "queue"),
+];
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
     Java::new(setup, jdk, &format!("leaks-{}-{name}", jdk.version))
@@ -162,6 +181,87 @@ fn every_allocation(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(right, || format!("{live:#}"))?;
     java.clean();
     Ok(())
+}
+
+/// The agent comes when the program has begun.
+fn attached(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
+    let name = format!("leaks-{}-attached-{collector}-{kind}", jdk.version);
+    let java = Java::new(setup, jdk, &name)
+        .flags([HEAP, &format!("-XX:+Use{collector}GC")])
+        .main([PROGRAM, kind, "24000"]);
+    let ended = java.run_beside(|pid| attach(&java, pid, &["events=leak=16k", "verify=97"]));
+    let ended = ended?.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let output = java.lucce().run(&["leaks", "--json", &log])?;
+    as_expected(&ended, &report(&output)?, output.status.code())?;
+    java.lucce().check(&java.log())?;
+    // Objects are followed, and none is counted.
+    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let fine = stat(&stats, "events.recorded") == 0 && stat(&stats, "leak.lost") == 0;
+    ended.ensure(
+        fine && stat(&stats, "verify.compared") > 0,
+        &stats.to_string(),
+    )?;
+    java.clean();
+    Ok(())
+}
+
+/// When the agent goes it refers to no object any more, and the log says what it had seen.
+fn detached(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("leaks-{}-detached", jdk.version))
+        .flags([HEAP, "-Xcheck:jni", "-XX:+UseParallelGC"])
+        .main([PROGRAM, "cache", "100000"]);
+    let ended = java.run_beside(|pid| {
+        attach(&java, pid, &["events=alloc+leak=16k"])?;
+        let started = Instant::now();
+        while weak_references(jdk, pid)? < 500 {
+            ensure(started.elapsed() < Duration::from_secs(60), || {
+                "few objects are followed".into()
+            })?;
+        }
+        java.lucce().text(0, &["ctl", pid, "detach"])?;
+        let left = weak_references(jdk, pid)?;
+        ensure(left < 100, || format!("{left} weak references are left"))
+    })?;
+    let ended = ended.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let fine = stats["ended"] == true && stat(&stats, "events.lost") == 0;
+    let seen = stat(&stats, "leak.sampled") >= 500 && stat(&stats, "events.recorded") >= 500;
+    ended.ensure(fine && seen, &stats.to_string())?;
+    java.clean();
+    Ok(())
+}
+
+/// As soon as the JVM can be attached to.
+fn attach(java: &Java, pid: &str, options: &[&str]) -> Checked {
+    let log = java.log();
+    let log = log.to_string_lossy();
+    let mut all = vec!["attach", pid, "--out", &log];
+    all.extend(options.iter().flat_map(|option| ["--opt", option]));
+    let started = Instant::now();
+    loop {
+        let output = java.lucce().run(&all)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        ensure(started.elapsed() < Duration::from_secs(20), || {
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        })?;
+    }
+}
+
+/// What the VM says of native code's references.
+fn weak_references(jdk: &Jdk, pid: &str) -> Result<u64, String> {
+    let output = Command::new(jdk.tool("jcmd"))
+        .args([pid, "Thread.print"])
+        .output()
+        .map_err(|e| format!("cannot start jcmd: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = text.split_once("weak refs: ").map(|(_, rest)| rest.trim());
+    let digits = number.and_then(|rest| rest.lines().next());
+    let found = digits.and_then(|digits| digits.parse().ok());
+    found.ok_or_else(|| format!("jcmd says\n{text}"))
 }
 
 /// Follows a process by its number from its first seconds to its end.

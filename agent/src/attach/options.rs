@@ -33,11 +33,11 @@ impl AttachOptions {
     /// # Errors
     /// One line that names the option.
     pub fn parse(text: &str) -> Result<AttachOptions, String> {
-        let mut interval = DEFAULT_INTERVAL;
+        let mut interval = None;
         let mut rest = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
-                Some(("alloc", value)) => interval = every(value)?,
+                Some(("alloc", value)) => interval = Some(every(value)?),
                 Some(("tell", _)) => {}
                 _ => rest.push(part),
             }
@@ -57,6 +57,7 @@ impl AttachOptions {
             ));
         }
         check(&options.events)?;
+        let interval = one(interval, options.events.leak)?;
         Ok(AttachOptions { options, interval })
     }
 }
@@ -77,10 +78,6 @@ fn check(events: &Events) -> Result<(), String> {
             "events=exception: HotSpot tells of exceptions only if it was started with them",
         ),
         (
-            events.leak.is_some(),
-            "events=leak needs the agent from the start (-agentpath)",
-        ),
-        (
             events.call,
             "events=call counts in hooks, which need the agent from the start (-agentpath)",
         ),
@@ -94,12 +91,24 @@ fn check(events: &Events) -> Result<(), String> {
             "events=io counts in hooks, which need the agent from the start (-agentpath)",
         ),
         (
-            !events.alloc && !events.lock,
+            !events.alloc && !events.lock && events.leak.is_none(),
             "events=none: there is nothing to attach for",
         ),
     ];
     let found = refused.into_iter().find(|(is_wanted, _)| *is_wanted);
     found.map_or(Ok(()), |(_, why)| Err(why.into()))
+}
+
+/// The VM has one interval of samples: of allocations that are counted, and of objects that are followed.
+fn one(alloc: Option<u32>, leak: Option<u32>) -> Result<u32, String> {
+    match (alloc, leak) {
+        (Some(alloc), Some(leak)) if alloc != leak => Err(
+            "alloc= and events=leak want samples of different sizes, and the JVM takes them of one: leave \
+             alloc= out and say events=alloc+leak=64k"
+                .into(),
+        ),
+        _ => Ok(alloc.or(leak).unwrap_or(DEFAULT_INTERVAL)),
+    }
 }
 
 /// `all`, or bytes between two samples.
@@ -143,6 +152,9 @@ mod tests {
         assert_eq!(of("alloc=all,verify=1"), 0);
         assert_eq!(of("alloc=64k,tell=/x"), 64 << 10);
         assert_eq!(AttachOptions::parse("").unwrap().options.log, Level::Warn);
+        assert_eq!(of("events=leak=16k"), 16 << 10);
+        assert_eq!(of("events=alloc+leak"), 512 << 10);
+        assert_eq!(of("events=alloc+leak=0,alloc=all"), 0);
         let locks = AttachOptions::parse("events=lock,include=a.*").unwrap();
         assert!(locks.options.events.lock && !locks.options.events.alloc);
     }
@@ -156,8 +168,9 @@ mod tests {
             "events=exception",
             "events=alloc+thread",
             "events=io",
-            "events=leak",
             "events=call",
+            "events=alloc+leak=64k,alloc=all",
+            "events=leak=lots",
             "events=alloc=all",
             "include=a..b",
             "alloc=0",

@@ -34,12 +34,17 @@ pub unsafe extern "system" fn callback(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
-    _object: jobject,
+    object: jobject,
     class: jclass,
     size: i64,
 ) {
+    let size = u64::try_from(size).unwrap_or(0);
+    guard_event(gate::LEAK, |agent| {
+        if let Some(leaks) = &agent.leaks {
+            leaks.sampled(agent, agent.env(env), object, class, size);
+        }
+    });
     guard_event(gate::ALLOC, |agent| {
-        let size = u64::try_from(size).unwrap_or(0);
         let env = agent.env(env);
         let recorded = with_local(|local| local.record(agent, env, thread, (class, size)));
         if recorded.flatten().is_none() {
@@ -278,7 +283,7 @@ impl Local {
     /// For a context's number: it stands for the site, too.
     fn add(&mut self, agent: &Agent, env: Env, thread: jobject, number: ContextId, size: u64) {
         let lane = self.lane(agent, env, thread);
-        let interval = super::interval().unwrap_or(0);
+        let interval = super::interval(agent).unwrap_or(0);
         samples::add(agent, lane, number, (size, interval));
     }
 
