@@ -9,11 +9,13 @@ use lucce_control::{Command, LoadError, ask, load};
 use super::run::agent_path;
 use super::{End, Failure, complain, ctl};
 
-/// Records the allocations of a JVM that runs without the agent.
+/// Records allocations, waiting or leaks of a JVM that runs without the agent.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce attach 1234 --out app.lucce          samples allocations, one every 512 KB
   lucce attach 1234 --opt alloc=all          counts every one; slower
+  lucce attach 1234 --opt events=leak        follows objects, for `lucce leaks`
+  lucce attach 1234 --opt events=lock        counts waiting for monitors
   lucce ctl 1234 detach                      the JVM is as it was; the log is ended")]
 pub struct Args {
     /// The JVM's process id
