@@ -8,12 +8,13 @@
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::agent::Agent;
-use crate::frames::{Frame, PIECE, Walk};
+use crate::frames::{Frame, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::locals;
 use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write};
 use crate::natives::{child, context_id};
+use crate::near;
 use crate::options::Tracking;
 use crate::tasks;
 use crate::thread::ThreadState;
@@ -44,8 +45,7 @@ impl Here {
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or nobody knows who called one. `state` must be the current thread's.
 pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
-    let frames = Walk::new(agent, env, PIECE).rest()?;
-    of(agent, state, frames.get(own..)?)
+    asked(agent, env, state, (own, None))
 }
 
 /// The same, if the innermost frame stands at `location`, whatever the VM says.
@@ -55,19 +55,47 @@ pub fn standing_at(
     state: &mut ThreadState,
     location: Option<i64>,
 ) -> Option<Here> {
-    let frames = Walk::new(agent, env, PIECE).standing_at(location);
-    of(agent, state, &frames.rest()?)
+    asked(agent, env, state, (0, location))
 }
 
-fn of(agent: &Agent, state: &mut ThreadState, frames: &[Frame]) -> Option<Here> {
-    let callers = upcall::callers(agent, state, frames)?;
+/// First for the innermost frames alone, then for all.
+fn asked(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    (own, location): (usize, Option<i64>),
+) -> Option<Here> {
+    let mut walk = Walk::new(agent, env, own + near::FRAMES).standing_at(location);
+    let mut frames: Vec<Frame> = walk.by_ref().take(own + near::FRAMES).collect();
+    let near = pointer(agent, env)
+        .and_then(|pointer| near::callers(agent, state, frames.get(own..)?, pointer));
+    let callers = match near {
+        Some(callers) => callers,
+        None => {
+            frames.extend(walk.rest()?);
+            upcall::callers(agent, state, frames.get(own..)?)?
+        }
+    };
+    of(agent, state, &callers)
+}
+
+/// The current thread's, stale or not.
+fn pointer(agent: &Agent, env: Env) -> Option<usize> {
+    let fields = agent.fields.get()?;
+    let thread = agent.jvmti.current_thread()?;
+    let pointer = env.get_long(thread, fields.pointer.id());
+    env.forget(thread);
+    usize::try_from(pointer).ok()
+}
+
+fn of(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Option<Here> {
     if !callers.whole {
         return None;
     }
     for &(slot, method, line) in &callers.bare {
         slot_write(slot, site(extra_site(agent, method, line))?.0);
     }
-    let mut here = innermost(agent, state, &callers)?;
+    let mut here = innermost(agent, state, callers)?;
     for &(method, line) in callers
         .missing
         .iter()

@@ -77,6 +77,7 @@ mod vm_events;
 
 mod bracket;
 mod natives;
+mod near;
 
 mod samples;
 mod weight;

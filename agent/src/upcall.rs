@@ -12,6 +12,7 @@ use crate::frames::{Frame, Kind, PIECE, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::memory::{LOST, SLOT, slot_site, slot_word, slot_write};
+use crate::near;
 use crate::thread::{ThreadState, Upcall};
 
 /// What the VM says about the current frames.
@@ -47,14 +48,15 @@ pub fn enter(
     own: usize,
 ) -> usize {
     count(&agent.counts.upcalls);
-    let mut walk = Walk::new(agent, env, own + 2);
+    let mut walk = Walk::new(agent, env, own + near::FRAMES);
     let entered: Vec<Frame> = walk.by_ref().take(own).collect();
     let slotless = !entered.iter().any(|frame| frame.method.slot);
-    let top: Vec<Frame> = walk.by_ref().take(2).collect();
+    let top: Vec<Frame> = walk.by_ref().take(near::FRAMES).collect();
     let called = match &top[..] {
         _ if !state.owns(pointer) => None,
         [caller, ..] if caller.method.is_outside() => Some(Callers::outside(pointer)),
-        [native, caller] => called_native(agent, native, caller, pointer),
+        [native, caller, ..] => called_native(agent, native, caller, pointer)
+            .or_else(|| near::callers(agent, state, &top, pointer)),
         _ => None,
     };
     let counted = || {
