@@ -280,6 +280,8 @@ pub struct Walk<'a> {
     failed: bool,
     /// Where the innermost frame stands, if that is not where the VM says.
     stands: Option<i64>,
+    /// Whether the innermost frame is the helper's.
+    in_helper: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -295,7 +297,13 @@ impl<'a> Walk<'a> {
             ended: false,
             failed: false,
             stands: None,
+            in_helper: false,
         }
+    }
+
+    /// Once a frame was asked for: whether the innermost one is the helper's, which is not given.
+    pub fn is_in_helper(&self) -> bool {
+        self.in_helper
     }
 
     /// The innermost frame stands at `location`.
@@ -340,6 +348,10 @@ impl<'a> Walk<'a> {
             innermost.location = location;
         }
         let cache = &self.agent.frames;
+        if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
+            let innermost = cache.resolve(self.agent, self.env, innermost.method);
+            self.in_helper = innermost.kind == Kind::Helper;
+        }
         self.frames = cache.resolve_all(self.agent, self.env, &found).into_iter();
     }
 }

@@ -45,7 +45,35 @@ impl Here {
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or nobody knows who called one. `state` must be the current thread's.
 pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
-    asked(agent, env, state, (own, None))
+    asked(agent, env, state, (own, None)).here
+}
+
+/// Where an object has been made.
+pub enum Made {
+    /// By the helper class, for the agent itself.
+    Ours,
+    Here(Here),
+    /// As `current`.
+    Unknown,
+}
+
+/// Where the current thread has just made an object of which the VM tells.
+pub fn made(agent: &Agent, env: Env, state: &mut ThreadState) -> Made {
+    match asked(agent, env, state, (0, None)) {
+        Asked {
+            in_helper: true, ..
+        } => Made::Ours,
+        Asked {
+            here: Some(here), ..
+        } => Made::Here(here),
+        Asked { here: None, .. } => Made::Unknown,
+    }
+}
+
+struct Asked {
+    here: Option<Here>,
+    /// The innermost frame is the helper's.
+    in_helper: bool,
 }
 
 /// The same, if the innermost frame stands at `location`, whatever the VM says.
@@ -55,7 +83,7 @@ pub fn standing_at(
     state: &mut ThreadState,
     location: Option<i64>,
 ) -> Option<Here> {
-    asked(agent, env, state, (0, location))
+    asked(agent, env, state, (0, location)).here
 }
 
 /// First for the innermost frames alone, then for all.
@@ -64,9 +92,21 @@ fn asked(
     env: Env,
     state: &mut ThreadState,
     (own, location): (usize, Option<i64>),
-) -> Option<Here> {
+) -> Asked {
     let mut walk = Walk::new(agent, env, own + near::FRAMES).standing_at(location);
-    let mut frames: Vec<Frame> = walk.by_ref().take(own + near::FRAMES).collect();
+    let top: Vec<Frame> = walk.by_ref().take(own + near::FRAMES).collect();
+    Asked {
+        in_helper: walk.is_in_helper(),
+        here: found(agent, env, state, (own, top, walk)),
+    }
+}
+
+fn found(
+    agent: &Agent,
+    env: Env,
+    state: &mut ThreadState,
+    (own, mut frames, walk): (usize, Vec<Frame>, Walk),
+) -> Option<Here> {
     let near = pointer(agent, env)
         .and_then(|pointer| near::callers(agent, state, frames.get(own..)?, pointer));
     let callers = match near {

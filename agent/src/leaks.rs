@@ -29,9 +29,8 @@ use crate::agent::{Agent, count};
 use crate::attach;
 use crate::canaries::{Canaries, Canary, Freed, Look};
 use crate::followed::{Followed, Place};
-use crate::frames::Kind;
 use crate::gate;
-use crate::here;
+use crate::here::{self, Made};
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::current_state;
 use crate::stream;
@@ -151,7 +150,6 @@ impl Leaks {
         if let Some(_busy) = Busy::begin()
             && agent.gate.is_open(gate::LEAK)
             && !env.has_exception()
-            && !is_ours(agent, env)
         {
             self.follow(agent, env, object, class, size);
             self.look(agent, env);
@@ -167,7 +165,14 @@ impl Leaks {
         if !wanted {
             return;
         }
-        let place = place(agent, env, class);
+        let context = match context(agent, env) {
+            Ok(context) => context,
+            Err(NotTheProgram) => {
+                self.state().sampled -= 1;
+                return;
+            }
+        };
+        let place = place(agent, context, class);
         if let Some(place) = &place {
             tell(agent, env, place, size);
         }
@@ -327,22 +332,25 @@ fn is_alive(env: Env) -> impl Fn(usize) -> bool {
     move |weak| !env.is_gone(weak as jobject)
 }
 
-/// What the slow paths of hooks make is not the program's.
-fn is_ours(agent: &Agent, env: Env) -> bool {
-    let Some((method, _)) = agent.jvmti.frame(0) else {
-        return false;
+/// The current thread's context. `Err`: what the slow paths of hooks make is not the program's.
+fn context(agent: &Agent, env: Env) -> Result<Option<ContextId>, NotTheProgram> {
+    if attach::is_on() {
+        return Ok(attach::number(agent, env));
+    }
+    let Some(state) = current_state(agent, env) else {
+        return Ok(None);
     };
-    agent.frames.resolve(agent, env, method).kind == Kind::Helper
+    match here::made(agent, env, state) {
+        Made::Ours => Err(NotTheProgram),
+        Made::Unknown => Ok(None),
+        Made::Here(here) => Ok(Some(here.number(agent, state))),
+    }
 }
 
-fn place(agent: &Agent, env: Env, class: jclass) -> Option<Place> {
-    let context = match attach::is_on() {
-        true => attach::number(agent, env)?,
-        false => {
-            let state = current_state(agent, env)?;
-            here::current(agent, env, state, 0)?.number(agent, state)
-        }
-    };
+struct NotTheProgram;
+
+fn place(agent: &Agent, context: Option<ContextId>, class: jclass) -> Option<Place> {
+    let context = context?;
     let of = agent.jvmti.signature(class)?;
     (context != ContextId::UNKNOWN).then(|| Place {
         context,

@@ -14,7 +14,7 @@ use crate::attach;
 use crate::cells::{self, lane_of};
 use crate::frames::Kind;
 use crate::gate;
-use crate::here;
+use crate::here::{self, Made};
 use crate::hook::extra_allocation;
 use crate::jvm::{Env, Failed};
 use crate::lane::Lane;
@@ -43,25 +43,23 @@ pub fn start(agent: &Agent, bytes: u32) -> Result<(), Failed> {
 pub fn sampled(env: *mut JNIEnv, thread: jobject, class: jclass, size: u64) {
     guard_event(gate::SAMPLES, |agent| {
         let env = agent.env(env);
-        // What the slow paths of hooks make is not the program's.
-        let top = agent.jvmti.frame(0);
-        let kind = top.map(|(method, _)| agent.frames.resolve(agent, env, method).kind);
-        if kind == Some(Kind::Helper) {
-            return;
-        }
         let state = (!env.has_exception()).then(|| state_of(agent, env, thread));
         if let Some(state) = state.flatten() {
             record(agent, env, state, class, size);
-        } else if kind.is_some() {
+        } else if agent.jvmti.frame(0).is_some_and(|(method, _)| {
+            agent.frames.resolve(agent, env, method).kind != Kind::Helper
+        }) {
             count(&agent.counts.events_lost);
         }
     });
 }
 
 fn record(agent: &Agent, env: Env, state: &mut ThreadState, class: jclass, size: u64) {
-    let Some(here) = here::current(agent, env, state, 0) else {
-        lost_unless_out_of_scope(agent, env);
-        return;
+    let here = match here::made(agent, env, state) {
+        Made::Here(here) => here,
+        // What the slow paths of hooks make is not the program's.
+        Made::Ours => return,
+        Made::Unknown => return lost_unless_out_of_scope(agent, env),
     };
     let line = {
         let book = agent.book();
