@@ -13,6 +13,8 @@ pub struct Setup {
     pub harness: PathBuf,
     pub programs_21: PathBuf,
     pub jdks: Vec<Jdk>,
+    /// One that the agent refuses.
+    pub too_old: Jdk,
     /// Classes compiled from `tests/java`.
     pub classes: PathBuf,
     /// The natives that call back.
@@ -62,6 +64,7 @@ impl Setup {
             harness: existing("LUCCE_HARNESS")?,
             programs_21: existing("LUCCE_PROGRAMS_21")?,
             jdks,
+            too_old: Jdk::at(existing("LUCCE_OLD_JAVA_HOME")?)?,
             classes: scratch.join("classes"),
             natives: scratch.join("liblucce_callback.so"),
             sampler: scratch.join("sampler.so"),

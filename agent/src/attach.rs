@@ -108,11 +108,14 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     }
     let AttachOptions { options, interval } = AttachOptions::parse(text)?;
     let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
-    let started = jvmti
-        .add_capabilities(&capabilities(jvmti, &options.events))
-        .map_err(refused(
-            "what the agent needs; another agent may sample allocations",
-        ))
+    let started = start::supported(jvmti)
+        .and_then(|()| {
+            jvmti
+                .add_capabilities(&capabilities(jvmti, &options.events))
+                .map_err(refused(
+                    "what the agent needs; another agent may sample allocations",
+                ))
+        })
         .and_then(|()| Agent::start(options, jvmti));
     let agent = match started {
         Ok(agent) => agent,

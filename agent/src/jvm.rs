@@ -123,6 +123,13 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
+    /// Of the VM's Java: 17, 21, …
+    pub fn feature(self) -> Result<u32, Failed> {
+        let mut version = 0;
+        call!(self, GetVersionNumber, &mut version)?;
+        Ok(ti::version_feature(version).into())
+    }
+
     /// Ends this environment, which must not be used again.
     pub fn dispose(self) {
         // Fails only for what is no environment.
@@ -635,6 +642,16 @@ impl Env {
         args: &[jvalue],
     ) -> Option<jobject> {
         let found = jni!(self, CallObjectMethodA, object, method, args.as_ptr());
+        self.checked(found)
+    }
+
+    pub fn call_static_object(
+        self,
+        class: jclass,
+        method: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
+        let found = jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr());
         self.checked(found)
     }
 

@@ -110,6 +110,7 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     native_api::loaded(vm);
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
+    supported(jvmti)?;
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
@@ -142,6 +143,20 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     // JDK 21 and later.
     let _ = jvmti.enable(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
     Ok(())
+}
+
+/// The helper class is made for it, and what older VMs do by themselves has not been looked up.
+const OLDEST: u32 = 17;
+
+/// # Errors
+/// The VM's Java is too old.
+pub fn supported(jvmti: Jvmti) -> Result<(), String> {
+    match jvmti.feature().map_err(refused("JVMTI"))? {
+        OLDEST.. => Ok(()),
+        feature => Err(format!(
+            "this is JDK {feature}, and lucce needs {OLDEST} or later"
+        )),
+    }
 }
 
 /// What the user is told if the VM does not do `what`.

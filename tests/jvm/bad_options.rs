@@ -43,7 +43,28 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             refused(setup, number, options, named)
         })
     });
-    tests.collect()
+    tests
+        .chain([test("bad_options::old_jvm", false, || too_old(setup))])
+        .collect()
+}
+
+/// An older JVM does not start, either, instead of failing in the middle.
+fn too_old(setup: &Setup) -> Checked {
+    let java = Java::new(setup, &setup.too_old, "too-old");
+    let java = java.agent("events=alloc").main(["-version"]);
+    let ended = java.run()?;
+    ended.ensure(
+        ended.code.is_some_and(|code| code != 0),
+        "the JVM must not start",
+    )?;
+    let lines = ended.agent_lines();
+    let named = [&*setup.too_old.version.to_string(), "17"];
+    ended.ensure(
+        lines.len() == 1 && named.iter().all(|name| lines[0].contains(name)),
+        "one line says which JDK it wants",
+    )?;
+    java.clean();
+    Ok(())
 }
 
 fn refused(setup: &Setup, number: usize, options: &str, named: &[&str]) -> Checked {

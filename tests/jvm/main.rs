@@ -108,5 +108,35 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     ]
     .into_iter()
     .flatten()
+    .filter(|test| !is_repeated(setup, &test.name))
     .collect()
+}
+
+/// Other ways to run Java, of the VM or of the agent: tests have them as the part behind the version.
+const WAYS: [&str; 13] = [
+    "c1",
+    "cct",
+    "comp",
+    "exception",
+    "int",
+    "paper",
+    "parallel",
+    "serial",
+    "verified",
+    "z",
+    "app-comp",
+    "Parallel",
+    "Serial",
+];
+
+/// On JDKs between the oldest and the newest one every test runs in one way; virtual threads, which differ most, in all.
+fn is_repeated(setup: &Setup, name: &str) -> bool {
+    let [_, between @ .., _] = &setup.jdks[..] else {
+        return false;
+    };
+    let is_between = |version: &str| between.iter().any(|jdk| jdk.version.to_string() == version);
+    let mut parts = name.split("::").skip(1);
+    parts.next().is_some_and(is_between)
+        && parts.next().is_some_and(|way| WAYS.contains(&way))
+        && !name.contains("irtual")
 }

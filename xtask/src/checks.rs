@@ -1,6 +1,6 @@
 //! The checks that need nothing built before.
 
-use crate::{Outcome, build, place, tools};
+use crate::{Outcome, build, jdk, place, tools};
 
 pub fn fmt() -> Outcome {
     tools::run(place::cargo().args(["fmt", "--all", "--check"]))
@@ -20,12 +20,14 @@ pub fn clippy() -> Outcome {
     ))
 }
 
+/// With the classes of all JDKs that programs run on.
 pub fn unit() -> Outcome {
-    tools::run(build::with_jdk(place::cargo().args([
-        "test",
-        "--workspace",
-        "--no-fail-fast",
-    ])))
+    let mut cargo = place::cargo();
+    cargo.args(["test", "--workspace", "--no-fail-fast"]);
+    for jdk in jdk::tested()? {
+        cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
+    }
+    tools::run(build::with_jdk(&mut cargo))
 }
 
 /// Without the tests that go through whole JDKs.

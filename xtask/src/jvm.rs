@@ -35,7 +35,8 @@ pub fn tests(args: &[&str]) -> Outcome {
         .env("LUCCE_BIN", place::lucce());
     cargo
         .env("LUCCE_HARNESS", place::harness())
-        .env("LUCCE_PROGRAMS_21", programs_21);
+        .env("LUCCE_PROGRAMS_21", programs_21)
+        .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
     tools::run(cargo.env("LUCCE_JAVA_HOMES", homes))
 }
 

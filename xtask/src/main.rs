@@ -33,7 +33,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   unit [--quick]        unit, property, file-format and command-line tests
   loom                  every interleaving of the graph's readers and writers, in a model
   java                  the Java side's own tests
-  jvm-tests [FILTER]    whole-system tests on real JVMs, 17 and 25
+  jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)
@@ -49,7 +49,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [OPTIONS]       applications with and without agents, side by side; --dacapo JAR, --micro,
                         --footprint: other programs, other costs; bench --help tells all
 
-Set JAVA_HOME, JAVA17_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
+Set JAVA_HOME, JAVA17_HOME, JAVA21_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -20,7 +20,7 @@ fn laid_out_anew(class: &ClassFile<'_>) -> Plan<'static> {
 
 #[test]
 fn nothing_to_insert_changes_nothing() {
-    for jdk in jdk::all() {
+    for jdk in jdk::images() {
         let (mut classes, mut methods, mut same) = (0, 0, 0);
         let mut time = [Duration::ZERO; 2];
         jdk.for_each_class(|one| {
@@ -45,6 +45,6 @@ fn nothing_to_insert_changes_nothing() {
             jdk.version, time[0], time[1],
         );
         // Compilers other than javac do not always write the shortest frame.
-        assert!(classes > 20_000 && same * 1000 >= classes * 999);
+        assert!(classes > 15_000 && same * 1000 >= classes * 999);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{LazyLock, Mutex};
 
-/// A JDK with a compiler.
+/// A JDK, with a compiler unless it is one of [`images`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Jdk {
     pub home: PathBuf,
@@ -23,7 +23,14 @@ pub struct Class {
 
 /// One JDK of each version: from the environment, from PATH, and from where systems keep them.
 pub fn all() -> Vec<Jdk> {
-    let named = ["JAVA_HOME", "JAVA17_HOME", "JAVA25_HOME"];
+    let mut found = images();
+    found.retain(Jdk::compiles);
+    found
+}
+
+/// The same, and what only runs and has classes.
+pub fn images() -> Vec<Jdk> {
+    let named = ["JAVA_HOME", "JAVA17_HOME", "JAVA21_HOME", "JAVA25_HOME"];
     let mut homes: Vec<PathBuf> = named
         .iter()
         .filter_map(|name| std::env::var_os(name).map(PathBuf::from))
@@ -34,7 +41,10 @@ pub fn all() -> Vec<Jdk> {
     }
     let mut found = BTreeMap::new();
     for jdk in homes.into_iter().filter_map(Jdk::at) {
-        found.entry(jdk.version).or_insert(jdk);
+        let known = found.entry(jdk.version).or_insert_with(|| jdk.clone());
+        if !known.compiles() && jdk.compiles() {
+            *known = jdk;
+        }
     }
     found.into_values().collect()
 }
@@ -54,8 +64,12 @@ impl Jdk {
             .lines()
             .find_map(|line| line.strip_prefix("JAVA_VERSION=\""))?;
         let version = version.split(['.', '"']).next()?.parse().ok()?;
-        let has_compiler = home.join("bin/javac").exists();
-        (has_compiler && version >= 11).then_some(Self { home, version })
+        let runs = home.join("bin/java").exists();
+        (runs && version >= 11).then_some(Self { home, version })
+    }
+
+    fn compiles(&self) -> bool {
+        self.home.join("bin/javac").exists()
     }
 
     pub fn tool(&self, name: &str) -> Command {
@@ -76,9 +90,14 @@ impl Jdk {
         assert!(output.status.success(), "javac: {}", text(&output));
     }
 
-    /// Calls `visit` with every class of the run-time image.
+    /// Calls `visit` with every class of the run-time image, which a JDK that compiles reads.
     pub fn for_each_class(&self, mut visit: impl FnMut(Class)) {
-        let output = self.tool("java").arg(source("DumpClasses.java")).output();
+        let reader = all().pop().expect("a JDK with a compiler");
+        let mut java = reader.tool("java");
+        let output = java
+            .arg(source("DumpClasses.java"))
+            .arg(&self.home)
+            .output();
         let output = output.expect("java starts");
         assert!(output.status.success(), "{}", text(&output));
         let mut rest = output.stdout.as_slice();

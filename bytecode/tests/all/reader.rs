@@ -7,7 +7,7 @@ use crate::plans::rewrite_everything;
 
 #[test]
 fn everything_on_is_readable() {
-    for jdk in jdk::all() {
+    for jdk in jdk::images() {
         let (mut classes, mut refused, mut skipped) = (0, 0, 0);
         let (mut before, mut after) = (0, 0);
         jdk.for_each_class(|one| {
@@ -34,6 +34,6 @@ fn everything_on_is_readable() {
             "JDK {}: {classes} classes grew from {before} to {after} bytes; {skipped} methods skipped; the oracle knows all but {refused}",
             jdk.version
         );
-        assert!(classes > 20_000);
+        assert!(classes > 15_000);
     }
 }

@@ -4,11 +4,13 @@ import java.net.URI;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 
-/** Writes every class of the running JDK to standard output: path, length, bytes. */
+/** Writes every class of the run-time image in this folder to standard output: path, length, bytes. */
 class DumpClasses {
     public static void main(String[] args) throws Exception {
-        var root = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("/modules");
+        var image = FileSystems.newFileSystem(URI.create("jrt:/"), Map.of("java.home", args[0]));
+        var root = image.getPath("/modules");
         try (var out = new DataOutputStream(new BufferedOutputStream(System.out, 1 << 20));
                 var paths = Files.walk(root)) {
             for (Path path : (Iterable<Path>) paths.sorted()::iterator) {
