@@ -119,6 +119,8 @@ pub struct Counts {
     pub upcalls: AtomicU64,
     /// Of those, where nobody knows who called.
     pub upcalls_lost: AtomicU64,
+    /// How often code without hooks was about to call, and nobody says from where.
+    pub unsaid: AtomicU64,
     pub repairs: AtomicU64,
     pub panics: AtomicU64,
     pub next_thread: AtomicU32,

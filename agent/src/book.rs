@@ -140,7 +140,11 @@ impl MethodInfo {
     pub fn has_slot(&self) -> bool {
         !matches!(
             self.frame,
-            FrameKind::Leaf | FrameKind::Peek | FrameKind::PeekVm
+            FrameKind::Leaf
+                | FrameKind::Peek
+                | FrameKind::PeekVm
+                | FrameKind::ToCarrier
+                | FrameKind::ToVirtual
         )
     }
 }
@@ -322,6 +326,8 @@ impl Book {
                 Mark::Submit(_) => What::Submit,
                 Mark::Io(operation) => What::Io(*operation),
                 Mark::Call
+                | Mark::Unsaid
+                | Mark::Changes
                 | Mark::Monitor
                 | Mark::Park(_)
                 | Mark::Reject(_)

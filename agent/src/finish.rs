@@ -50,6 +50,7 @@ pub fn finish(agent: &Agent) {
             "agent.upcalls_lost",
             counts.upcalls_lost.load(Ordering::Relaxed),
         ),
+        ("agent.unsaid", counts.unsaid.load(Ordering::Relaxed)),
         ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
         ("agent.panics", counts.panics.load(Ordering::Relaxed)),
         ("graph.slow_lookups", graph.slow_lookups),

@@ -129,6 +129,12 @@ impl FrameCache {
         frames
     }
 
+    /// Methods may have other code now, and their lines begin elsewhere.
+    pub fn forget_all(&self) {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        map.clear();
+    }
+
     fn resolve_new(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
         let resolved = Arc::new(resolve(agent, env, method));
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -17,6 +17,7 @@ mod options;
 
 mod book;
 mod quiet;
+mod recorder;
 mod vm_calls;
 
 mod outside;
@@ -50,6 +51,7 @@ mod ways;
 
 mod gate;
 
+mod ahead;
 mod burst;
 mod trim;
 

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
+use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
@@ -28,7 +28,7 @@ use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{cells, hook, locals, tasks, upcall, verify};
+use crate::{ahead, cells, hook, locals, tasks, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -54,6 +54,9 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"repair", c"(JJJ)Z"),
         (c"verify", c"(JJI)V"),
         (c"lost", c"(I)V"),
+        (c"unsaid", c"(Z)V"),
+        (c"changed0", c"()V"),
+        (c"loadAhead", c"(Z)V"),
         (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
@@ -598,6 +601,31 @@ pub extern "system" fn Java_java_lang_LucceRt_lost(_: *mut JNIEnv, _: jclass, ev
             .events_lost
             .fetch_add(events as u64, Ordering::Relaxed);
     });
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, really: jboolean) {
+    if really != 0 {
+        guard((), |agent| {
+            count(&agent.counts.unsaid);
+        });
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
+    guard((), |agent| agent.frames.forget_all());
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_loadAhead(
+    env: *mut JNIEnv,
+    _: jclass,
+    really: jboolean,
+) {
+    if really != 0 {
+        guard((), |agent| ahead::load(agent.env(env)));
+    }
 }
 
 /// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one

@@ -32,7 +32,8 @@ pub fn callers(
     // Whatever has been lost has left slots that are nobody's; out of scope the pointer is put back.
     let usual = agent.options.tracking == Tracking::Lazy
         && !agent.options.is_partial()
-        && agent.counts.upcalls_lost.load(Ordering::Relaxed) == 0;
+        && agent.counts.upcalls_lost.load(Ordering::Relaxed) == 0
+        && agent.counts.unsaid.load(Ordering::Relaxed) == 0;
     if !usual || !state.owns(pointer) {
         return None;
     }

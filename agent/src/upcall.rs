@@ -62,7 +62,11 @@ pub fn enter(
     let counted = || {
         let mut frames = top;
         frames.extend(walk.rest()?);
-        callers(agent, state, &frames)
+        // A trace without one of its frames would be wrong.
+        let are_known = frames
+            .iter()
+            .all(|frame| frame.method.kind != Kind::Unknown);
+        are_known.then(|| callers(agent, state, &frames)).flatten()
     };
     let Some(callers) = called.or_else(counted) else {
         return lost(agent, state, pointer);

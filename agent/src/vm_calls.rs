@@ -14,11 +14,13 @@
 //!   the VM throws (but [`METHODS`] has the one with a text of its own to make, and what JFR calls
 //!   from them), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
 //!   `System.getProperty`, `Throwable.getCause`, `Character.isJavaIdentifierStart` and `…Part`;
-//! - `Thread.interrupt` for debuggers and `ArrayList.add` for JFR's list of events: asking the VM
-//!   each time would cost every program more than these traces are worth.
+//! - `Thread.interrupt` for debuggers: asking the VM each time would cost every program more than these
+//!   traces are worth; `ArrayList.add` for JFR's list of events, see `recorder`.
 //!
 //! A class initialiser below a frame that is in no list finds slots that are not those of the frames,
 //! and its events count as lost.
+
+use crate::recorder;
 
 /// Called on objects of any class, by name and descriptor.
 const ANY_CLASS: [&str; 4] = [
@@ -135,14 +137,23 @@ const METHODS: [(&str, &str); 56] = [
     ("java/lang/ThreadGroup", "subgroupsAsArray"),
 ];
 
-/// Whether the VM calls this method by itself, other than by JNI. Class initialisers are not asked for.
+/// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
+/// not asked for.
 pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
     METHODS
         .iter()
+        .chain(&recorder::CALLED)
         .any(|(owner, pattern)| matches(owner, class, "") && matches(pattern, method, descriptor))
         || ANY_CLASS
             .iter()
             .any(|name| matches(name, method, descriptor))
+}
+
+/// Whether code of Flight Recorder calls this method.
+pub fn recorder_calls(class: &str, method: &str) -> bool {
+    recorder::CALLED
+        .iter()
+        .any(|(owner, name)| matches(owner, class, "") && matches(name, method, ""))
 }
 
 /// The same, of methods in which nothing happens but that they are entered: for those who count that.
@@ -187,6 +198,26 @@ fn matches(pattern: &str, name: &str, descriptor: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_flight_recorder_calls_asks_the_vm() {
+        let write = "(JJLjava/lang/String;Z)V";
+        assert!(enters(
+            "jdk/jfr/internal/handlers/EventHandler12_3",
+            "write",
+            write
+        ));
+        assert!(enters(
+            "jdk/jfr/internal/event/EventWriter",
+            "putString",
+            "(Ljava/lang/String;)V"
+        ));
+        assert!(!enters(
+            "jdk/jfr/internal/StringPool",
+            "addString",
+            "(Ljava/lang/String;)J"
+        ));
+    }
 
     #[test]
     fn names_and_prefixes_match_every_descriptor() {

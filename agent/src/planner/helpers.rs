@@ -11,6 +11,11 @@ pub const ENTER_FIRST: Helper = helper("enterFirst", "()J");
 pub const ENTER_THREAD: Helper = helper("enterThread", "()J");
 pub const ENTER_VM: Helper = helper("enterVm", "(I)J");
 pub const EXIT_VM: Helper = helper("exitVm", "(J)V");
+/// In place of `EXIT_VM`, and of `PUB`: see `recorder`.
+pub const EXIT_UNSAID: Helper = helper("exitUnsaid", "(J)V");
+/// After a call that gives classes other code.
+pub const CHANGED: Helper = helper("changed", "(JI)V");
+pub const PUB_UNSAID: Helper = helper("pubUnsaid", "(JI)V");
 pub const RESTORE: Helper = helper("restore", "(J)V");
 /// Only where calls are recorded.
 pub const EXIT: Helper = helper("exit", "(J)V");
@@ -20,6 +25,8 @@ pub const PUB: Helper = helper("pub", "(JI)V");
 pub const PUB_HERE: Helper = helper("pub", "(I)V");
 pub const ALLOC_HERE: Helper = helper("alloc", "(I)V");
 pub const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
+pub const TO_CARRIER: Helper = helper("toCarrier", "()J");
+pub const TO_VIRTUAL: Helper = helper("toVirtual", "(J)V");
 pub const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
 pub const ALLOC: Helper = helper("alloc", "(JI)V");
 pub const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");

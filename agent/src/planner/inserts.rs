@@ -3,15 +3,16 @@
 use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 
 use super::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CURRENT, ENTER,
-    ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_VM, NEW_BYTES_FOR, PUB,
-    PUB_HERE, PUB_NATIVE, PUB_SWITCHING, RAN, REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS,
-    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, UNWIND_VM, array_helper, thread_fields,
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CURRENT,
+    ENTER, ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_UNSAID, EXIT_VM,
+    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_DEFINITION,
+    REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER,
+    TO_VIRTUAL, UNWIND_VM, array_helper, thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
 use super::shape::{FrameKind, Mark, Place, Shape};
-use crate::{io, tasks};
+use crate::{io, recorder, tasks};
 
 /// What a method that takes a slot has beside what the default mode needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,6 +98,9 @@ pub fn plan(
             let name = method.map_or("", |method| &method.name);
             let mut method = method_plan(shape, id, inserts, name == "<init>");
             hooks.add(&mut method, shape.frame, id, name);
+            if recorder::loses(class.name(), name) {
+                method.exit = Some(EXIT_UNSAID);
+            }
             count_entries(&mut method, shape.frame, entry_site);
             if here {
                 method.entry = None;
@@ -120,7 +124,11 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         FrameKind::First => CALLED_FIRST,
         FrameKind::Thread => CALLED_THREAD,
         FrameKind::Vm => CALLED_VM,
-        FrameKind::Leaf | FrameKind::Peek | FrameKind::PeekVm => return,
+        FrameKind::Leaf
+        | FrameKind::Peek
+        | FrameKind::PeekVm
+        | FrameKind::ToCarrier
+        | FrameKind::ToVirtual => return,
     };
     if site.is_some() {
         method.entry = Some(Entry {
@@ -141,6 +149,8 @@ fn method_plan(
         FrameKind::Peek => (ENTER, Some(RESTORE), None),
         FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
         FrameKind::First => (ENTER_FIRST, None, None),
+        FrameKind::ToCarrier => (TO_CARRIER, None, None),
+        FrameKind::ToVirtual => (ENTER, Some(TO_VIRTUAL), None),
         FrameKind::Thread => (ENTER_THREAD, None, None),
         FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
@@ -184,7 +194,18 @@ fn inserts(
         site,
     };
     let insert = match &place.mark {
+        Mark::Unsaid => Insert::Mark {
+            helper: PUB_UNSAID,
+            site,
+        },
         Mark::Call | Mark::Monitor => mark,
+        Mark::Changes => {
+            let helper = CHANGED;
+            return vec![
+                (place.bci, mark),
+                (place.bci, Insert::After { helper, site }),
+            ];
+        }
         Mark::Native(helper) => {
             let helper = *helper;
             return vec![

@@ -43,6 +43,30 @@ pub fn is_arithmetic(call: &Call<'_>) -> bool {
         && matches!(&*call.descriptor, "(I)I" | "(J)J" | "(II)I" | "(JJ)J")
 }
 
+/// Methods of Flight Recorder that read a field, and natives of it that call nothing. What its code asks that it puts
+/// into methods calls only these, see `recorder`.
+pub fn is_recorders(call: &Call<'_>) -> bool {
+    const NATIVES: [&str; 5] = [
+        "counterTime",
+        "flush",
+        "getClassId",
+        "getStackTraceId",
+        "getThreadId",
+    ];
+    const GETTERS: [&str; 5] = [
+        "getThresholdTicks",
+        "getStackTraceEnabled",
+        "getStackTraceOffset",
+        "isCommittable",
+        "isRegistered",
+    ];
+    match &*call.owner {
+        "jdk/jfr/internal/JVM" => NATIVES.contains(&&*call.name),
+        "jdk/jfr/internal/PlatformEventType" => GETTERS.contains(&&*call.name),
+        _ => false,
+    }
+}
+
 /// Whether nothing is said before calls of this method.
 pub fn is_leaf(class: &str, method: &str) -> bool {
     LEAVES.iter().any(|(owner, names)| {

@@ -6,7 +6,7 @@ use lucce_bytecode::{Code, Method, Scan};
 use super::helpers::RT;
 use super::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
 use super::shape::{FrameKind, Shape};
-use crate::vm_calls;
+use crate::{recorder, vm_calls};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
@@ -63,12 +63,25 @@ pub fn is_excluded(class: &str, method: &Method<'_>) -> bool {
 }
 
 pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
-    if !shape.restores.is_empty() {
+    if let Some(kind) = switch(class, method) {
+        kind
+    } else if recorder::loses(class, &method.name) {
+        FrameKind::Vm
+    } else if !shape.restores.is_empty() {
         peek(&method.name)
     } else if shape.places.is_empty() {
         FrameKind::Leaf
     } else {
         kind_by_name(class, method)
+    }
+}
+
+/// What JDK 21 has for this; in 25 a virtual thread stays the current one while it is mounted.
+fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
+    match (class, &*method.name) {
+        ("java/lang/VirtualThread", "switchToCarrierThread") => Some(FrameKind::ToCarrier),
+        ("java/lang/VirtualThread", "switchToVirtualThread") => Some(FrameKind::ToVirtual),
+        _ => None,
     }
 }
 
@@ -107,6 +120,13 @@ pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
     } else {
         FrameKind::Push
     }
+}
+
+/// Whether a method in which nothing happens needs no hooks.
+pub fn may_be_leaf(class: &str, method: &Method<'_>) -> bool {
+    let name = &*method.name;
+    let is_called = vm_calls::recorder_calls(class, name) && !recorder::loses(class, name);
+    is_called || kind_by_name(class, method) == FrameKind::Push
 }
 
 /// The first method of a virtual thread, behind its continuation.

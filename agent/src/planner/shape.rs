@@ -19,6 +19,11 @@ pub enum FrameKind {
     Peek,
     /// The same for a class initialiser, which the VM enters.
     PeekVm,
+    /// Makes the carrier of a virtual thread the current one, on the virtual thread's stack: see `toCarrier` in
+    /// the helper class. Has no slot and is not shown, either.
+    ToCarrier,
+    /// Makes the virtual thread the current one again.
+    ToVirtual,
 }
 
 /// What a site is, and for allocations the descriptor of what is allocated.
@@ -46,6 +51,10 @@ pub enum Mark {
     Io(u8),
     /// Parks the thread; the helper that does it.
     Park(Helper<'static>),
+    /// A call of a native method that calls back more than once, from nowhere.
+    Unsaid,
+    /// A call of a native method that gives classes other code.
+    Changes,
     /// The method's entry, where entries are counted or recorded.
     Entry,
     /// The call by which a thread starts another one, `this`.

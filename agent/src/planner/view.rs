@@ -6,14 +6,14 @@ use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
 use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
-use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf};
+use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, is_counted, is_excluded, is_transparent, is_untouched, is_vm_called,
-    kind_by_name, restores, switches,
+    may_be_leaf, restores, switches,
 };
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::options::Events;
-use crate::{io, quiet, tasks, vm_calls};
+use crate::{io, quiet, recorder, tasks, vm_calls};
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
@@ -47,7 +47,7 @@ impl Wants<'_> {
     /// Whether such a call leads to nothing that could ask for a context.
     fn is_leaf(&self, call: &Call<'_>) -> bool {
         is_leaf_call(call)
-            || !self.events.call && is_arithmetic(call)
+            || !self.events.call && (is_arithmetic(call) || is_recorders(call))
             || self.jdk_is_out_of_scope && quiet::is_quiet(call)
             || (self.calls_quiet)(call)
     }
@@ -108,7 +108,7 @@ impl<'v, 'a> View<'v, 'a> {
                 && (!events.alloc || scan.allocations.is_empty())
                 && (!events.lock || !waits(class, method, scan))
                 && (!events.call || !is_counted(class.name(), method))
-                && kind_by_name(class.name(), method) == FrameKind::Push
+                && may_be_leaf(class.name(), method)
         })
     }
 
@@ -233,7 +233,13 @@ impl<'v, 'a> View<'v, 'a> {
         if BRACKETED.contains(&(self.class.name(), &*call.name)) {
             return self.own_method(call).map(Mark::Bracket);
         }
-        Some(Mark::Call)
+        Some(if recorder::lists(&call.owner, &call.name) {
+            Mark::Unsaid
+        } else if recorder::changes(&call.owner, &call.name) {
+            Mark::Changes
+        } else {
+            Mark::Call
+        })
     }
 
     fn task_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {

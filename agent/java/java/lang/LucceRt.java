@@ -71,6 +71,8 @@ public final class LucceRt {
 
     /** First slots of stacks for the threads that are there before the VM is initialised. */
     static long bootStacks, bootStacksEnd, bootStackSize;
+    /** See `ahead` in the agent. */
+    private static boolean loadedAhead;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
     static boolean threads;
     /** With PAPER: what its graph says, see `paper`. */
@@ -193,6 +195,38 @@ public final class LucceRt {
         if (RECORD && own) tell(CALL, p, site);
     }
 
+    /**
+     * Entry of VirtualThread.switchToCarrierThread, which JDKs have in which a virtual thread does some things
+     * as its carrier, on its own stack: until the end of switchToVirtualThread its slots are the carrier's.
+     */
+    @Hidden @DontInline
+    public static long toCarrier() {
+        if (LIVE) {
+            if (!loadedAhead) {
+                loadAhead(true);
+                loadedAhead = true;
+            }
+            swap(Thread.currentThread(), Thread.currentCarrierThread());
+        }
+        return 0;
+    }
+
+    /** Exit of VirtualThread.switchToVirtualThread. */
+    @Hidden @DontInline
+    public static void toVirtual(long unused) {
+        if (LIVE) swap(Thread.currentThread(), Thread.currentCarrierThread());
+    }
+
+    private static void swap(Thread a, Thread b) {
+        long p = a.$fp, state = a.$ts, index = a.$ev;
+        a.$fp = b.$fp;
+        a.$ts = b.$ts;
+        a.$ev = b.$ev;
+        b.$fp = p;
+        b.$ts = state;
+        b.$ev = index;
+    }
+
     // ---- the same where entries are counted or recorded; `site` stands for the method's entry ------
 
     @Hidden @ForceInline
@@ -271,6 +305,34 @@ public final class LucceRt {
         long ts = t.$ts;
         if (ts != 0) t.$fp = upcallEnd(ts, p);
         if (RECORD) tell(RETURNED, p, 0);
+    }
+
+    /** As exitVm: whoever is called next from there is called by code that says nothing. */
+    @Hidden @DontInline
+    public static void exitUnsaid(long p) {
+        if (!LIVE) return;
+        exitVm(p);
+        Thread t = Thread.currentThread();
+        if (t.$ts == 0) return;
+        Memory.U.putLong(p - SLOT + BASE, LOST);
+        t.$fp = p;
+        unsaid(true);
+    }
+
+    /** As pub, before a call of a native method that has the VM call Java again and again. */
+    @Hidden @DontInline
+    public static void pubUnsaid(long p, int site) {
+        pub(p, site);
+        if (!LIVE) return;
+        Memory.U.putLong(p + SLOT + BASE, LOST);
+        Thread.currentThread().$fp = p + 2 * SLOT;
+        unsaid(true);
+    }
+
+    /** Classes that have been loaded have other code now. */
+    @Hidden @DontInline
+    public static void changed(long p, int site) {
+        if (LIVE) changed0();
     }
 
     /** Where calls are recorded: as exitVm, and an exception ends the method. */
@@ -1420,6 +1482,13 @@ public final class LucceRt {
     private static native void verify(long ts, long number, int returned);
 
     private static native void lost(int events);
+
+    /** Code without hooks is about to call. */
+    private static native void unsaid(boolean really);
+
+    private static native void changed0();
+
+    private static native void loadAhead(boolean really);
 
     private static native void submitted0(Object task, long number);
 

@@ -18,6 +18,9 @@ public class Thread implements Runnable {
 
     public static native Thread currentThread();
 
+    /** Only where there are virtual threads. */
+    static native Thread currentCarrierThread();
+
     @Override
     public void run() {}
 }
