@@ -86,6 +86,24 @@ impl Setup {
         self.harness.join("programs/target/programs.jar")
     }
 
+    /// The library by which a Java agent of the tests changes classes: one that the applications bring along.
+    ///
+    /// # Errors
+    /// They have not been built.
+    pub fn asm(&self) -> Result<PathBuf, String> {
+        let folder = self.harness.join("apps/target/lib");
+        let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let names = files.flatten().map(|file| file.path());
+        let is_asm = |file: &PathBuf| {
+            let name = file.file_name().map(|name| name.to_string_lossy());
+            name.is_some_and(|name| name.starts_with("asm-") && name.ends_with(".jar"))
+        };
+        let mut found = names.into_iter().filter(is_asm);
+        found
+            .next()
+            .ok_or_else(|| format!("no asm in {}", folder.display()))
+    }
+
     fn compile_java(&self) -> Result<(), String> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
         let sources = fs::read_dir(&sources).map_err(|e| e.to_string())?;
@@ -93,7 +111,7 @@ impl Setup {
         let mut javac = Command::new(self.jdk().tool("javac"));
         javac
             .args(["--release", "17", "-g", "-cp"])
-            .arg(self.programs());
+            .arg(env::join_paths([self.programs(), self.asm()?]).map_err(|e| e.to_string())?);
         finish(javac.arg("-d").arg(&self.classes).args(sources))
     }
 

@@ -149,6 +149,8 @@ fn top(agent: &Agent, env: Env) -> Top {
     match resolved.kind {
         Kind::Known(id) if resolved.native => Top::Native(extra_site(agent, id, NATIVE)),
         Kind::Known(_) => Top::Java,
+        // In the middle of it, too: it may be about to put the pointer where it belongs.
+        Kind::Hidden if !resolved.native => Top::Java,
         _ => Top::Hidden,
     }
 }

@@ -645,6 +645,11 @@ impl Env {
         self.checked(found)
     }
 
+    /// Null as well as an exception are the caller's.
+    pub fn call_object_as_is(self, object: jobject, method: jmethodID, args: &[jvalue]) -> jobject {
+        jni!(self, CallObjectMethodA, object, method, args.as_ptr())
+    }
+
     pub fn call_static_object(
         self,
         class: jclass,
@@ -720,6 +725,11 @@ impl Env {
             return None;
         }
         Some(bytes)
+    }
+
+    pub fn all_bytes(self, array: jobject) -> Option<Vec<u8>> {
+        let length = jni!(self, GetArrayLength, array);
+        self.bytes(array, 0, length)
     }
 
     pub fn byte_array(self, bytes: &[u8]) -> Option<jobject> {

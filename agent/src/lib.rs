@@ -53,6 +53,7 @@ mod gate;
 
 mod ahead;
 mod burst;
+mod java_agents;
 mod trim;
 
 mod agent;

@@ -28,7 +28,7 @@ use crate::options::Tracking;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{ahead, cells, hook, locals, tasks, upcall, verify};
+use crate::{ahead, cells, hook, java_agents, locals, tasks, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -48,6 +48,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
     }
+    let transform = env.static_method(class, c"transform", java_agents::DESCRIPTOR)?;
+    env.call_static_object(class, transform, &[jvalue { j: 0 }; 7]);
     for (name, descriptor) in [
         (c"attach", c"(Ljava/lang/Thread;J)V"),
         (c"update0", c"(JII)V"),

@@ -19,11 +19,11 @@ use lucce_bytecode::{
 
 use crate::options::Events;
 use crate::planner::{
-    CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT,
-    STARTS_OUTSIDE, defines_hidden, is_leaf_call, park, starts, starts_virtual_thread,
+    CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_ASKING, REDIRECT_DEFINITION,
+    RESTORE, RT, STARTS_OUTSIDE, defines_hidden, is_leaf_call, park, starts, starts_virtual_thread,
     thread_fields,
 };
-use crate::{io, vm_calls};
+use crate::{io, java_agents, vm_calls};
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
 /// may call, one in scope. `counts`: what is counted.
@@ -50,6 +50,12 @@ pub fn plan(
         if counts.lock {
             planned = with_more(planned, parks(class.name(), &scan));
         }
+        let asks = scan.calls.iter();
+        let asks = asks.filter(|call| java_agents::asks(class.name(), call));
+        planned = with_more(
+            planned,
+            asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
+        );
         if let Some(planned) = planned {
             plan.methods.insert(index, planned);
         }

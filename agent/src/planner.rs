@@ -23,8 +23,8 @@ mod inserts;
 
 pub use calls::{defines_hidden, park, starts};
 pub use helpers::{
-    ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE,
-    thread_fields,
+    ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT,
+    STARTS_OUTSIDE, thread_fields,
 };
 pub use inserts::{Hooks, hidden_plan, plan};
 pub use intrinsics::INTRINSICS;

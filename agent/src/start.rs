@@ -18,8 +18,8 @@ use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::{
-    bracket, burst, control, finish, hook, leaks, native_api, samples, trim, vm_alloc, vm_events,
-    watch,
+    bracket, burst, control, finish, hook, java_agents, leaks, native_api, samples, trim, vm_alloc,
+    vm_events, watch,
 };
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
@@ -511,10 +511,18 @@ unsafe extern "system" fn class_file_load_hook(
         }
         // SAFETY: the VM passes `length` bytes.
         let class = unsafe { std::slice::from_raw_parts(bytes, length as usize) };
+        if !name.is_null() {
+            // SAFETY: as above.
+            java_agents::loading(unsafe { CStr::from_ptr(name) }.to_bytes());
+        }
+        if java_agents::has_hooks(class) {
+            return;
+        }
         let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);
         let Some(new) = hook::transform(agent, loader, class) else {
             return;
         };
+        java_agents::hooked(class, &new);
         let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
         if !memory.is_null() {
             // SAFETY: the VM's out parameters; the memory is from its own allocator.

@@ -14,6 +14,7 @@ mod entries;
 mod expected;
 mod image;
 mod io;
+mod java_agents;
 mod leaks;
 mod loss;
 mod modes;
@@ -97,6 +98,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         damage::tests(setup),
         image::tests(setup),
         io::tests(setup),
+        java_agents::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),

@@ -51,6 +51,11 @@ pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
 pub const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
+/// Java agents are asked.
+pub const REDIRECT_ASKING: Insert = Insert::Redirect {
+    helper: helper("transform", TRANSFORM),
+};
+pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };

@@ -5,9 +5,9 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CURRENT,
     ENTER, ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_UNSAID, EXIT_VM,
-    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_DEFINITION,
-    REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER,
-    TO_VIRTUAL, UNWIND_VM, array_helper, thread_fields,
+    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING,
+    REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED,
+    TO_CARRIER, TO_VIRTUAL, UNWIND_VM, array_helper, thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
@@ -199,6 +199,7 @@ fn inserts(
             site,
         },
         Mark::Call | Mark::Monitor => mark,
+        Mark::Asks => return vec![(place.bci, mark), (place.bci, REDIRECT_ASKING)],
         Mark::Changes => {
             let helper = CHANGED;
             return vec![

@@ -53,6 +53,8 @@ pub enum Mark {
     Park(Helper<'static>),
     /// A call of a native method that calls back more than once, from nowhere.
     Unsaid,
+    /// The call that asks Java agents for a class.
+    Asks,
     /// A call of a native method that gives classes other code.
     Changes,
     /// The method's entry, where entries are counted or recorded.

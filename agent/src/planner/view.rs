@@ -13,7 +13,7 @@ use super::roles::{
 };
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::options::Events;
-use crate::{io, quiet, recorder, tasks, vm_calls};
+use crate::{io, java_agents, quiet, recorder, tasks, vm_calls};
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
@@ -229,6 +229,9 @@ impl<'v, 'a> View<'v, 'a> {
             && let Some(mark) = self.intrinsic_mark(method, call)
         {
             return Some(mark);
+        }
+        if java_agents::asks(self.class.name(), call) {
+            return Some(Mark::Asks);
         }
         if BRACKETED.contains(&(self.class.name(), &*call.name)) {
             return self.own_method(call).map(Mark::Bracket);

@@ -1432,6 +1432,12 @@ public final class LucceRt {
         return ClassLoader.defineClass0(loader, lookup, name, b, off, len, pd, initialize, flags, classData);
     }
 
+    /** In place of TransformerManager.transform: Java agents are given classes without hooks. See `java_agents`. */
+    @Hidden
+    public static native byte[] transform(
+            Object manager, Module module, ClassLoader loader, String name, Class<?> changed,
+            ProtectionDomain domain, byte[] bytes);
+
     /** For the recording of calls. */
     @Hidden @DontInline
     private static void tell(int what, long p, int site) {
