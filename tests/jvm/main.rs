@@ -114,31 +114,59 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     .collect()
 }
 
-/// Other ways to run Java, of the VM or of the agent: tests have them as the part behind the version.
-const WAYS: [&str; 13] = [
-    "c1",
-    "cct",
-    "comp",
-    "exception",
-    "int",
-    "paper",
-    "parallel",
-    "serial",
-    "verified",
-    "z",
-    "app-comp",
-    "Parallel",
-    "Serial",
+/// Modules whose tests depend on the JDK beside virtual threads.
+const DIFFERENT: [&str; 9] = [
+    "attach",
+    "ending",
+    "image",
+    "io",
+    "java_agents",
+    "native_api",
+    "programs",
+    "tasks",
+    "vm-events",
 ];
 
-/// On JDKs between the oldest and the newest one every test runs in one way; virtual threads, which differ most, in all.
+/// What the VM does by itself differs most.
+const PROGRAMS_BETWEEN: [&str; 12] = [
+    "Attaching",
+    "ClassInit",
+    "ClassLoading",
+    "Exceptions",
+    "Finalizers",
+    "FlightRecording",
+    "Lambdas",
+    "MethodHandleCalls",
+    "NativeCallback",
+    "ReflectionCalls",
+    "Serialization",
+    "StackOverflow",
+];
+
+/// Other ways to run Java, of the VM or of the agent: tests have them as the part behind the version.
+const WAYS: [&str; 8] = [
+    "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
+];
+
+/// JDKs between the oldest and the newest one have each thing tested once, in the usual way to run Java; virtual threads,
+/// which differ most, in all ways.
 fn is_repeated(setup: &Setup, name: &str) -> bool {
     let [_, between @ .., _] = &setup.jdks[..] else {
         return false;
     };
-    let is_between = |version: &str| between.iter().any(|jdk| jdk.version.to_string() == version);
-    let mut parts = name.split("::").skip(1);
-    parts.next().is_some_and(is_between)
-        && parts.next().is_some_and(|way| WAYS.contains(&way))
-        && !name.contains("irtual")
+    let parts: Vec<&str> = name.split("::").collect();
+    let [module, version, rest @ ..] = &parts[..] else {
+        return false;
+    };
+    let is_between = between
+        .iter()
+        .any(|jdk| jdk.version.to_string() == *version);
+    let is_usual = match rest {
+        _ if !DIFFERENT.contains(module) => false,
+        ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
+        [way, ..] if *module == "programs" || *module == "java_agents" => *way == "default",
+        [way, ..] => !WAYS.contains(way),
+        [] => true,
+    };
+    is_between && !is_usual && !name.contains("irtual")
 }

@@ -28,6 +28,9 @@ const SMALL: [&str; 5] = [
     "JavacCompile",
 ];
 
+/// The one of them that runs on a JDK between the oldest and the newest, too.
+const SMALL_BETWEEN: &str = "H2Mix";
+
 /// What was asked for.
 pub struct Wish {
     events: u64,
@@ -73,6 +76,8 @@ impl Wish {
         let few = self.small && !SMALL.contains(&app.name);
         let other = self.app.as_ref().is_some_and(|name| name != app.name);
         let other_jdk = self.jdk.is_some_and(|version| version != jdk.version);
+        let is_between = jdk.version > jdk::OLD && jdk.version < jdk::NEW;
+        let few = few || self.small && is_between && app.name != SMALL_BETWEEN;
         let impossible = app.compiles && !jdk.compiles();
         !(few || other || other_jdk || impossible)
     }
