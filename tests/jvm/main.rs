@@ -168,5 +168,6 @@ fn is_repeated(setup: &Setup, name: &str) -> bool {
         [way, ..] => !WAYS.contains(way),
         [] => true,
     };
-    is_between && !is_usual && !name.contains("irtual")
+    let is_virtual = *module == "programs" && name.contains("irtual");
+    is_between && !is_usual && !is_virtual
 }
