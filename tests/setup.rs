@@ -93,14 +93,13 @@ impl Setup {
     pub fn asm(&self) -> Result<PathBuf, String> {
         let folder = self.harness.join("apps/target/lib");
         let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let names = files.flatten().map(|file| file.path());
+        let mut names = files.flatten().map(|file| file.path());
         let is_asm = |file: &PathBuf| {
             let name = file.file_name().map(|name| name.to_string_lossy());
             name.is_some_and(|name| name.starts_with("asm-") && name.ends_with(".jar"))
         };
-        let mut found = names.into_iter().filter(is_asm);
-        found
-            .next()
+        names
+            .find(is_asm)
             .ok_or_else(|| format!("no asm in {}", folder.display()))
     }
 

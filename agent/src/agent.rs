@@ -91,6 +91,8 @@ pub struct ThreadFields {
     pub ticket: Field,
     /// Of a thread that has not begun: the number of the context that started it.
     pub origin: Field,
+    /// Its own field, a string.
+    pub name: Field,
 }
 
 /// A field id: valid in every thread as long as its class.

@@ -21,6 +21,7 @@ use std::cell::RefCell;
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_callgraph::{MethodId, SiteId};
 
+use crate::acting;
 use crate::agent::Agent;
 use crate::here::{self, Here};
 use crate::hook::extra_site;
@@ -82,7 +83,8 @@ fn proven(
     state: &mut ThreadState,
     (thread, known): (jobject, Known),
 ) -> Option<Here> {
-    let pointer = env.get_long(thread, agent.fields.get()?.pointer.id()) as usize;
+    let field = agent.fields.get()?.pointer.id();
+    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field)) as usize;
     let (slot, site) = match known.proof {
         Proof::Entered(site) => (pointer, site),
         Proof::Monitor => {

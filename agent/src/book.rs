@@ -328,6 +328,7 @@ impl Book {
                 Mark::Call
                 | Mark::Unsaid
                 | Mark::Changes
+                | Mark::Hides
                 | Mark::Asks
                 | Mark::Monitor
                 | Mark::Park(_)

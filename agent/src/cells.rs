@@ -10,16 +10,14 @@ use lucce_tracelog::{EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, Thread
 use crate::agent::Agent;
 use crate::jvm::Env;
 use crate::lane::Lane;
+use crate::natives;
 use crate::options::Tracking;
 use crate::thread::ThreadState;
 
 /// The current thread's lane.
 pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
     let (is_virtual, origin) = (state.is_virtual, state.origin);
-    state.lane(|| {
-        let name = agent.jvmti.thread_name(env).unwrap_or_default();
-        take(agent, name, is_virtual, origin)
-    })
+    state.lane(|| take(agent, natives::thread_name(agent, env), is_virtual, origin))
 }
 
 /// A lane for a thread of this name, which the context `origin` has started.

@@ -7,6 +7,7 @@
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
+use crate::acting;
 use crate::agent::Agent;
 use crate::frames::{Frame, Walk};
 use crate::hook::extra_site;
@@ -123,7 +124,8 @@ fn found(
 fn pointer(agent: &Agent, env: Env) -> Option<usize> {
     let fields = agent.fields.get()?;
     let thread = agent.jvmti.current_thread()?;
-    let pointer = env.get_long(thread, fields.pointer.id());
+    let field = fields.pointer.id();
+    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field));
     env.forget(thread);
     usize::try_from(pointer).ok()
 }

@@ -7,7 +7,7 @@ use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
 use crate::options::{Events, Level, Tracking};
 use crate::planner::{self, FrameKind, Hooks, Mark, Shape, Wants};
 use crate::watch::Watched;
-use crate::{outside, scope};
+use crate::{acting, outside, scope};
 
 /// New bytes for a class; `None`: it stays as it is.
 pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -139,6 +139,7 @@ fn insert(
     match rewrite(class, &plan) {
         Ok(done) => {
             count(&agent.counts.classes);
+            acting::hooked(shapes);
             Some(accept(agent, loader, class, ids, done))
         }
         Err(error) => {

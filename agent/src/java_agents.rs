@@ -128,8 +128,6 @@ fn with_hooks(agent: &Agent, env: Env, made: jobject, loader: jobject) -> Option
     array
 }
 
-/// Of the helper class's method.
-pub const DESCRIPTOR: &CStr = c"(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 const ARGUMENTS: &CStr = c"(Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
 
 #[cfg(test)]

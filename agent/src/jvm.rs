@@ -377,16 +377,11 @@ impl Jvmti {
         call!(self, SetThreadLocalStorage, thread, what)
     }
 
-    /// The current thread's name.
+    /// The current thread's name. Not while a virtual thread is being mounted or unmounted.
     pub fn thread_name(self, env: Env) -> Option<String> {
-        self.name_of(env, ptr::null_mut())
-    }
-
-    /// A thread's name; it need not have started.
-    pub fn name_of(self, env: Env, thread: jobject) -> Option<String> {
         // SAFETY: a plain C structure, filled in by the call.
         let mut info: ti::jvmtiThreadInfo = unsafe { std::mem::zeroed() };
-        call!(self, GetThreadInfo, thread, &mut info).ok()?;
+        call!(self, GetThreadInfo, ptr::null_mut(), &mut info).ok()?;
         env.forget(info.thread_group);
         env.forget(info.context_class_loader);
         Some(self.text(info.name))
@@ -635,14 +630,19 @@ impl Env {
     }
 
     /// For natives of the VM that run no Java code.
+    pub fn call_on(self, object: jobject, method: jmethodID, args: &[jvalue]) {
+        jni!(self, CallVoidMethodA, object, method, args.as_ptr());
+        self.clear();
+    }
+
+    /// For natives of the VM that run no Java code.
     pub fn call_object(
         self,
         object: jobject,
         method: jmethodID,
         args: &[jvalue],
     ) -> Option<jobject> {
-        let found = jni!(self, CallObjectMethodA, object, method, args.as_ptr());
-        self.checked(found)
+        self.checked(self.call_object_as_is(object, method, args))
     }
 
     /// Null as well as an exception are the caller's.
@@ -666,7 +666,6 @@ impl Env {
         self.checked(string)
     }
 
-    /// An instance whose constructor did not run.
     /// The first `most` units of a string.
     pub fn text(self, string: jobject, most: usize) -> String {
         let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
@@ -675,6 +674,7 @@ impl Env {
         String::from_utf16_lossy(&units)
     }
 
+    /// An instance whose constructor did not run.
     pub fn allocate(self, class: jclass) -> Option<jobject> {
         let object = jni!(self, AllocObject, class);
         self.checked(object)

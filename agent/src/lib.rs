@@ -51,11 +51,11 @@ mod ways;
 
 mod gate;
 
-mod ahead;
 mod burst;
 mod java_agents;
 mod trim;
 
+mod acting;
 mod agent;
 mod cells;
 mod events;

@@ -8,7 +8,7 @@
 )]
 
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,10 +25,11 @@ use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::memory::stack_size;
 use crate::options::Tracking;
+use crate::planner::TRANSFORM;
 use crate::record::{Recorded, Recorder, What};
 use crate::thread::ThreadState;
 use crate::tree::Node;
-use crate::{ahead, cells, hook, java_agents, locals, tasks, upcall, verify};
+use crate::{acting, cells, hook, locals, tasks, upcall, verify};
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
 /// must not happen in the middle of a hook. All answer 0 for thread 0.
@@ -48,7 +49,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
     }
-    let transform = env.static_method(class, c"transform", java_agents::DESCRIPTOR)?;
+    let descriptor = CString::new(TRANSFORM).ok()?;
+    let transform = env.static_method(class, c"transform", &descriptor)?;
     env.call_static_object(class, transform, &[jvalue { j: 0 }; 7]);
     for (name, descriptor) in [
         (c"attach", c"(Ljava/lang/Thread;J)V"),
@@ -58,7 +60,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"lost", c"(I)V"),
         (c"unsaid", c"(Z)V"),
         (c"changed0", c"()V"),
-        (c"loadAhead", c"(Z)V"),
+        (c"unmounting", c"(Ljava/lang/Thread;Z)V"),
         (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
         (c"hidden", c"([BII)[B"),
@@ -123,6 +125,10 @@ pub fn current_state<'a>(agent: &Agent, env: Env) -> Option<&'a mut ThreadState>
 
 /// As [`current_state`]: `thread` is the current one.
 pub fn state_of<'a>(agent: &Agent, env: Env, thread: jobject) -> Option<&'a mut ThreadState> {
+    acting::holder(agent, env, thread, |thread| held(agent, env, thread))
+}
+
+fn held<'a>(agent: &Agent, env: Env, thread: jobject) -> Option<&'a mut ThreadState> {
     let fields = agent.fields.get()?;
     let known = env.get_long(thread, fields.state.id());
     if known != 0 {
@@ -222,9 +228,39 @@ fn fields(agent: &Agent, env: Env, thread: jobject) -> Option<ThreadFields> {
         state: field(c"$ts")?,
         ticket: field(c"$rc")?,
         origin: field(c"$cx")?,
+        // A class of the program's may have a field of this name, too.
+        name: {
+            let thread = env.find_class(c"java/lang/Thread")?;
+            let name = env.field(thread, c"name", c"Ljava/lang/String;");
+            env.forget(thread);
+            name.map(Field::new)?
+        },
     };
     env.forget(class);
     Some(*agent.fields.get_or_init(|| found))
+}
+
+/// The current thread's name; empty while its constructor has not set it.
+///
+/// Not from the tool interface: JDK 21 waits there until no virtual thread is being mounted or unmounted,
+/// and so for ever if that is what this thread does.
+pub fn thread_name(agent: &Agent, env: Env) -> String {
+    let (Some(fields), Some(thread)) = (agent.fields.get(), agent.jvmti.current_thread()) else {
+        return String::new();
+    };
+    let name = name_of(env, thread, *fields);
+    env.forget(thread);
+    name
+}
+
+fn name_of(env: Env, thread: jobject, fields: ThreadFields) -> String {
+    let name = env.get_object(thread, fields.name.id());
+    if name.is_null() {
+        return String::new();
+    }
+    let text = env.text(name, jint::MAX as usize);
+    env.forget(name);
+    text
 }
 
 /// A thread has ended: its shadow stack is free again. Its cells stay in the log.
@@ -619,15 +655,30 @@ pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass
     guard((), |agent| agent.frames.forget_all());
 }
 
+/// A virtual thread, the current one, is about to be unmounted, or stays mounted after all.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_loadAhead(
+pub extern "system" fn Java_java_lang_LucceRt_unmounting(
     env: *mut JNIEnv,
     _: jclass,
+    thread: jobject,
     really: jboolean,
 ) {
-    if really != 0 {
-        guard((), |agent| ahead::load(agent.env(env)));
-    }
+    guard((), |agent| {
+        let env = agent.env(env);
+        if thread.is_null() || env.has_exception() {
+            return;
+        }
+        // As `VirtualThread` itself does: `true` before it is unmounted, `false` when it is mounted again.
+        let name = match really {
+            0 => c"notifyJvmtiMount",
+            _ => c"notifyJvmtiUnmount",
+        };
+        let class = env.class_of(thread);
+        if let Some(method) = env.method(class, name, c"(Z)V") {
+            env.call_on(thread, method, &[jvalue { z: really }]);
+        }
+        env.forget(class);
+    });
 }
 
 /// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
@@ -708,10 +759,7 @@ fn recorded(
         return Arc::clone(known);
     }
     let started = recorder.claim(state.ticket);
-    let recorded = started.unwrap_or_else(|| {
-        let name = agent.jvmti.thread_name(env).unwrap_or_default();
-        recorder.thread(&name)
-    });
+    let recorded = started.unwrap_or_else(|| recorder.thread(&thread_name(agent, env)));
     state.recorded = Some(Arc::clone(&recorded));
     recorded
 }
@@ -725,7 +773,7 @@ fn give_ticket(agent: &Agent, recorder: &Recorder, env: Env, parent: &Mutex<Reco
     let is_new = env.get_long(thread, fields.ticket.id()) == 0
         && env.get_long(thread, fields.state.id()) == 0;
     if is_new {
-        let name = agent.jvmti.name_of(env, thread).unwrap_or_default();
+        let name = name_of(env, thread, *fields);
         let ticket = recorder.start(&name, parent);
         env.set_long(thread, fields.ticket.id(), -(ticket as jlong));
     }

@@ -19,9 +19,9 @@ use lucce_bytecode::{
 
 use crate::options::Events;
 use crate::planner::{
-    CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_VM, EXIT_VM, REDIRECT_ASKING, REDIRECT_DEFINITION,
-    RESTORE, RT, STARTS_OUTSIDE, defines_hidden, is_leaf_call, park, starts, starts_virtual_thread,
-    thread_fields,
+    CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, defines_hidden,
+    is_leaf_call, is_pinned, park, starts, starts_virtual_thread, thread_fields,
 };
 use crate::{io, java_agents, vm_calls};
 
@@ -49,6 +49,19 @@ pub fn plan(
         }
         if counts.lock {
             planned = with_more(planned, parks(class.name(), &scan));
+        }
+        if is_pinned(class.name(), &method.name) && !scan.calls.is_empty() {
+            let entry = Some(Entry {
+                helper: ENTER_PINNED,
+                argument: None,
+            });
+            let pinned = MethodPlan {
+                entry,
+                exit: Some(EXIT_PINNED),
+                unwind: Some(EXIT_PINNED),
+                inserts: Vec::new(),
+            };
+            planned = Some(pinned);
         }
         let asks = scan.calls.iter();
         let asks = asks.filter(|call| java_agents::asks(class.name(), call));

@@ -502,18 +502,14 @@ unsafe extern "system" fn class_file_load_hook(
 ) {
     guard((), |agent| {
         // SAFETY: the VM passes a terminated name or none.
-        let is_helper = !name.is_null()
-            && unsafe { CStr::from_ptr(name) }
-                .to_bytes()
-                .starts_with(b"java/lang/LucceRt");
-        if is_helper {
+        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+        if name.is_some_and(|name| name.starts_with(b"java/lang/LucceRt")) {
             return;
         }
         // SAFETY: the VM passes `length` bytes.
         let class = unsafe { std::slice::from_raw_parts(bytes, length as usize) };
-        if !name.is_null() {
-            // SAFETY: as above.
-            java_agents::loading(unsafe { CStr::from_ptr(name) }.to_bytes());
+        if let Some(name) = name {
+            java_agents::loading(name);
         }
         if java_agents::has_hooks(class) {
             return;

@@ -13,6 +13,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 use lucce_callgraph::{ContextId, MethodId};
 
+use crate::acting;
 use crate::agent::Agent;
 use crate::book::What;
 use crate::gate;
@@ -80,7 +81,8 @@ fn has_hook(agent: &Agent, env: Env, thread: jobject) -> bool {
     let (Some(fields), Some((caller, _))) = (agent.fields.get(), agent.jvmti.frame(1)) else {
         return false;
     };
-    let pointer = env.get_long(thread, fields.pointer.id()) as usize;
+    let field = fields.pointer.id();
+    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field)) as usize;
     let Some(slot) = pointer.checked_sub(SLOT) else {
         return false;
     };

@@ -140,10 +140,8 @@ const METHODS: [(&str, &str); 56] = [
 /// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
 /// not asked for.
 pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
-    METHODS
-        .iter()
-        .chain(&recorder::CALLED)
-        .any(|(owner, pattern)| matches(owner, class, "") && matches(pattern, method, descriptor))
+    lists(&METHODS, class, method, descriptor)
+        || lists(&recorder::CALLED, class, method, descriptor)
         || ANY_CLASS
             .iter()
             .any(|name| matches(name, method, descriptor))
@@ -151,9 +149,13 @@ pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
 
 /// Whether code of Flight Recorder calls this method.
 pub fn recorder_calls(class: &str, method: &str) -> bool {
-    recorder::CALLED
+    lists(&recorder::CALLED, class, method, "")
+}
+
+fn lists(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
+    patterns
         .iter()
-        .any(|(owner, name)| matches(owner, class, "") && matches(name, method, ""))
+        .any(|(owner, pattern)| matches(owner, class, "") && matches(pattern, method, descriptor))
 }
 
 /// The same, of methods in which nothing happens but that they are entered: for those who count that.

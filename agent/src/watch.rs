@@ -11,6 +11,7 @@ use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
 use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
 
+use crate::acting;
 use crate::agent::Agent;
 use crate::book::Loader;
 use crate::jvm::{Env, Failed, Jvmti};
@@ -87,10 +88,11 @@ pub fn reached(agent: &Agent, env: Env, thread: jobject) {
     let Some(fields) = agent.fields.get() else {
         return;
     };
-    let Some(state) = state(env.get_long(thread, fields.state.id())) else {
-        return;
-    };
-    if let Some(slot) = upcall::next_slot(agent, env, state) {
-        env.set_long(thread, fields.pointer.id(), slot as i64);
-    }
+    acting::holder(agent, env, thread, |thread| {
+        if let Some(state) = state(env.get_long(thread, fields.state.id()))
+            && let Some(slot) = upcall::next_slot(agent, env, state)
+        {
+            env.set_long(thread, fields.pointer.id(), slot as i64);
+        }
+    });
 }

@@ -144,8 +144,8 @@ const PROGRAMS_BETWEEN: [&str; 12] = [
 ];
 
 /// Other ways to run Java, of the VM or of the agent: tests have them as the part behind the version.
-const WAYS: [&str; 9] = [
-    "virtual", "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
+const WAYS: [&str; 8] = [
+    "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
 ];
 
 /// JDKs between the oldest and the newest one have each thing tested once, in the usual way to run Java; virtual threads,
@@ -168,6 +168,5 @@ fn is_repeated(setup: &Setup, name: &str) -> bool {
         [way, ..] => !WAYS.contains(way),
         [] => true,
     };
-    let is_virtual = *module == "programs" && name.contains("irtual");
-    is_between && !is_usual && !is_virtual
+    is_between && !is_usual && !name.contains("irtual")
 }

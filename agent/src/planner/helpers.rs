@@ -27,6 +27,8 @@ pub const ALLOC_HERE: Helper = helper("alloc", "(I)V");
 pub const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
 pub const TO_CARRIER: Helper = helper("toCarrier", "()J");
 pub const TO_VIRTUAL: Helper = helper("toVirtual", "(J)V");
+pub const ENTER_PINNED: Helper = helper("enterPinned", "()J");
+pub const EXIT_PINNED: Helper = helper("exitPinned", "(J)V");
 pub const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
 pub const ALLOC: Helper = helper("alloc", "(JI)V");
 pub const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
@@ -56,6 +58,10 @@ pub const REDIRECT_ASKING: Insert = Insert::Redirect {
     helper: helper("transform", TRANSFORM),
 };
 pub const TRANSFORM: &str = "(Ljava/lang/Object;Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";
+/// The VM goes on telling agents what happens.
+pub const REDIRECT_HIDING: Insert = Insert::Redirect {
+    helper: helper("hides", "(Ljava/lang/Object;Z)V"),
+};
 pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };

@@ -4,10 +4,11 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 
 use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CURRENT,
-    ENTER, ENTER_AT, ENTER_FIRST, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_UNSAID, EXIT_VM,
-    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED,
-    TO_CARRIER, TO_VIRTUAL, UNWIND_VM, array_helper, thread_fields,
+    ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_PINNED,
+    EXIT_UNSAID, EXIT_VM, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REJECTED, RESTORE, RUNS, SCHEDULES,
+    SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, UNWIND_VM, array_helper,
+    thread_fields,
 };
 use super::intrinsics::INTRINSICS;
 use super::roles::{peek, restores};
@@ -38,7 +39,8 @@ impl Hooks {
             frame,
             FrameKind::Push | FrameKind::First | FrameKind::Thread
         );
-        if self.exits && returns {
+        // A virtual thread has ended, for the agent, before its first method returns.
+        if self.exits && returns && frame != FrameKind::First {
             method.exit = Some(EXIT);
         }
         if self.exits && frame == FrameKind::Vm && method.unwind.is_some() {
@@ -128,7 +130,8 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         | FrameKind::Peek
         | FrameKind::PeekVm
         | FrameKind::ToCarrier
-        | FrameKind::ToVirtual => return,
+        | FrameKind::ToVirtual
+        | FrameKind::Pinned => return,
     };
     if site.is_some() {
         method.entry = Some(Entry {
@@ -151,6 +154,7 @@ fn method_plan(
         FrameKind::First => (ENTER_FIRST, None, None),
         FrameKind::ToCarrier => (TO_CARRIER, None, None),
         FrameKind::ToVirtual => (ENTER, Some(TO_VIRTUAL), None),
+        FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
         FrameKind::Thread => (ENTER_THREAD, None, None),
         FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
@@ -199,6 +203,7 @@ fn inserts(
             site,
         },
         Mark::Call | Mark::Monitor => mark,
+        Mark::Hides => return vec![(place.bci, REDIRECT_HIDING)],
         Mark::Asks => return vec![(place.bci, mark), (place.bci, REDIRECT_ASKING)],
         Mark::Changes => {
             let helper = CHANGED;

@@ -1,7 +1,7 @@
 //! What the VM does with a method in a way of its own: which frame it gets, whether it is shown, whether its
 //! entries are counted.
 
-use lucce_bytecode::{Code, Method, Scan};
+use lucce_bytecode::{Call, Code, Method, Scan};
 
 use super::helpers::RT;
 use super::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
@@ -46,10 +46,13 @@ pub fn is_untouched(class: &str, method: &str) -> bool {
     class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
 }
 
-/// A carrier's trace shows `runContinuation`, and no other method that switches threads.
+/// Methods that switch threads and take a slot all the same: `runContinuation`, for a carrier's trace shows it, and
+/// those of JDK 21 that have switched back when they end.
+const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel", "unpark"];
+
 pub fn is_transparent(class: &str, method: &Method<'_>) -> bool {
     is_untouched(class, &method.name)
-        || switches(method) && method.name != "runContinuation"
+        || switches(method) && !SHOWN_SWITCHES.contains(&&*method.name)
         || HIDDEN.iter().any(|a| method.has_annotation(a))
 }
 
@@ -85,6 +88,19 @@ fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
     }
 }
 
+/// Of the same: whether this call, in a class with this name, hides the frames of what follows. The VM tells
+/// agents nothing then, not even that a class is loaded, which so would get no hooks.
+pub fn hides(class: &str, call: &Call<'_>) -> bool {
+    class == "java/lang/VirtualThread" && call.name == "notifyJvmtiHideFrames"
+}
+
+/// What a virtual thread that is pinned calls in the middle of being unmounted.
+pub fn is_pinned(class: &str, method: &str) -> bool {
+    (class, method) == (VIRTUAL_THREAD_CONTINUATION, "onPinned")
+}
+
+const VIRTUAL_THREAD_CONTINUATION: &str = "java/lang/VirtualThread$VThreadContinuation";
+
 pub fn peek(method: &str) -> FrameKind {
     match method {
         CLASS_INITIALIZER => FrameKind::PeekVm,
@@ -107,6 +123,9 @@ pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
     if starts_virtual_thread(class, &method.name, &method.descriptor) {
         return FrameKind::First;
     }
+    if is_pinned(class, &method.name) {
+        return FrameKind::Pinned;
+    }
     match (class, &*method.name) {
         ("java/lang/Thread", "<init>") | ("java/lang/ThreadGroup", "add") => {
             return FrameKind::Thread;
@@ -125,8 +144,8 @@ pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
 /// Whether a method in which nothing happens needs no hooks.
 pub fn may_be_leaf(class: &str, method: &Method<'_>) -> bool {
     let name = &*method.name;
-    let is_called = vm_calls::recorder_calls(class, name) && !recorder::loses(class, name);
-    is_called || kind_by_name(class, method) == FrameKind::Push
+    kind_by_name(class, method) == FrameKind::Push
+        || vm_calls::recorder_calls(class, name) && !recorder::loses(class, name)
 }
 
 /// The first method of a virtual thread, behind its continuation.
@@ -169,7 +188,7 @@ pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
     let mounts = match class {
         "java/lang/VirtualThread" => method.name != "run",
         "java/lang/Thread" => MOUNTING.contains(&&*method.name),
-        _ => false,
+        _ => class.starts_with(VIRTUAL_THREAD_CONTINUATION),
     };
     has_code
         && !of_unsafe

@@ -24,6 +24,9 @@ pub enum FrameKind {
     ToCarrier,
     /// Makes the virtual thread the current one again.
     ToVirtual,
+    /// Takes a slot; what it calls is no part of a virtual thread's being unmounted: see `enterPinned` in the
+    /// helper class.
+    Pinned,
 }
 
 /// What a site is, and for allocations the descriptor of what is allocated.
@@ -57,6 +60,8 @@ pub enum Mark {
     Asks,
     /// A call of a native method that gives classes other code.
     Changes,
+    /// A call that is left out: the VM would tell agents nothing until its counterpart.
+    Hides,
     /// The method's entry, where entries are counted or recorded.
     Entry,
     /// The call by which a thread starts another one, `this`.

@@ -8,8 +8,8 @@ use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park
 use super::intrinsics::{INTRINSICS, intrinsic};
 use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use super::roles::{
-    QUIET, QUIET_CLASS, frame, is_counted, is_excluded, is_transparent, is_untouched, is_vm_called,
-    may_be_leaf, restores, switches,
+    QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
+    is_vm_called, may_be_leaf, restores, switches,
 };
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::options::Events;
@@ -139,6 +139,9 @@ impl<'v, 'a> View<'v, 'a> {
             shape.restores = restores(&method.name, scan);
         }
         shape.frame = frame(name, method, &shape);
+        if matches!(shape.frame, FrameKind::ToCarrier | FrameKind::ToVirtual) {
+            shape.places = hiding(name, scan);
+        }
         if shape.counts_entries() && shape.frame == FrameKind::Push && is_vm_called(name, method) {
             shape.frame = FrameKind::Vm;
         }
@@ -320,6 +323,15 @@ fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
         before.iter().all(stays) && (stays(last) || last.mark == Mark::Call && !has_loops);
     let plain = shape.frame == FrameKind::Push && !shape.switches && shape.intrinsic.is_none();
     plain && ordered && !has_handlers
+}
+
+fn hiding(class: &str, scan: &Scan<'_>) -> Vec<Place> {
+    let calls = scan.calls.iter().filter(|call| hides(class, call));
+    let places = calls.map(|call| Place {
+        bci: call.bci,
+        mark: Mark::Hides,
+    });
+    places.collect()
 }
 
 #[cfg(test)]

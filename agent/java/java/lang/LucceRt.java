@@ -71,8 +71,6 @@ public final class LucceRt {
 
     /** First slots of stacks for the threads that are there before the VM is initialised. */
     static long bootStacks, bootStacksEnd, bootStackSize;
-    /** See `ahead` in the agent. */
-    private static boolean loadedAhead;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
     static boolean threads;
     /** With PAPER: what its graph says, see `paper`. */
@@ -201,13 +199,7 @@ public final class LucceRt {
      */
     @Hidden @DontInline
     public static long toCarrier() {
-        if (LIVE) {
-            if (!loadedAhead) {
-                loadAhead(true);
-                loadedAhead = true;
-            }
-            swap(Thread.currentThread(), Thread.currentCarrierThread());
-        }
+        if (LIVE) swap(Thread.currentThread(), Thread.currentCarrierThread());
         return 0;
     }
 
@@ -215,6 +207,25 @@ public final class LucceRt {
     @Hidden @DontInline
     public static void toVirtual(long unused) {
         if (LIVE) swap(Thread.currentThread(), Thread.currentCarrierThread());
+    }
+
+    /** In place of VirtualThread.notifyJvmtiHideFrames. */
+    @Hidden @DontInline
+    public static void hides(Object thread, boolean hides) {}
+
+    /**
+     * Entry of what a pinned virtual thread calls in the middle of being unmounted (JDK 21). Whoever asks the VM
+     * for a stack then waits until nobody is being unmounted, and so for ever.
+     */
+    @Hidden @DontInline
+    public static long enterPinned() {
+        if (LIVE) unmounting(Thread.currentThread(), false);
+        return enter();
+    }
+
+    @Hidden @DontInline
+    public static void exitPinned(long p) {
+        if (LIVE) unmounting(Thread.currentThread(), true);
     }
 
     private static void swap(Thread a, Thread b) {
@@ -236,7 +247,11 @@ public final class LucceRt {
 
     @Hidden @ForceInline
     public static long calledFirst(int site) {
-        return entered(enterFirst(), site);
+        long p = enterFirst();
+        if (RECORD) tell(ENTERED, p, site);
+        // Not compared: a VM to which the thread is still being mounted waits for ever if it is asked.
+        if (LIVE) countByType(Thread.currentThread(), p, site, CALL_OF);
+        return p;
     }
 
     @Hidden @ForceInline
@@ -561,15 +576,21 @@ public final class LucceRt {
     /** Counts an event of a kind that a site has but one of; its number, 0: not known. */
     @Hidden
     private static long countByType(long p, int site, int kind) {
-        if (!isOpen(kind)) return 0;
         Thread t = Thread.currentThread();
+        long number = countByType(t, p, site, kind);
+        if (VERIFY && number != 0) compare(t, number, 0);
+        return number;
+    }
+
+    @Hidden
+    private static long countByType(Thread t, long p, int site, int kind) {
+        if (!isOpen(kind)) return 0;
         long cell = cell(t, p, site);
         if (cell == 0) return 0;
         Unsafe u = Memory.U;
         u.putLong(cell + 16, u.getLong(cell + 16) + 1);
         long number = u.getLong(cell);
         if (STREAM) stream(t, u.getInt(cell + 8), number, 0);
-        if (VERIFY && number != 0) compare(t, number, 0);
         return number;
     }
 
@@ -1494,7 +1515,7 @@ public final class LucceRt {
 
     private static native void changed0();
 
-    private static native void loadAhead(boolean really);
+    private static native void unmounting(Thread virtual, boolean really);
 
     private static native void submitted0(Object task, long number);
 

@@ -1,0 +1,61 @@
+//! In JDK 21 a virtual thread does some things as its carrier, on its own stack: it schedules its own end of waiting, and
+//! what goes on when another one is unparked. `Thread.currentThread()` is the carrier then, so the helper class has the two
+//! change what they hold (`toCarrier`); for the tool interface the current thread is still the virtual one.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jvmti_bindings::sys::jni::jobject;
+
+use crate::agent::{Agent, Field};
+use crate::jvm::Env;
+use crate::natives::state;
+use crate::planner::{FrameKind, Shape};
+
+/// Whether the JDK has virtual threads that act so.
+static ACT: AtomicBool = AtomicBool::new(false);
+
+/// `VirtualThread.carrierThread`; `None`: the JDK has none.
+static CARRIER: OnceLock<Option<Field>> = OnceLock::new();
+
+/// A class has got its hooks.
+pub fn hooked(shapes: &[Shape]) {
+    if shapes
+        .iter()
+        .any(|shape| shape.frame == FrameKind::ToCarrier)
+    {
+        ACT.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `body` with the thread whose fields hold what belongs to `thread`, the current one for the tool
+/// interface.
+pub fn holder<T>(agent: &Agent, env: Env, thread: jobject, body: impl FnOnce(jobject) -> T) -> T {
+    let carrier = carrier(agent, env, thread);
+    let found = body(carrier.unwrap_or(thread));
+    if let Some(carrier) = carrier {
+        env.forget(carrier);
+    }
+    found
+}
+
+/// The carrier that a virtual thread acts as.
+fn carrier(agent: &Agent, env: Env, thread: jobject) -> Option<jobject> {
+    if !ACT.load(Ordering::Relaxed) || !env.is_virtual_thread(thread) {
+        return None;
+    }
+    let fields = agent.fields.get()?;
+    // It holds its carrier's.
+    let held = state(env.get_long(thread, fields.state.id()))?;
+    if held.is_virtual {
+        return None;
+    }
+    let field = CARRIER.get_or_init(|| {
+        let class = env.class_of(thread);
+        let field = env.field(class, c"carrierThread", c"Ljava/lang/Thread;");
+        env.forget(class);
+        field.map(Field::new)
+    });
+    let carrier = env.get_object(thread, (*field)?.id());
+    (!carrier.is_null()).then_some(carrier)
+}
