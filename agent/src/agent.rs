@@ -26,6 +26,7 @@ use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options, Record, Tracking};
+use crate::originals::Originals;
 use crate::own_kinds::OwnKinds;
 use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
@@ -55,6 +56,8 @@ pub struct Agent {
     pub loaders: Loaders,
     pub lanes: Lanes,
     pub frames: FrameCache,
+    /// What classes were before their hooks.
+    pub originals: Originals,
     /// Where tasks of executors were submitted.
     pub tasks: Tasks,
     pub watch: Watch,
@@ -186,6 +189,7 @@ impl Agent {
             matches,
             loaders: Loaders::default(),
             lanes: Lanes::default(),
+            originals: Originals::default(),
             tasks: Tasks::default(),
             frames: FrameCache::default(),
             watch: Watch::default(),

@@ -3,7 +3,8 @@
 //! (`InstrumentationImpl.transform`): they are given the class as it was without hooks, and what they make of it gets
 //! hooks anew. The VM asks them right after our own hook, on the same thread.
 //!
-//! A class that is changed again after it has been loaded (`retransformClasses`) is given to them with its hooks.
+//! A class that has been loaded before (`retransformClasses`) comes from the VM with its hooks: they are given what its
+//! loader reads, if that is what the hooks were put into, see `originals`.
 
 #![allow(unsafe_code, reason = "called by Java code")]
 
@@ -12,13 +13,14 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject, jvalue};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject, jvalue};
 use lucce_bytecode::Call;
 
 use crate::agent::Agent;
 use crate::hook;
 use crate::jvm::Env;
 use crate::natives::guard;
+use crate::options::Level;
 
 const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
 const HELPER: &[u8] = b"java/lang/LucceRt";
@@ -87,10 +89,12 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
         return ptr::null_mut();
     };
     let env = agent.env(env);
-    let plain = guard(None, |_| {
-        let plain = plain_of(&env.all_bytes(bytes)?)?;
-        env.byte_array(&plain)
-    });
+    let class = Asked {
+        loader,
+        name,
+        is_loaded: !changed.is_null(),
+    };
+    let plain = guard(None, |_| class.without_hooks(agent, env, bytes));
     // Not within a guard: what they do is the program's.
     let given = plain.unwrap_or(bytes);
     let made = ask(
@@ -98,13 +102,96 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
         manager,
         &[module, loader, name, changed, domain, given],
     );
-    // What is changed once more has its hooks.
-    let is_hooked = plain.is_none() && !changed.is_null();
-    if made.is_null() || is_hooked {
+    if env.has_exception() || made.is_null() {
         return made;
     }
-    let hooked = guard(None, |agent| with_hooks(agent, env, made, loader));
+    let hooked = guard(None, |agent| {
+        let hooked = class.with_hooks(agent, env, made);
+        if hooked.is_none() && plain.is_none() {
+            class.tell(agent, env, bytes);
+        }
+        // Others are asked again, and get what these made, when the class is changed after it has been loaded.
+        if !repeats(env, manager) {
+            class.note(agent, env, made);
+        }
+        hooked
+    });
     hooked.unwrap_or(made)
+}
+
+/// The class that Java agents are asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    loader: jobject,
+    name: jobject,
+    is_loaded: bool,
+}
+
+impl Asked {
+    fn without_hooks(self, agent: &Agent, env: Env, bytes: jobject) -> Option<jobject> {
+        let given = env.all_bytes(bytes)?;
+        let plain = plain_of(&given).or_else(|| {
+            let must = self.is_loaded && has_hooks(&given);
+            must.then(|| self.original(agent, env)).flatten()
+        })?;
+        env.byte_array(&plain)
+    }
+
+    /// Runs Java code, which finds its slot where the caller says, and leaves that as it was.
+    fn original(self, agent: &Agent, env: Env) -> Option<Vec<u8>> {
+        let name = self.name(env)?;
+        let field = agent.fields.get()?.pointer.id();
+        let thread = agent.jvmti.current_thread()?;
+        let loader = (agent.loaders.id(agent.jvmti, env, self.loader), self.loader);
+        let pointer = env.get_long(thread, field);
+        let found = agent.originals.find(env, loader, &name, &|| {
+            env.set_long(thread, field, pointer);
+        });
+        env.forget(thread);
+        found
+    }
+
+    fn name(self, env: Env) -> Option<String> {
+        (!self.name.is_null()).then(|| env.text(self.name, jint::MAX as usize))
+    }
+
+    fn with_hooks(self, agent: &Agent, env: Env, made: jobject) -> Option<jobject> {
+        let class = env.all_bytes(made)?;
+        if has_hooks(&class) {
+            return None;
+        }
+        let loader = agent.loaders.id(agent.jvmti, env, self.loader);
+        let hooked = hook::transform(agent, loader, &class)?;
+        let array = env.byte_array(&hooked);
+        keep(class, hooked);
+        array
+    }
+
+    fn note(self, agent: &Agent, env: Env, made: jobject) {
+        if let (Some(name), Some(bytes)) = (self.name(env), env.all_bytes(made)) {
+            let loader = agent.loaders.id(agent.jvmti, env, self.loader);
+            agent.originals.note(loader, name.as_bytes(), &bytes);
+        }
+    }
+
+    /// Nobody knows what the class was.
+    fn tell(self, agent: &Agent, env: Env, bytes: jobject) {
+        let had_hooks = env.all_bytes(bytes).is_some_and(|bytes| has_hooks(&bytes));
+        if let (true, Some(name)) = (had_hooks, self.name(env)) {
+            let message = format!(
+                "a Java agent has changed {name}, whose own code is not known any more: events in what it calls there may have wrong traces"
+            );
+            agent.say(Level::Warn, &message);
+        }
+    }
+}
+
+/// Whether these Java agents are asked again when a class is changed that has been loaded.
+fn repeats(env: Env, manager: jobject) -> bool {
+    let class = env.class_of(manager);
+    let field = env.field(class, c"mIsRetransformable", c"Z");
+    env.forget(class);
+    field.is_some_and(|field| env.get_boolean(manager, field))
 }
 
 fn ask(env: Env, manager: jobject, arguments: &[jobject; 6]) -> jobject {
@@ -114,18 +201,6 @@ fn ask(env: Env, manager: jobject, arguments: &[jobject; 6]) -> jobject {
     };
     let arguments = arguments.map(|l| jvalue { l });
     env.call_object_as_is(manager, method, &arguments)
-}
-
-fn with_hooks(agent: &Agent, env: Env, made: jobject, loader: jobject) -> Option<jobject> {
-    let class = env.all_bytes(made)?;
-    if has_hooks(&class) {
-        return None;
-    }
-    let loader = agent.loaders.id(agent.jvmti, env, loader);
-    let hooked = hook::transform(agent, loader, &class)?;
-    let array = env.byte_array(&hooked);
-    keep(class, hooked);
-    array
 }
 
 const ARGUMENTS: &CStr = c"(Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/String;Ljava/lang/Class;Ljava/security/ProtectionDomain;[B)[B";

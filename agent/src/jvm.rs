@@ -560,6 +560,10 @@ impl Env {
         jni!(self, SetLongField, object, field, value);
     }
 
+    pub fn get_boolean(self, object: jobject, field: jfieldID) -> bool {
+        jni!(self, GetBooleanField, object, field) != 0
+    }
+
     fn static_field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
         let (name, descriptor) = (name.as_ptr(), descriptor.as_ptr());
         let field = jni!(self, GetStaticFieldID, class, name, descriptor);

@@ -30,6 +30,7 @@ mod journal;
 mod jvm;
 mod loaders;
 mod memory;
+mod originals;
 mod record;
 mod rows;
 mod stream;

@@ -519,6 +519,9 @@ unsafe extern "system" fn class_file_load_hook(
             return;
         };
         java_agents::hooked(class, &new);
+        if let Some(name) = name {
+            agent.originals.note(loader, name, class);
+        }
         let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
         if !memory.is_null() {
             // SAFETY: the VM's out parameters; the memory is from its own allocator.

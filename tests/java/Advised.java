@@ -1,19 +1,45 @@
 import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
+import java.lang.reflect.Proxy;
 import java.security.ProtectionDomain;
+import java.util.ArrayList;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
-/** A Java agent that puts a call in front of every method of the programs. */
+/**
+ * A Java agent that puts a call in front of every method of the programs: as they are loaded, or, told {@code loaded},
+ * later, and then in front of those of a class of the JDK, too.
+ */
 public final class Advised implements ClassFileTransformer {
     private static final int API = Opcodes.ASM9;
     private static final ThreadLocal<Object> LAST = new ThreadLocal<>();
 
-    public static void premain(String how, Instrumentation instrumentation) {
-        instrumentation.addTransformer(new Advised(), "retransform".equals(how));
+    private static Class<?> generated;
+
+    private final boolean onlyLoaded;
+
+    private Advised(boolean onlyLoaded) {
+        this.onlyLoaded = onlyLoaded;
+    }
+
+    @SuppressWarnings("deprecation")
+    public static void premain(String how, Instrumentation instrumentation) throws Exception {
+        boolean loaded = "loaded".equals(how);
+        instrumentation.addTransformer(new Advised(loaded), loaded || "retransform".equals(how));
+        if (loaded) {
+            ClassLoader loader = ClassLoader.getSystemClassLoader();
+            Class<?> program = Class.forName(System.getProperty("sun.java.command"), false, loader);
+            Class<?> check = Class.forName("io.lucce.programs.Check", false, loader);
+            instrumentation.retransformClasses(program, check, ArrayList.class);
+            // Once more: it begins anew with what was there before.
+            instrumentation.retransformClasses(program);
+            // Nobody can read this one again. It is not called.
+            generated = Proxy.getProxyClass(loader, Runnable.class);
+            instrumentation.retransformClasses(generated);
+        }
     }
 
     /** Calls others, and they allocate. */
@@ -28,30 +54,41 @@ public final class Advised implements ClassFileTransformer {
     @Override
     public byte[] transform(
             ClassLoader loader, String name, Class<?> changed, ProtectionDomain domain, byte[] bytes) {
-        if (name == null || !name.startsWith("io/lucce/programs/")) {
+        boolean ofJdk = onlyLoaded && changed != null && (changed == ArrayList.class || changed == generated);
+        if (name == null || onlyLoaded && changed == null || !ofJdk && !name.startsWith("io/lucce/programs/")) {
             return null;
         }
         ClassReader reader = new ClassReader(bytes);
-        ClassWriter writer = new ClassWriter(reader, 0);
+        ClassWriter writer = new ClassWriter(reader, ofJdk ? ClassWriter.COMPUTE_MAXS : 0);
         reader.accept(new ClassVisitor(API, writer) {
             @Override
             public MethodVisitor visitMethod(
                     int access, String name, String descriptor, String signature, String[] exceptions) {
-                return new Front(super.visitMethod(access, name, descriptor, signature, exceptions));
+                return new Front(super.visitMethod(access, name, descriptor, signature, exceptions), ofJdk);
             }
         }, 0);
         return writer.toByteArray();
     }
 
     private static final class Front extends MethodVisitor {
-        Front(MethodVisitor next) {
+        private final boolean ofJdk;
+
+        Front(MethodVisitor next, boolean ofJdk) {
             super(API, next);
+            this.ofJdk = ofJdk;
         }
 
         @Override
         public void visitCode() {
             super.visitCode();
-            super.visitMethodInsn(Opcodes.INVOKESTATIC, "Advised", "entered", "()V", false);
+            if (ofJdk) {
+                // The boot loader does not know this class.
+                super.visitLdcInsn(12345L);
+                super.visitMethodInsn(Opcodes.INVOKESTATIC, "java/lang/Long", "toString", "(J)Ljava/lang/String;", false);
+                super.visitInsn(Opcodes.POP);
+            } else {
+                super.visitMethodInsn(Opcodes.INVOKESTATIC, "Advised", "entered", "()V", false);
+            }
         }
     }
 }

@@ -10,10 +10,11 @@ use lucce_tests::{Checked, Java, Jdk, Setup};
 use crate::{Test, test};
 
 /// The order on the command line, the Java agent's options, and ours beside those that all have.
-const WAYS: [(&str, bool, &str, &str); 4] = [
+const WAYS: [(&str, bool, &str, &str); 5] = [
     ("default", true, "", ""),
     ("last", false, "", ""),
     ("retransform", true, "retransform", ""),
+    ("loaded", true, "loaded", ""),
     ("scope", true, "", ",exclude=*$*"),
 ];
 
@@ -64,6 +65,12 @@ fn check(
         ended.ensure(
             ended.stdout.lines().any(|line| line.starts_with("OK ")),
             "the program has numbers, and they are right",
+        )?;
+        let warned =
+            ended.stderr.contains("Proxy") && ended.stderr.contains("is not known any more");
+        ended.ensure(
+            warned == (how == "loaded"),
+            "of a class that nobody can read again a warning says so",
         )?;
         java.lucce().check(&java.log())?;
         java.clean();
