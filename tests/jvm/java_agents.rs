@@ -46,7 +46,7 @@ fn check(
         let folder = format!("java-agents-{}-{name}-{program}", jdk.version);
         let java = Java::new(setup, jdk, &folder);
         let ours = format!(
-            "-agentpath:{}=events=alloc,verify=1,out={}{options}",
+            "-agentpath:{}=events=alloc,verify=13,out={}{options}",
             setup.agent.display(),
             java.log().display()
         );

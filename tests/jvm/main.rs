@@ -35,7 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lucce_tests::{Checked, Setup};
+use lucce_tests::{Checked, Jdk, Setup};
 
 /// A test and whether it is one of the quick ones.
 struct Test {
@@ -110,7 +110,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     ]
     .into_iter()
     .flatten()
-    .filter(|test| !is_repeated(setup, &test.name))
+    .filter(|test| !is_repeated(setup, test))
     .collect()
 }
 
@@ -148,19 +148,49 @@ const WAYS: [&str; 8] = [
     "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
 ];
 
-/// JDKs between the oldest and the newest one have each thing tested once, in the usual way to run Java; virtual threads,
-/// which differ most, in all ways.
-fn is_repeated(setup: &Setup, name: &str) -> bool {
-    let [_, between @ .., _] = &setup.jdks[..] else {
+/// Modules about the agent's own, in which JDKs differ least.
+const ALIKE: [&str; 7] = [
+    "bursts",
+    "leaks",
+    "own-events",
+    "planned",
+    "recorded",
+    "recorded_calls",
+    "streams",
+];
+
+/// Parts of names of other modules' tests, of which the same is true.
+const ALIKE_WAYS: [&str; 13] = [
+    "burst",
+    "c1",
+    "cct",
+    "exception",
+    "exclude",
+    "filtered",
+    "include",
+    "outer",
+    "paper",
+    "parallel",
+    "serial",
+    "verified",
+    "with-allocations",
+];
+
+/// Whether the test is left to the newest JDK. On those between it and the oldest one each thing is tested once, in the usual
+/// way to run Java, and virtual threads, which differ most, in all ways; on the oldest one the agent's own is tested quickly.
+fn is_repeated(setup: &Setup, test: &Test) -> bool {
+    let [oldest, between @ .., _] = &setup.jdks[..] else {
         return false;
     };
-    let parts: Vec<&str> = name.split("::").collect();
+    let parts: Vec<&str> = test.name.split("::").collect();
     let [module, version, rest @ ..] = &parts[..] else {
         return false;
     };
-    let is_between = between
-        .iter()
-        .any(|jdk| jdk.version.to_string() == *version);
+    let is = |jdk: &Jdk| jdk.version.to_string() == *version;
+    if is(oldest) {
+        let is_alike = rest.iter().any(|part| ALIKE_WAYS.contains(part));
+        return !test.quick && (ALIKE.contains(module) || is_alike);
+    }
     let is_usual = match rest {
         _ if !DIFFERENT.contains(module) => false,
         ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
@@ -168,5 +198,5 @@ fn is_repeated(setup: &Setup, name: &str) -> bool {
         [way, ..] => !WAYS.contains(way),
         [] => true,
     };
-    is_between && !is_usual && !name.contains("irtual")
+    between.iter().any(is) && !is_usual && !test.name.contains("irtual")
 }
