@@ -24,18 +24,15 @@ use lucce_callgraph::ContextId;
 use lucce_stream::Place;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
+use crate::copies::{Transitions, Ways};
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
-use crate::table_memory::Words;
-use crate::ways::Ways;
 use crate::weight::Weight;
 
 const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
 /// The header's word for the index by type.
 const BY_TYPE: usize = 5;
-/// Words: the helper class has their number, too.
-const COPIES: usize = 2 << 11;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
@@ -52,7 +49,7 @@ pub struct Lane {
     /// The log knows that several threads have used it.
     pub shared: bool,
     table: Index,
-    copies: Words,
+    transitions: Transitions,
     ways: Ways,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
@@ -86,7 +83,7 @@ impl Lane {
             id: None,
             shared: false,
             table: JavaTable::default(),
-            copies: Words::default(),
+            transitions: Transitions::default(),
             ways: Ways::default(),
             cells: None,
             next_cell: 0,
@@ -118,9 +115,9 @@ impl Lane {
     pub fn insert(&mut self, context: u64, site: u32, cell: usize) {
         put(&mut self.table, context, low_bits(site), cell);
         self.table.set(BY_TYPE, self.by_type.address());
-        if self.copies.is_empty() {
-            self.copies = Words::zeroed(COPIES);
-            self.table.set(2, self.copies.as_ptr() as usize as u64);
+        if self.transitions.grow_for(self.table.bytes()) {
+            self.table.set(2, self.transitions.address());
+            self.table.set(6, self.transitions.shift());
         }
         if self.ways.grow_for(self.table.bytes()) {
             self.table.set(3, self.ways.address());

@@ -48,7 +48,6 @@ mod recent;
 mod state_layout;
 mod thread;
 mod tree;
-mod ways;
 
 mod gate;
 
@@ -100,6 +99,7 @@ mod tasks;
 
 mod attach;
 mod control;
+mod copies;
 mod signals;
 
 mod finish;

@@ -14,6 +14,40 @@ use lucce_callgraph::TableMemory;
 use crate::memory::{Range, reserve};
 
 const PAGE: usize = 4096;
+/// A large page: what the processor remembers of where pages are reaches further with these. Look-ups in a large
+/// table go anywhere, and each would ask for another small page.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// So many bytes of zeros, which will be in use everywhere soon: whole large pages of them are such, if the
+/// system has any.
+fn reserve_table(bytes: usize) -> Option<Range> {
+    if bytes < LARGE_PAGE {
+        return reserve(bytes, bytes);
+    }
+    let most = bytes.checked_add(LARGE_PAGE)?;
+    let range = reserve(most, most)?;
+    let start = range.start.next_multiple_of(LARGE_PAGE);
+    let end = (start + bytes).next_multiple_of(PAGE);
+    release(range.start, start);
+    release(end, range.start + range.bytes.next_multiple_of(PAGE));
+    // SAFETY: pages of the mapping just made. If the system has no large ones, they stay small.
+    unsafe {
+        libc::madvise(
+            ptr::with_exposed_provenance_mut(start),
+            bytes / LARGE_PAGE * LARGE_PAGE,
+            libc::MADV_HUGEPAGE,
+        )
+    };
+    Some(Range { start, bytes })
+}
+
+/// Pages of a mapping that nobody has seen yet, or nobody knows any more.
+fn release(from: usize, to: usize) {
+    if from < to {
+        // SAFETY: as said.
+        unsafe { libc::munmap(ptr::with_exposed_provenance_mut(from), to - from) };
+    }
+}
 
 /// Pages of the system's.
 pub struct Pages;
@@ -21,7 +55,7 @@ pub struct Pages;
 impl TableMemory for Pages {
     fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let bytes = words.checked_mul(size_of::<AtomicU64>())?;
-        let range = reserve(bytes, bytes)?;
+        let range = reserve_table(bytes)?;
         let start = ptr::with_exposed_provenance::<AtomicU64>(range.start);
         // SAFETY: a fresh mapping of zeros, of this size, that is never unmapped.
         Some(unsafe { std::slice::from_raw_parts(start, words) })
@@ -55,7 +89,7 @@ impl Words {
     pub fn zeroed(words: usize) -> Words {
         const LARGE: usize = 64 << 10;
         let bytes = words.saturating_mul(size_of::<AtomicU64>());
-        let mapped = (bytes >= LARGE).then(|| reserve(bytes, bytes)).flatten();
+        let mapped = (bytes >= LARGE).then(|| reserve_table(bytes)).flatten();
         match mapped {
             Some(range) => Words::Mapped(Mapping(range)),
             None => Words::Heap((0..words).map(|_| AtomicU64::new(0)).collect()),
@@ -86,9 +120,7 @@ impl Deref for Words {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        let start = ptr::with_exposed_provenance_mut(self.0.start);
-        // SAFETY: made in `zeroed`, and nobody borrows it any more.
-        unsafe { libc::munmap(start, self.0.bytes) };
+        release(self.0.start, self.0.start + self.0.bytes);
     }
 }
 

@@ -62,8 +62,8 @@ public final class LucceRt {
         PLACE_CLOCK = __PLACE_CLOCK__;
     private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
     private static final long HAS_VALUE = __HAS_VALUE__L;
-    /** Transitions that a thread has copies of: log2. */
-    private static final int CACHE = 11;
+    /** Words of a thread's index that say where its copies of transitions are. */
+    private static final int COPIES = 16, COPIES_SHIFT = 48;
     /** Bytes of the text of a kind that is remembered. */
     private static final int LONGEST_KIND = 100;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
@@ -1171,7 +1171,6 @@ public final class LucceRt {
     @Hidden @DontInline
     private static long walk(long p, int m, long index, long pointer) {
         Unsafe u = Memory.U;
-        long cache = TREE || index == 0 ? 0 : u.getLong(index + 16);
         long a = p;
         int n = m;
         long c;
@@ -1197,11 +1196,14 @@ public final class LucceRt {
             a -= SLOT;
             n = u.getInt(METHODS + ((long) s << 2));
         }
+        // Only now: the VM may have been asked, and an event on its way may have made new ones.
+        long copies = TREE || index == 0 ? 0 : u.getLong(index + COPIES);
+        int shift = TREE || index == 0 ? 0 : (int) u.getLong(index + COPIES_SHIFT);
         while (a != p && c != 0) {
             int s = u.getInt(a + BASE);
             a += SLOT;
             n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << 2));
-            c = TREE ? child(u, c, s, n) : step(u, c, s, n, cache);
+            c = TREE ? child(u, c, s, n) : step(u, c, s, n, copies, shift);
             remember(u, a, n, c);
         }
         return c;
@@ -1220,17 +1222,16 @@ public final class LucceRt {
     }
 
     /**
-     * One call further. {@code cache}: the thread's own copies of transitions that it took lately,
-     * [key, delta], because the table that all threads share is larger than a processor's caches;
-     * 0: none.
+     * One call further. {@code copies}: the thread's own ones of transitions that it took lately, [key, delta],
+     * because the table that all threads share is larger than a processor's caches; 0: none.
      */
     @Hidden @ForceInline
-    private static long step(Unsafe u, long c, int site, int callee, long cache) {
+    private static long step(Unsafe u, long c, int site, int callee, long copies, int shift) {
         long place = (long) site << 24 | callee;
         long key = c >>> (int) u.getLong(tables(8)) << 52 | place;
-        long e = cache + (key * MULTIPLIER >>> 64 - CACHE << 4);
-        if (cache != 0 && u.getLong(e) == key) return c + u.getLong(e + 8);
-        return step(u, c, site, callee, key, cache == 0 ? 0 : e);
+        long e = copies + (key * MULTIPLIER >>> shift << 4);
+        if (copies != 0 && u.getLong(e) == key) return c + u.getLong(e + 8);
+        return step(u, c, site, callee, key, copies == 0 ? 0 : e);
     }
 
     /** A word of the block. Not a sum of constants, of which the Java compiler would make a new one. */

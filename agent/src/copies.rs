@@ -1,0 +1,117 @@
+//! Memory for the helper class's copies of what a thread looked up lately, in a line for each hash. Java code alone
+//! reads and writes them.
+//!
+//! Of two things with the same hash the later one has the line. Whoever has few contexts has few lines: all
+//! memory is in use soon, and is shared with the program in the processor's caches.
+
+use std::marker::PhantomData;
+
+use crate::table_memory::Words;
+
+/// How many lines there are: powers of two.
+pub trait Sizes {
+    const FEWEST: usize;
+    const MOST: usize;
+
+    /// How many are of use beside a thread's index of so many bytes.
+    fn wanted(index: usize) -> usize;
+}
+
+/// The ways that led to an event: from a frame whose context was known by up to three calls to a site, and
+/// the cell there. `LucceRt.cell` says what a line holds.
+#[derive(Default)]
+pub struct OfWays;
+
+/// Most entries of an index were used once, at start, and 16,384 ways are almost all that most programs go
+/// again and again. Compilers, with a million contexts, go more.
+impl Sizes for OfWays {
+    const FEWEST: usize = 64;
+    const MOST: usize = 65536;
+
+    fn wanted(index: usize) -> usize {
+        (index / 64).min(16384).max(index / 512)
+    }
+}
+
+/// Transitions of the graph. `LucceRt.step` says what a line holds.
+#[derive(Default)]
+pub struct OfTransitions;
+
+impl Sizes for OfTransitions {
+    const FEWEST: usize = 2048;
+    const MOST: usize = 16384;
+
+    fn wanted(index: usize) -> usize {
+        index / 1024
+    }
+}
+
+pub type Ways = Copies<8, OfWays>;
+pub type Transitions = Copies<2, OfTransitions>;
+
+/// Lines of `LINE` words.
+#[derive(Default)]
+pub struct Copies<const LINE: usize, S> {
+    words: Words,
+    lines: usize,
+    sizes: PhantomData<S>,
+}
+
+impl<const LINE: usize, S: Sizes> Copies<LINE, S> {
+    const BYTES: usize = LINE * size_of::<u64>();
+
+    /// Whether there is new memory, empty, because the index has so many bytes now. Nobody may be reading
+    /// the old one.
+    pub fn grow_for(&mut self, index: usize) -> bool {
+        let lines = S::wanted(index).clamp(S::FEWEST, S::MOST);
+        let lines = lines.next_power_of_two();
+        if lines <= self.lines {
+            return false;
+        }
+        self.words = Words::zeroed((lines + 1) * LINE);
+        self.lines = lines;
+        true
+    }
+
+    /// Of the first line: each lies in one line of the processor's caches.
+    pub fn address(&self) -> u64 {
+        (self.words.as_ptr() as usize).next_multiple_of(Self::BYTES) as u64
+    }
+
+    /// By how much a hash is shifted right to tell its line.
+    pub fn shift(&self) -> u64 {
+        (u64::BITS - self.lines.trailing_zeros()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of lines that a growing index asks for.
+    fn sizes<const LINE: usize, S: Sizes + Default>() -> Vec<usize> {
+        let mut copies = Copies::<LINE, S>::default();
+        let bytes = 8 * LINE as u64;
+        let mut sizes = Vec::new();
+        for index in (0..24).map(|power| 64 << power) {
+            if !copies.grow_for(index) {
+                continue;
+            }
+            sizes.push(copies.lines);
+            let range = copies.words.as_ptr_range();
+            for hash in [0, u64::MAX] {
+                let line = copies.address() + (hash >> copies.shift()) * bytes;
+                assert!(line >= range.start as u64 && line + bytes <= range.end as u64);
+                assert_eq!(line % bytes, 0);
+            }
+        }
+        sizes
+    }
+
+    #[test]
+    fn every_hash_has_a_line_within_the_memory() {
+        let powers: Vec<usize> = (6..=16).map(|power| 1 << power).collect();
+        assert_eq!(sizes::<8, OfWays>(), powers);
+        assert_eq!(sizes::<2, OfTransitions>(), [2048, 4096, 8192, 16384]);
+    }
+}
