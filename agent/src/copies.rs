@@ -4,66 +4,44 @@
 //! Of two things with the same hash the later one has the line. Whoever has few contexts has few lines: all
 //! memory is in use soon, and is shared with the program in the processor's caches.
 
-use std::marker::PhantomData;
-
 use crate::table_memory::Words;
-
-/// How many lines there are: powers of two.
-pub trait Sizes {
-    const FEWEST: usize;
-    const MOST: usize;
-
-    /// How many are of use beside a thread's index of so many bytes.
-    fn wanted(index: usize) -> usize;
-}
 
 /// The ways that led to an event: from a frame whose context was known by up to three calls to a site, and
 /// the cell there. `LucceRt.cell` says what a line holds.
-#[derive(Default)]
-pub struct OfWays;
-
-/// Most entries of an index were used once, at start, and 16,384 ways are almost all that most programs go
-/// again and again. Compilers, with a million contexts, go more.
-impl Sizes for OfWays {
-    const FEWEST: usize = 64;
-    const MOST: usize = 65536;
-
-    fn wanted(index: usize) -> usize {
-        (index / 64).min(16384).max(index / 512)
-    }
-}
-
+pub type Ways = Copies<8>;
 /// Transitions of the graph. `LucceRt.step` says what a line holds.
-#[derive(Default)]
-pub struct OfTransitions;
-
-impl Sizes for OfTransitions {
-    const FEWEST: usize = 2048;
-    const MOST: usize = 16384;
-
-    fn wanted(index: usize) -> usize {
-        index / 1024
-    }
-}
-
-pub type Ways = Copies<8, OfWays>;
-pub type Transitions = Copies<2, OfTransitions>;
+pub type Transitions = Copies<2>;
 
 /// Lines of `LINE` words.
 #[derive(Default)]
-pub struct Copies<const LINE: usize, S> {
+pub struct Copies<const LINE: usize> {
     words: Words,
     lines: usize,
-    sizes: PhantomData<S>,
 }
 
-impl<const LINE: usize, S: Sizes> Copies<LINE, S> {
-    const BYTES: usize = LINE * size_of::<u64>();
-
+impl Ways {
     /// Whether there is new memory, empty, because the index has so many bytes now. Nobody may be reading
     /// the old one.
+    ///
+    /// Most entries of an index were used once, at start, and 16,384 ways are almost all that most programs go
+    /// again and again. Compilers, with a million contexts, go more.
     pub fn grow_for(&mut self, index: usize) -> bool {
-        let lines = S::wanted(index).clamp(S::FEWEST, S::MOST);
+        let lines = (index / 64).min(16384).max(index / 512);
+        self.grow_to(lines.clamp(64, 65536))
+    }
+}
+
+impl Transitions {
+    /// As for [`Ways`].
+    pub fn grow_for(&mut self, index: usize) -> bool {
+        self.grow_to((index / 1024).clamp(2048, 16384))
+    }
+}
+
+impl<const LINE: usize> Copies<LINE> {
+    const BYTES: usize = LINE * size_of::<u64>();
+
+    fn grow_to(&mut self, lines: usize) -> bool {
         let lines = lines.next_power_of_two();
         if lines <= self.lines {
             return false;
@@ -89,12 +67,12 @@ mod tests {
     use super::*;
 
     /// The numbers of lines that a growing index asks for.
-    fn sizes<const LINE: usize, S: Sizes + Default>() -> Vec<usize> {
-        let mut copies = Copies::<LINE, S>::default();
+    fn sizes<const LINE: usize>(grow_for: fn(&mut Copies<LINE>, usize) -> bool) -> Vec<usize> {
+        let mut copies = Copies::<LINE>::default();
         let bytes = 8 * LINE as u64;
         let mut sizes = Vec::new();
         for index in (0..24).map(|power| 64 << power) {
-            if !copies.grow_for(index) {
+            if !grow_for(&mut copies, index) {
                 continue;
             }
             sizes.push(copies.lines);
@@ -111,7 +89,7 @@ mod tests {
     #[test]
     fn every_hash_has_a_line_within_the_memory() {
         let powers: Vec<usize> = (6..=16).map(|power| 1 << power).collect();
-        assert_eq!(sizes::<8, OfWays>(), powers);
-        assert_eq!(sizes::<2, OfTransitions>(), [2048, 4096, 8192, 16384]);
+        assert_eq!(sizes(Ways::grow_for), powers);
+        assert_eq!(sizes(Transitions::grow_for), [2048, 4096, 8192, 16384]);
     }
 }

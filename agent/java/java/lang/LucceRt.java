@@ -1191,12 +1191,13 @@ public final class LucceRt {
                 // A frame that was entered before the hooks were live: the VM knows where it is.
                 Thread t = Thread.currentThread();
                 if (pointer == 0 || !known(t) || !repair(t.$ts, a - SLOT, pointer)) return 0;
+                // Should an event have happened meanwhile, the thread may have another one.
+                if (index != 0) index = t.$ev;
                 continue;
             }
             a -= SLOT;
             n = u.getInt(METHODS + ((long) s << 2));
         }
-        // Only now: the VM may have been asked, and an event on its way may have made new ones.
         long copies = TREE || index == 0 ? 0 : u.getLong(index + COPIES);
         int shift = TREE || index == 0 ? 0 : (int) u.getLong(index + COPIES_SHIFT);
         while (a != p && c != 0) {
