@@ -21,7 +21,7 @@
  *     lucce_current_in_signal      yes                                 yes                      yes
  *     lucce_decode                 yes, and on any other thread        no                       no
  *     lucce_version, _api_version,
- *     lucce_status_text            yes                                 yes                      yes
+ *     lucce_status_text, lucce_text   yes                              yes                      yes
  */
 #ifndef LUCCE_H
 #define LUCCE_H
@@ -73,7 +73,7 @@ typedef enum lucce_status {
 /* What a result means: English, one line, valid for ever. */
 const char *lucce_status_text(int32_t status);
 
-/* The version of this interface: 1. It grows with what is added; nothing is taken away. */
+/* The version of this interface: 2 (lucce_text came with it). It grows with what is added; nothing is taken away. */
 uint32_t lucce_api_version(void);
 
 /* The library's version, such as "0.1.0". */
@@ -109,6 +109,15 @@ enum { LUCCE_LINE_UNKNOWN = -1, LUCCE_LINE_NATIVE = -2 };
  * be NULL. Takes locks; works from any thread, also after the JVM has ended.
  */
 lucce_status lucce_decode(uint64_t context, void *memory, size_t size, size_t *needed, size_t *frames);
+
+/* Room for any number as text, with the zero byte. */
+enum { LUCCE_TEXT_SIZE = 42 };
+
+/*
+ * A number as text that names the run, with a zero byte: "lucce:0123456789abcdef:0x400024000c77cb". For what
+ * is read later: `lucce decode` finds such numbers in any text, and refuses those of another run than the log's.
+ */
+lucce_status lucce_text(uint64_t context, char *text, size_t size);
 
 /* What native code has said about where its thread is. In the caller's memory, opened and closed by the
  * same thread, in the same call of a native method or callback. */
@@ -149,6 +158,7 @@ typedef const char *lucce_version_fn(void);
 typedef lucce_status lucce_current_fn(lucce_env *, uint64_t *);
 typedef lucce_status lucce_event_fn(lucce_env *, const char *, int64_t);
 typedef lucce_status lucce_decode_fn(uint64_t, void *, size_t, size_t *, size_t *);
+typedef lucce_status lucce_text_fn(uint64_t, char *, size_t);
 typedef lucce_status lucce_scope_open_fn(lucce_env *, lucce_scope *);
 typedef lucce_status lucce_scope_close_fn(lucce_scope *);
 typedef lucce_how lucce_current_in_signal_fn(uint64_t *);

@@ -10,7 +10,9 @@ use std::sync::{
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_callgraph::{Encoder, Layout, Plan};
-use lucce_tracelog::{self as tracelog, Counters, EventCell, Header, Meta, Skipped, Stat, Writer};
+use lucce_tracelog::{
+    self as tracelog, Counters, EventCell, Header, Meta, RunId, Skipped, Stat, Writer,
+};
 
 use crate::book::Book;
 use crate::burst::Ended;
@@ -41,6 +43,8 @@ static AGENT: OnceLock<Agent> = OnceLock::new();
 
 pub struct Agent {
     pub options: Options,
+    /// The log's.
+    pub run: RunId,
     pub jvmti: Jvmti,
     pub stacks: Stacks,
     pub method_of_site: MethodOfSite,
@@ -148,7 +152,8 @@ impl Agent {
         let layout = Layout::DEFAULT;
         // Before the log is made: it may have the same name.
         let earlier = options.graph.as_deref().map(earlier).transpose()?;
-        let header = header();
+        let run = RunId::random();
+        let header = header(run);
         let writer = create(&options, &header)?;
         let no_memory = || "no address space for the shadow stacks".to_string();
         let method_of_site = MethodOfSite::new().ok_or_else(no_memory)?;
@@ -172,6 +177,7 @@ impl Agent {
         };
         let stacks = Stacks::new(paper.is_some()).ok_or_else(no_memory)?;
         let agent = Agent {
+            run,
             jvmti,
             stacks,
             method_of_site,
@@ -287,7 +293,7 @@ fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, Str
     recorder.map_err(|e| format!("cannot write {}.calls: {e}", options.out.display()))
 }
 
-fn header() -> Header {
+fn header(run: RunId) -> Header {
     let layout = Layout::DEFAULT;
     let call_bits = layout.calls().trailing_zeros() as u8;
     Header {
@@ -296,6 +302,7 @@ fn header() -> Header {
         call_bits,
         pid: std::process::id(),
         start: clock::nanos(),
+        run: Some(run),
     }
 }
 

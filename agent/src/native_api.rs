@@ -5,12 +5,14 @@
 )]
 
 use std::ffi::{CStr, c_char, c_void};
+use std::io::Write;
 use std::mem::align_of;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
 use lucce_callgraph::{ContextId, MethodId};
+use lucce_tracelog::Number;
 
 use crate::agent::Agent;
 use crate::book::Book;
@@ -58,7 +60,7 @@ const TEXTS: [&CStr; 12] = [
     c"an error of lucce's",
 ];
 
-const API_VERSION: u32 = 1;
+const API_VERSION: u32 = 2;
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
@@ -207,6 +209,42 @@ pub extern "C" fn lucce_decode(
         unsafe { texts.copy(memory.cast()) };
         Ok(())
     })
+}
+
+/// Takes no lock and no memory of the heap: signal handlers may ask.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
+    let Some(agent) = Agent::get() else {
+        return Status::NotRunning as i32;
+    };
+    if text.is_null() {
+        return Status::BadArgument as i32;
+    }
+    let number = Number {
+        run: Some(agent.run),
+        id: ContextId(context),
+    };
+    // SAFETY: the caller's memory of so many bytes.
+    let done = unsafe { write_text(number, text.cast(), size) };
+    done.err().unwrap_or(Status::Ok) as i32
+}
+
+/// With a zero byte behind it.
+///
+/// # Safety
+/// There are `size` bytes at `text`.
+unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
+    let mut bytes = [0; Number::MAX_TEXT + 1];
+    let mut rest = bytes.as_mut_slice();
+    write!(rest, "{number}").map_err(|_| Status::Internal)?;
+    // At least the last one is left.
+    let used = Number::MAX_TEXT + 2 - rest.len();
+    if used > size {
+        return Err(Status::TooSmall);
+    }
+    // SAFETY: as promised; the bytes are this function's own.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), text, used) };
+    Ok(())
 }
 
 /// Before the agent has started, there is none.
@@ -382,6 +420,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_written_where_there_is_room() {
+        let number = |id| Number {
+            run: lucce_tracelog::RunId::new(0x0123_4567_89ab_cdef),
+            id: ContextId(id),
+        };
+        let mut text = [0x55_u8; Number::MAX_TEXT + 2];
+        // SAFETY: so many bytes are there, or more.
+        let mut write = |id, size| unsafe { write_text(number(id), text.as_mut_ptr(), size) };
+        let whole = Number::MAX_TEXT + 1;
+        assert_eq!(write(u64::MAX, whole - 1), Err(Status::TooSmall));
+        assert_eq!(write(u64::MAX, whole), Ok(()));
+        assert_eq!(write(42, 27), Err(Status::TooSmall));
+        assert_eq!(write(42, 28), Ok(()));
+        assert_eq!(&text[..28], b"lucce:0123456789abcdef:0x2a\0");
+        assert_eq!(text[whole], 0x55);
+    }
+
+    #[test]
     fn without_an_agent_every_question_is_answered() {
         let mut number = 7;
         let env = ptr::without_provenance_mut(8);
@@ -393,6 +449,7 @@ mod tests {
             lucce_decode(1, null, 0, ptr::null_mut(), ptr::null_mut()),
             not_running
         );
+        assert_eq!(lucce_text(1, ptr::null_mut(), 0), not_running);
         assert_eq!(number, 7);
         assert_eq!((lucce_current_in_signal(&mut number), number), (0, 0));
         assert_eq!(lucce_current_in_signal(ptr::null_mut()), 0);

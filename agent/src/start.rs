@@ -299,6 +299,7 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     )?;
     agent.jvmti.redefine(class, &bytes).ok()?;
     tell_of_events(agent);
+    set_property(env, "lucce.run", &agent.run.to_string())?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }
 

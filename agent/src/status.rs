@@ -25,6 +25,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     };
     known
         .raw("pid", std::process::id())
+        .text("run", &agent.run.to_string())
         .raw("uptime_ms", uptime)
         .raw("counting", counting)
         .raw("bursts", bursts(agent))

@@ -49,6 +49,7 @@ fn created(path: &Path) -> Writer {
         call_bits: 32,
         pid: 1,
         start: 0,
+        run: None,
     };
     Writer::create_with_limit(path, &header, LIMIT).expect("a new file")
 }

@@ -122,6 +122,7 @@ impl Profile {
             shares.map(move |share| (share.offset, id, error))
         });
         let (offset, id, error) = places.min_by_key(|(offset, ..)| *offset)?;
+        let id = self.number(*id);
         let reason = format!("a counter of {id}, which the log does not explain ({error})");
         Some(Damage::at(offset, reason))
     }

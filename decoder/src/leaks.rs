@@ -110,6 +110,7 @@ impl Profile {
                 }
                 Err(error) => {
                     unknown.get_or_insert_with(|| {
+                        let id = self.number(*id);
                         format!("living objects of {id}, which the log does not explain ({error})")
                     });
                 }

@@ -58,7 +58,7 @@ pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{Event, Stream, path_beside};
-pub use lucce_tracelog::{Damage, EventTypeId, OpenError, ThreadId};
+pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};
 pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
 pub use streamed::{Told as ToldEvent, Window};

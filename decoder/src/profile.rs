@@ -5,7 +5,7 @@ use std::fmt;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{Damage, Header, Kind, ThreadId};
+use lucce_tracelog::{Damage, Header, Kind, Number, ThreadId};
 
 use crate::code::Code;
 use crate::events::Events;
@@ -90,6 +90,14 @@ pub struct StackTrace {
 }
 
 impl Profile {
+    /// A number of this run, as it is shown.
+    #[must_use]
+    pub fn number(&self, id: ContextId) -> Number {
+        // Of no context: of no run either.
+        let run = self.header.run.filter(|_| id != ContextId::UNKNOWN);
+        Number { run, id }
+    }
+
     /// From now on, traces have frames of these classes only.
     pub fn restrict(&mut self, filter: &ClassFilter) {
         self.scope = Scope::new(&self.code, filter);

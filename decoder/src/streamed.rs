@@ -87,7 +87,7 @@ impl Profile {
         let (trace, site) = explained.map_err(|e| {
             failed(format!(
                 "an event of {}, which the log does not explain ({e})",
-                event.id
+                self.number(event.id)
             ))
         })?;
         let each = match event.event {

@@ -7,7 +7,7 @@
 //! [stderr] …                            a line of standard error
 //! [exit 1]                              if not 0
 //! ```
-//! `@A` is the number of the fixture's context A, `@A.dec` the same in decimal. `BLESS=1` renews
+//! `@A` is the number of the fixture's context A, bare, `@A.dec` in decimal. `BLESS=1` renews
 //! what follows the command.
 
 mod fixture;
@@ -37,6 +37,7 @@ fn logs(dir: &Path) -> Ids {
     let figure = fs::read(dir.join("figure.calls")).unwrap();
     fs::write(dir.join("truncated.calls"), &figure[..figure.len() - 40]).unwrap();
     let sample = fs::read(dir.join("sample.log")).unwrap();
+    fs::write(dir.join("old.log"), fixture::before_run_ids(&sample)).unwrap();
     fs::write(dir.join("truncated.log"), &sample[..sample.len() - 200]).unwrap();
     fs::write(dir.join("header.log"), &sample[..50]).unwrap();
     fs::write(dir.join("foreign.log"), "PK\u{3}\u{4} some other file").unwrap();

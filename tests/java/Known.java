@@ -39,7 +39,7 @@ public final class Known implements Comparable<Known> {
     }
 
     private static void show(long id, Throwable here) {
-        StringBuilder text = new StringBuilder("id=0x" + Long.toHexString(id));
+        StringBuilder text = new StringBuilder("id=" + CallContext.toString(id));
         for (StackTraceElement frame : here.getStackTrace()) {
             String file = frame.getFileName();
             String place = frame.isNativeMethod() ? "Native Method" : file == null ? "Unknown Source"

@@ -17,6 +17,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("commands::no_options", true, || no_options(setup)),
         test("commands::events_none", true, || events_none(setup)),
         test("commands::unknown_id", false, || unknown_id(setup)),
+        test("commands::numbers_of_another_run", false, || {
+            another_run(setup)
+        }),
     ];
     decode.chain(others).collect()
 }
@@ -44,7 +47,34 @@ fn decode(setup: &Setup, jdk: &Jdk) -> Checked {
         })?;
     }
     from_standard_input(&java, &log, &places)?;
+    in_lines_of_text(&java, &log, &places)?;
     java.clean();
+    Ok(())
+}
+
+/// Numbers name their run, so they are found in what the program has printed, and as bare numbers they are known, too.
+fn in_lines_of_text(java: &Java, log: &str, places: &[(&str, &str)]) -> Checked {
+    let stats = java.lucce().json(&["stats", "--json", log])?;
+    let run = stats["run_id"].as_str().unwrap_or_default();
+    let prefix = format!("lucce:{run}:0x");
+    for (id, trace) in places {
+        let number = id.strip_prefix(&prefix);
+        ensure(run.len() == 16 && number.is_some(), || {
+            format!("{id} does not name the run {run:?}")
+        })?;
+        let bare = format!("0x{}", number.unwrap_or_default());
+        for (text, run) in [
+            (format!("WARN {id} leaked"), Value::from(run)),
+            (bare, Value::Null),
+        ] {
+            let line = java.lucce().json(&["decode", "--json", log, &text])?;
+            let frames = line["frames"].as_array().map_or(0, Vec::len);
+            ensure(
+                line["run"] == run && frames == trace.lines().count(),
+                || format!("{text} is {line}"),
+            )?;
+        }
+    }
     Ok(())
 }
 
@@ -166,6 +196,31 @@ fn events_none(setup: &Setup) -> Checked {
         format!("events were recorded: {}", report["totals"])
     })?;
     java.clean();
+    Ok(())
+}
+
+/// What a run printed is refused by the next run's log, which would take some of the bare numbers for its own.
+fn another_run(setup: &Setup) -> Checked {
+    let run = |name: &str| {
+        let java = Java::new(setup, setup.jdk(), name)
+            .agent("events=none")
+            .main(["Known"]);
+        let ended = java.run()?.expect(0)?;
+        Ok::<_, String>((java, ended.stdout))
+    };
+    let ((first, printed), (second, _)) = (run("first-run")?, run("second-run")?);
+    let ids = printed.lines().filter_map(|line| line.strip_prefix("id="));
+    for id in ids {
+        let said = second
+            .lucce()
+            .text(1, &["decode", &second.log().to_string_lossy(), id])?;
+        let runs = said.matches(":0x").count() == 1 && said.contains("the log of run");
+        ensure(runs && said.contains(id), || {
+            format!("another run's number {id}:\n{said}")
+        })?;
+    }
+    first.clean();
+    second.clean();
     Ok(())
 }
 

@@ -11,7 +11,8 @@
 //! | 16 | 4 | process id |
 //! | 20 | 4 | zero |
 //! | 24 | 8 | start, nanoseconds since 1970 |
-//! | 32 | 28 | zero |
+//! | 32 | 8 | the run's id, random, see `run_id`; 0 before version 3 |
+//! | 40 | 20 | zero |
 //! | 60 | 4 | CRC32 of bytes 0..60 |
 //!
 //! Block header, 64 bytes, then `capacity` bytes of payload (the file may end after the used part
@@ -41,12 +42,14 @@
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
 //!   kind 3 and records of kinds 17 to 21.
 //! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
+//! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
 
 use crate::error::{Damage, OpenError};
 use crate::fields::{array_at, put, u32_at, u64_at};
+use crate::run_id::RunId;
 
 /// The version that this crate writes, and the newest that it reads.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 /// The first bytes of every log.
 pub const MAGIC: [u8; 8] = *b"LUCCELOG";
 
@@ -74,6 +77,8 @@ pub struct Header {
     pub pid: u32,
     /// Nanoseconds since 1970.
     pub start: u64,
+    /// `None`: a log from before version 3.
+    pub run: Option<RunId>,
 }
 
 impl Header {
@@ -88,6 +93,8 @@ impl Header {
         );
         put(&mut bytes, 16, &self.pid.to_le_bytes());
         put(&mut bytes, 24, &self.start.to_le_bytes());
+        let run = self.run.map_or(0, RunId::bits);
+        put(&mut bytes, 32, &run.to_le_bytes());
         let crc = crc32fast::hash(bytes.get(..60).unwrap_or_default());
         put(&mut bytes, 60, &crc.to_le_bytes());
         bytes
@@ -115,6 +122,7 @@ impl Header {
             call_bits,
             pid: u32_at(bytes, 16).ok_or_else(broken)?,
             start: u64_at(bytes, 24).ok_or_else(broken)?,
+            run: RunId::new(u64_at(bytes, 32).ok_or_else(broken)?),
         })
     }
 }

@@ -4,7 +4,7 @@
 //! file even when the process is killed the next moment. What a number needs for decoding is
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
-//! Reading order: `error`, `fields`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
+//! Reading order: `error`, `fields`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
 //! `limits`; then `map`, `cells`, `writer`; then `reader`.
 #![deny(
     clippy::indexing_slicing,
@@ -18,6 +18,7 @@ pub mod fields;
 mod layout;
 pub mod limits;
 mod record;
+mod run_id;
 mod wire;
 
 mod cells;
@@ -32,4 +33,5 @@ pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use map::{Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log};
 pub use record::*;
+pub use run_id::{Number, RunId};
 pub use writer::{Full, Writer, new_file};

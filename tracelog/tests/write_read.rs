@@ -12,6 +12,7 @@ const HEADER: Header = Header {
     call_bits: 32,
     pid: 7,
     start: 8,
+    run: None,
 };
 
 fn dir() -> (TempDir, std::path::PathBuf) {

@@ -31,6 +31,8 @@ pub struct Args {
 #[derive(Serialize)]
 struct Checked {
     file: String,
+    /// None: the log is older than runs' ids.
+    run: Option<String>,
     compared: u64,
     mismatches: u64,
     /// Events that could not be compared, by reason.
@@ -82,11 +84,10 @@ fn check(file: &Path, args: &Args) -> Result<End, Failure> {
         profile
             .mismatches
             .iter()
-            .try_for_each(|mismatch| write_mismatch(mismatch, &mut out))?;
-        contexts
-            .unknown
-            .iter()
-            .try_for_each(|(id, error)| writeln!(out, "unknown number {id}: {error}"))?;
+            .try_for_each(|mismatch| write_mismatch(&profile, mismatch, &mut out))?;
+        contexts.unknown.iter().try_for_each(|(id, error)| {
+            writeln!(out, "unknown number {}: {error}", profile.number(*id))
+        })?;
         checked.write(&mut out)?;
     }
     out.flush()?;
@@ -111,11 +112,12 @@ fn contexts(profile: &Profile) -> Contexts {
     profile.contexts(&|more| bar.tick(more))
 }
 
-fn write_mismatch(mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
+fn write_mismatch(profile: &Profile, mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "mismatch at event {}, number {}",
-        mismatch.at, mismatch.id
+        mismatch.at,
+        profile.number(mismatch.id)
     )?;
     let mut trace = |title: &str, text: &str| {
         writeln!(out, "  {title}:")?;
@@ -135,6 +137,7 @@ impl Checked {
         });
         Checked {
             file: file.display().to_string(),
+            run: profile.header.run.map(|run| run.to_string()),
             compared: profile.stat("verify.compared"),
             // The log holds the first of many only.
             mismatches: profile

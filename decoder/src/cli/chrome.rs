@@ -110,7 +110,7 @@ impl Chrome<'_> {
             "args": {
                 "value": told.value(event),
                 "unit": told.info.unit,
-                "id": event.id.to_string(),
+                "id": profile.number(event.id).to_string(),
                 "at": told.trace.frames.first().map(ToString::to_string),
             },
         });

@@ -1,26 +1,31 @@
 //! `lucce decode`: numbers to stack traces.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lucce_decoder::{ContextId, Profile, StackFrame, StackTrace, Submissions};
+use lucce_decoder::{ContextId, Number, Profile, RunId, StackFrame, StackTrace, Submissions};
 use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{json, stdout};
 use super::started::StartedBy;
-use super::{End, Failure, complain, ending};
+use super::{End, Failure, about, complain, ending};
 
 /// Prints the stack trace of a context's number, as the JVM prints it.
+///
+/// A number names its run, lucce:RUN:0x…: it is found in any text, and one of another run than the log's is
+/// refused. A bare number is taken for one of the log's run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce decode run-1234.lucce 0x100000000002a
-  grep -o 'ctx=0x[0-9a-f]*' app.log | cut -c5- | lucce decode run-1234.lucce --json -")]
+  lucce decode run-1234.lucce lucce:0123456789abcdef:0x100000000002a
+  lucce decode run-1234.lucce 'WARN pool: lucce:0123456789abcdef:0x100000000002a leaked'
+  lucce decode run-1234.lucce --json - < app.log")]
 pub struct Args {
     file: PathBuf,
-    /// Numbers, decimal or 0x…; `-`: from standard input, one per line
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
+    /// Text with numbers of the form lucce:RUN:0x…, or one bare number, decimal or 0x…; `-`: the lines
+    /// of standard input
+    #[arg(required = true, value_name = "TEXT", allow_negative_numbers = true)]
+    texts: Vec<String>,
     #[command(flatten)]
     classes: Classes,
     /// Go on in the context that started the thread (agent option events=thread)
@@ -33,7 +38,9 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Line<'a> {
+    /// As it was asked for: a bare number does not say whose it is.
     id: String,
+    run: Option<String>,
     thread: Option<&'a str>,
     frames: &'a [StackFrame],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,23 +48,24 @@ struct Line<'a> {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    if let Some(bad) = args.ids.iter().find(|id| *id != "-" && parse(id).is_none()) {
-        return Err(Failure::Usage(format!(
-            "{bad} is not a number: decimal, 0x… or -"
-        )));
+    let is_given = |text: &String| text == "-" || !Number::all_in(text).is_empty();
+    if let Some(bad) = args.texts.iter().find(|text| !is_given(text)) {
+        return Err(Failure::Usage(no_number(bad)));
     }
     let profile = args.classes.open(&args.file)?;
     let submissions = args.across_threads.then(|| profile.submissions());
     let log = Log {
+        path: &args.file,
         profile,
         submissions,
+        json: args.json,
     };
     let mut end = End::Fine;
     let mut out = stdout();
-    for id in &args.ids {
-        let ended = match id.as_str() {
-            "-" => decode_lines(&log, args, &mut out)?,
-            id => decode(&log, args, id, &mut out)?,
+    for text in &args.texts {
+        let ended = match text.as_str() {
+            "-" => log.decode_lines(&mut out)?,
+            text => log.decode_all(text, &mut out)?,
         };
         end = end.max(ended);
     }
@@ -65,113 +73,116 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(ending(&args.file, log.profile.damage.as_ref(), end))
 }
 
-/// The log, and where tasks were submitted if that is asked for.
-struct Log {
-    profile: Profile,
-    submissions: Option<Submissions>,
+fn no_number(text: &str) -> String {
+    format!("{text:?} holds no number: lucce:RUN:0x…, or 0x… or a decimal number alone")
 }
 
-impl Log {
+/// The log, and where tasks were submitted if that is asked for.
+struct Log<'a> {
+    path: &'a Path,
+    profile: Profile,
+    submissions: Option<Submissions>,
+    json: bool,
+}
+
+impl Log<'_> {
+    /// Lines of text without a number, those of a log file say, are passed over.
+    fn decode_lines(&self, out: &mut impl Write) -> io::Result<End> {
+        let (mut end, mut found) = (End::Fine, false);
+        for line in io::stdin().lock().split(b'\n') {
+            let line = line?;
+            let line = String::from_utf8_lossy(&line);
+            let numbers = Number::all_in(&line);
+            found |= !numbers.is_empty();
+            for number in &numbers {
+                end = end.max(self.decode(*number, out)?);
+            }
+            // One word alone was meant to be a number.
+            let words = line.split_whitespace().count();
+            if numbers.is_empty() && words == 1 {
+                out.flush()?;
+                complain(no_number(line.trim()));
+                (end, found) = (end.max(End::Finding), true);
+            }
+        }
+        if !found {
+            complain(
+                "standard input holds no number: lucce:RUN:0x…, or bare ones, one on each line",
+            );
+            end = end.max(End::Finding);
+        }
+        Ok(end)
+    }
+
+    fn decode_all(&self, text: &str, out: &mut impl Write) -> io::Result<End> {
+        let mut end = End::Fine;
+        for number in Number::all_in(text) {
+            end = end.max(self.decode(number, out)?);
+        }
+        Ok(end)
+    }
+
+    fn decode(&self, number: Number, out: &mut impl Write) -> io::Result<End> {
+        let refused = match (number.run, self.profile.trace(number.id)) {
+            (Some(run), _) if self.profile.header.run != Some(run) => self.foreign(number, run),
+            (_, Ok(trace)) => {
+                match self.json {
+                    true => self.json_line(number, &trace, out)?,
+                    false => self.text(number, &trace, out)?,
+                }
+                return Ok(End::Fine);
+            }
+            (_, Err(error)) => format!("does not know {number}: {error}"),
+        };
+        // In order with what was decoded before it, where both go to one terminal.
+        out.flush()?;
+        complain(about(self.path, refused));
+        Ok(End::Finding)
+    }
+
+    /// What is said of another run's number.
+    fn foreign(&self, number: Number, run: RunId) -> String {
+        match self.profile.header.run {
+            Some(own) => format!("the log of run {own}; {number} is a number of run {run}"),
+            None => format!(
+                "a log without a run's id, older than those; {number} is a number of run {run}"
+            ),
+        }
+    }
+
     fn started_by(&self, id: ContextId) -> Option<StartedBy> {
         let submissions = self.submissions.as_ref()?;
         Some(StartedBy::new(&self.profile, submissions, id))
     }
-}
 
-fn decode_lines(log: &Log, args: &Args, out: &mut impl Write) -> io::Result<End> {
-    let mut end = End::Fine;
-    for line in io::stdin().lock().split(b'\n') {
-        let line = line?;
-        let id = String::from_utf8_lossy(&line);
-        if !id.trim().is_empty() {
-            end = end.max(decode(log, args, id.trim(), out)?);
+    fn json_line(
+        &self,
+        number: Number,
+        trace: &StackTrace,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let line = Line {
+            id: number.to_string(),
+            run: number.run.map(|run| run.to_string()),
+            thread: self.profile.only_thread(trace.id),
+            frames: &trace.frames,
+            started_by: self.started_by(trace.id),
+        };
+        json(out, &line)
+    }
+
+    fn text(&self, number: Number, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "context {number}")?;
+        if let Some(thread) = self.profile.only_thread(trace.id) {
+            write!(out, " in thread \"{thread}\"")?;
         }
-    }
-    Ok(end)
-}
-
-fn decode(log: &Log, args: &Args, id: &str, out: &mut impl Write) -> io::Result<End> {
-    let Some(number) = parse(id) else {
-        complain(format_args!("{id:?} is not a number: decimal or 0x…"));
-        return Ok(End::Finding);
-    };
-    match log.profile.trace(number) {
-        Ok(trace) if args.json => json_line(log, &trace, out)?,
-        Ok(trace) => text(log, &trace, out)?,
-        Err(error) => {
-            // In order with what was decoded before it, where both go to one terminal.
-            out.flush()?;
-            complain(format_args!(
-                "{} does not know {id} ({error})",
-                args.file.display()
-            ));
-            return Ok(End::Finding);
+        if let Some(class) = &trace.allocated {
+            write!(out, ": new {class}")?;
         }
-    }
-    Ok(End::Fine)
-}
-
-fn json_line(log: &Log, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
-    let line = Line {
-        id: trace.id.to_string(),
-        thread: log.profile.only_thread(trace.id),
-        frames: &trace.frames,
-        started_by: log.started_by(trace.id),
-    };
-    json(out, &line)
-}
-
-fn text(log: &Log, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "context {}", trace.id)?;
-    if let Some(thread) = log.profile.only_thread(trace.id) {
-        write!(out, " in thread \"{thread}\"")?;
-    }
-    if let Some(class) = &trace.allocated {
-        write!(out, ": new {class}")?;
-    }
-    write!(out, "\n{trace}")?;
-    match log.started_by(trace.id) {
-        Some(started_by) => started_by.write(out),
-        None => Ok(()),
-    }
-}
-
-fn parse(id: &str) -> Option<ContextId> {
-    let hex = id.strip_prefix("0x").or_else(|| id.strip_prefix("0X"));
-    let number = match hex {
-        // `from_str_radix` would take a sign.
-        Some(hex) if hex.starts_with('+') => return None,
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        // Java's long is signed: the largest numbers are negative there.
-        None => id
-            .parse()
-            .or_else(|_| id.parse().map(i64::cast_unsigned))
-            .ok()?,
-    };
-    Some(ContextId(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_decimal_or_hexadecimal() {
-        let number = |id| parse(id).map(|id| id.0);
-        assert_eq!(number("12"), Some(12));
-        assert_eq!(number("0xFf"), Some(255));
-        assert_eq!(number("0Xff"), Some(255));
-        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
-        assert_eq!(number("-1"), Some(u64::MAX));
-        let bad = [
-            "",
-            "0x",
-            "0x+1",
-            "0x-1",
-            "ff",
-            "1.0",
-            "18446744073709551616",
-        ];
-        assert!(bad.iter().all(|id| number(id).is_none()));
+        write!(out, "\n{trace}")?;
+        match self.started_by(trace.id) {
+            Some(started_by) => started_by.write(out),
+            None => Ok(()),
+        }
     }
 }

@@ -114,6 +114,8 @@ fn select(profile: &Profile, contexts: &mut Contexts, args: &Args, value: Value)
 
 #[derive(Serialize)]
 struct Report {
+    /// Of which run; none: the log is older than runs' ids.
+    run: Option<String>,
     event: String,
     /// What `value` is in; empty: a number of the program's own.
     unit: String,
@@ -207,6 +209,7 @@ impl Report {
             .take(top)
             .map(|c| row(profile, c, &kind, &totals, sorted_by));
         Report {
+            run: profile.header.run.map(|run| run.to_string()),
             others: others.map(|other| (other.name, other.count)).collect(),
             contexts: rows.collect(),
             totals,
@@ -335,10 +338,11 @@ fn row(
         Value::Sum => totals.value,
         Value::Count => totals.count,
     };
+    let number = |id: &ContextId| profile.number(*id).to_string();
     let frames = profile.trace(context.id).map(|trace| trace.frames);
     Row {
-        id: context.id.to_string(),
-        aliases: context.aliases.iter().map(ToString::to_string).collect(),
+        id: number(&context.id),
+        aliases: context.aliases.iter().map(number).collect(),
         class: profile.detail(context).map(str::to_owned),
         count: context.count,
         value: context.value,

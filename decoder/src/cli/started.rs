@@ -26,14 +26,17 @@ impl StartedBy {
     pub fn new(profile: &Profile, submissions: &Submissions, id: ContextId) -> Self {
         let (traces, end) = profile.started_by(submissions, id);
         let trace = |trace: StackTrace| Trace {
-            id: trace.id.to_string(),
+            id: profile.number(trace.id).to_string(),
             frames: trace.frames,
         };
         StartedBy {
             traces: traces.into_iter().map(trace).collect(),
             cut_off: end == StartedFrom::CutOff,
             one_of: match end {
-                StartedFrom::Several(ids) => ids.iter().map(ToString::to_string).collect(),
+                StartedFrom::Several(ids) => {
+                    let numbers = ids.iter().map(|id| profile.number(*id).to_string());
+                    numbers.collect()
+                }
                 StartedFrom::Unknown | StartedFrom::One(_) | StartedFrom::CutOff => Vec::new(),
             },
         }

@@ -29,6 +29,8 @@ pub struct Args {
 #[derive(Serialize)]
 struct Stats<'a> {
     run: &'a BTreeMap<String, String>,
+    /// None: the log is older than runs' ids.
+    run_id: Option<String>,
     pid: u32,
     /// Milliseconds since 1970.
     start: u64,
@@ -100,6 +102,7 @@ impl<'a> Stats<'a> {
         let (graph, code) = (&profile.graph, &profile.code);
         Stats {
             run: &profile.meta,
+            run_id: profile.header.run.map(|run| run.to_string()),
             pid: profile.header.pid,
             start: profile.header.start / 1_000_000,
             ended: profile.ended,
@@ -140,6 +143,9 @@ impl<'a> Stats<'a> {
                 .iter()
                 .map(|(key, value)| (key.as_str(), value.clone())),
         )?;
+        if let Some(run) = &self.run_id {
+            row(out, "run id", run)?;
+        }
         row(out, "pid", &self.pid.to_string())?;
         row(out, "ended by itself", ended)?;
         section(out, "graph", numbers(&self.graph))?;

@@ -190,7 +190,7 @@ impl<'p> Printer<'p> {
     }
 
     fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
-        let (args, stream) = (self.args, self.stream);
+        let (args, stream, profile) = (self.args, self.stream, self.profile);
         let Some(told) = self.told(event) else {
             return Ok(());
         };
@@ -218,7 +218,7 @@ impl<'p> Printer<'p> {
             detail,
             value: told.value(event),
             unit: &told.info.unit,
-            id: event.id.to_string(),
+            id: profile.number(event.id).to_string(),
             frames: if args.traces { &told.trace.frames } else { top },
         };
         match (args.json, args.csv) {

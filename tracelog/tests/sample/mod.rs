@@ -14,6 +14,7 @@ pub fn write(path: &Path) {
         call_bits: 32,
         pid: 1234,
         start: 1_763_730_000_000_000_000,
+        run: RunId::new(0x0123_4567_89ab_cdef),
     };
     let mut writer = Writer::create(path, &header).unwrap();
     let counters = writer.counters(ThreadId(1), 3).unwrap();

@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::{Evidence, Leak, Leaks, Live, Profile, StackFrame};
+use lucce_decoder::{ContextId, Evidence, Leak, Leaks, Live, Profile, StackFrame};
 use serde::Serialize;
 
 use crate::cli::output::{grouped, plural};
 
 #[derive(Serialize)]
 pub struct Report {
+    /// Of which run; none: the log is older than runs' ids.
+    run: Option<String>,
     /// The agent followed objects at all.
     followed: bool,
     /// Mean distance of sampled allocations, in bytes.
@@ -81,6 +83,7 @@ impl Report {
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
         Report {
+            run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
             interval: interval.and_then(|text| text.parse().ok()),
             totals: Totals {
@@ -175,10 +178,11 @@ impl Row {
             kept,
             ..
         } = &leak.evidence;
+        let number = |id: &ContextId| profile.number(*id).to_string();
         let frames = profile.trace(leak.id).map(|trace| trace.frames);
         Row {
-            id: leak.id.to_string(),
-            aliases: leak.aliases.iter().map(ToString::to_string).collect(),
+            id: number(&leak.id),
+            aliases: leak.aliases.iter().map(number).collect(),
             class: leak.of.clone(),
             chance: leak.chance,
             born: [span.0, span.1],

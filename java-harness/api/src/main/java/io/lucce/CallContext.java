@@ -25,7 +25,9 @@ import java.util.concurrent.Callable;
  * }</pre>
  *
  * <p>A number can also be decoded after the run, from the log that the agent wrote:
- * {@code lucce decode run.lucce 0x…}.
+ * {@code lucce decode run.lucce 'lucce:0123456789abcdef:0x…'}. It means something in this run's log only, so write it
+ * as {@link #toString(long)} does: that names the run, {@code lucce decode} finds it in any text, and it
+ * refuses the numbers of other runs.
  *
  * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0,
  * {@link #decode(long)} is empty, {@link #event(String, long)} counts nothing, and a {@link Scope} only
@@ -37,7 +39,14 @@ public final class CallContext {
     /** The agent sets this property before it lets the program begin. */
     private static final boolean ACTIVE = System.getProperty("lucce.version") != null;
 
+    /** What numbers begin with as text: the agent sets this property, too. */
+    private static final String PREFIX = ACTIVE ? prefix(System.getProperty("lucce.run")) : "0x";
+
     private CallContext() {}
+
+    private static String prefix(String run) {
+        return run == null ? "0x" : "lucce:" + run + ":0x";
+    }
 
     /**
      * Returns the number of the calling context of the line that calls this method.
@@ -99,6 +108,24 @@ public final class CallContext {
             return new StackTraceElement[0];
         }
         return decode0(id);
+    }
+
+    /**
+     * Returns a number as text that names the run, for log files and messages.
+     *
+     * <p>The text is {@code lucce:RUN:0xNUMBER} with the run's random id, 16 hexadecimal digits that are the same
+     * during the whole run: {@code lucce:0123456789abcdef:0x400024000c77cb}. {@code lucce decode} finds it in
+     * lines of text, and refuses it if the log is another run's.
+     *
+     * <pre>{@code
+     * logger.warn("connection leaked, opened at " + CallContext.toString(connection.openedAt));
+     * }</pre>
+     *
+     * @param id a number that {@link #current()} returned in this Java virtual machine, or 0
+     * @return the text; {@code 0x0} if {@code id} is 0, and only {@code 0x} and the number without the agent
+     */
+    public static String toString(long id) {
+        return id == 0 ? "0x0" : PREFIX + Long.toHexString(id);
     }
 
     /**

@@ -29,6 +29,12 @@ class CallContextTest {
     }
 
     @Test
+    void textsNameNoRun() {
+        assertEquals("0x0", CallContext.toString(CallContext.current()));
+        assertEquals("0xffffffffffffffff", CallContext.toString(-1));
+    }
+
+    @Test
     void activityIsReadOnce() {
         assertFalse(CallContext.isActive());
         System.setProperty("lucce.version", "set too late");

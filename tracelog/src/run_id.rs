@@ -1,0 +1,235 @@
+//! Which run a log is of, and how a number says whose it is.
+//!
+//! ```text
+//! lucce:0123456789abcdef:0x400024000c77cb
+//!       └ the run ──────┘ └ the number: 1 to 16 hexadecimal digits
+//! ```
+//! A number means something in the log of its own run only: other runs give the number to other contexts. In this
+//! form a number can be found in any text (see [`Number::find_in`]), and a reader can refuse those of other runs.
+//! The run is always 16 digits; both parts are written in small letters and read in either case.
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+use lucce_callgraph::ContextId;
+
+/// A run of a program under the agent: 64 random bits, never 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RunId(NonZeroU64);
+
+impl RunId {
+    /// `None`: 0, which says that a log has none.
+    #[must_use]
+    pub const fn new(bits: u64) -> Option<RunId> {
+        match NonZeroU64::new(bits) {
+            Some(bits) => Some(RunId(bits)),
+            None => None,
+        }
+    }
+
+    /// A new one, from the system's source of randomness.
+    #[must_use]
+    pub fn random() -> RunId {
+        RunId::new(random_bits()).unwrap_or(RunId(NonZeroU64::MAX))
+    }
+
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// 16 hexadecimal digits.
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+fn random_bits() -> u64 {
+    let mut bytes = [0; 8];
+    #[allow(unsafe_code, reason = "a system call that fills our own bytes")]
+    // SAFETY: the pointer and the length are those of the array.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match usize::try_from(filled) == Ok(bytes.len()) {
+        true => u64::from_ne_bytes(bytes),
+        false => without_the_system(),
+    }
+}
+
+/// Where the system call is forbidden: no two processes of one machine have a process number at one time.
+#[cold]
+fn without_the_system() -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (std::process::id(), std::time::SystemTime::now()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A context's number, and the run that gave it, if that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Number {
+    /// `None`: a bare number, or one from a log that is older than runs' ids.
+    pub run: Option<RunId>,
+    pub id: ContextId,
+}
+
+const PREFIX: &str = "lucce:";
+const RUN_DIGITS: usize = 16;
+
+impl Number {
+    /// The longest text of a number.
+    pub const MAX_TEXT: usize = PREFIX.len() + RUN_DIGITS + ":0x".len() + 16;
+
+    /// What a person or a program gives: a bare number alone, or any text that holds numbers of runs.
+    #[must_use]
+    pub fn all_in(text: &str) -> Vec<Number> {
+        match Self::bare(text.trim()) {
+            Some(number) => vec![number],
+            None => Self::find_in(text).collect(),
+        }
+    }
+
+    /// Every number in the form `lucce:RUN:0x…` that the text holds, in order.
+    pub fn find_in(text: &str) -> impl Iterator<Item = Number> {
+        let places = text.match_indices(PREFIX);
+        places.filter_map(|(at, prefix)| Self::behind(text.get(at + prefix.len()..)?))
+    }
+
+    /// The number whose run begins here.
+    fn behind(text: &str) -> Option<Number> {
+        let (run, rest) = (text.get(..RUN_DIGITS)?, text.get(RUN_DIGITS..)?);
+        let run = RunId::new(hexadecimal(run)?)?;
+        let rest = rest.strip_prefix(":0x").or(rest.strip_prefix(":0X"))?;
+        let end = rest.find(|c: char| !c.is_ascii_hexdigit());
+        let (digits, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        // What goes on as a word is no number that anybody has written.
+        if behind.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+            return None;
+        }
+        let id = ContextId(hexadecimal(digits)?);
+        Some(Number { run: Some(run), id })
+    }
+
+    /// A bare number: decimal, as Java prints a `long` too, or 0x and hexadecimal digits.
+    fn bare(text: &str) -> Option<Number> {
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let id = match digits {
+            Some(digits) => hexadecimal(digits)?,
+            // Java's long is signed: the largest numbers are negative there.
+            None => {
+                let signed = || text.parse().map(i64::cast_unsigned);
+                text.parse().or_else(|_| signed()).ok()?
+            }
+        };
+        let id = ContextId(id);
+        Some(Number { run: None, id })
+    }
+}
+
+/// Digits only: `from_str_radix` would take a sign.
+fn hexadecimal(digits: &str) -> Option<u64> {
+    let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    are_digits.then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// `lucce:RUN:0x…`, or `0x…` where no run is known.
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(run) = self.run {
+            write!(f, "{PREFIX}{run}:")?;
+        }
+        self.id.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: RunId = RunId(NonZeroU64::new(0x0123_4567_89ab_cdef).unwrap());
+
+    fn of_run(id: u64) -> Number {
+        let run = Some(RUN);
+        Number {
+            run,
+            id: ContextId(id),
+        }
+    }
+
+    #[test]
+    fn a_number_is_read_as_it_is_written() {
+        for number in [of_run(1), of_run(u64::MAX), of_run(0x0040_0024_000c_77cb)] {
+            let text = number.to_string();
+            assert!(text.len() <= Number::MAX_TEXT);
+            assert_eq!(Number::all_in(&text), [number]);
+        }
+        assert_eq!(of_run(u64::MAX).to_string().len(), Number::MAX_TEXT);
+        assert_eq!(of_run(42).to_string(), "lucce:0123456789abcdef:0x2a");
+    }
+
+    #[test]
+    fn bare_numbers_are_decimal_or_hexadecimal() {
+        let bare = |id| {
+            vec![Number {
+                run: None,
+                id: ContextId(id),
+            }]
+        };
+        assert_eq!(Number::all_in("12"), bare(12));
+        assert_eq!(Number::all_in(" 0xFf\n"), bare(255));
+        assert_eq!(Number::all_in("0Xff"), bare(255));
+        assert_eq!(Number::all_in("18446744073709551615"), bare(u64::MAX));
+        assert_eq!(Number::all_in("-1"), bare(u64::MAX));
+        let bad = [
+            "",
+            "0x",
+            "0x+1",
+            "0x-1",
+            "ff",
+            "1.0",
+            "18446744073709551616",
+        ];
+        assert!(bad.iter().all(|text| Number::all_in(text).is_empty()));
+    }
+
+    #[test]
+    fn numbers_are_found_inside_of_lines() {
+        let line = "\u{1b}[33mWARN\u{1b}[0m pool \u{fc}: lucce:0123456789abcdef:0x2a\u{1b}[0m leaked, \
+                    (lucce:0123456789ABCDEF:0X2B), ctx=lucce:0123456789abcdef:0x2c.";
+        assert_eq!(Number::all_in(line), [of_run(42), of_run(43), of_run(44)]);
+    }
+
+    #[test]
+    fn what_is_nearly_a_number_is_none() {
+        let texts = [
+            "lucce: 12 allocations",
+            "lucce:0123456789abcdef",
+            "lucce:0123456789abcdef:2a",
+            "lucce:0123456789abcdef:0x",
+            "lucce:0123456789abcde:0x2a",
+            "lucce:0123456789abcdef0:0x2a",
+            "lucce:0000000000000000:0x2a",
+            "lucce:+123456789abcdef:0x2a",
+            "lucce:0123456789abcdef:0x2ag",
+            "lucce:0123456789abcdef:0x2a_",
+            "lucce:0123456789abcdef:0x12345678123456780",
+            "lucce:0123456789abcde\u{fc}:0x2a",
+            "LUCCE:0123456789abcdef:0x2a",
+        ];
+        for text in texts {
+            assert_eq!(Number::all_in(text), [], "{text}");
+        }
+        // A prefix that leads nowhere does not hide what follows.
+        let found = Number::all_in("lucce:lucce:0123456789abcdef:0x2a");
+        assert_eq!(found, [of_run(42)]);
+    }
+
+    #[test]
+    fn runs_are_told_apart() {
+        let runs: std::collections::BTreeSet<_> = (0..1000).map(|_| RunId::random()).collect();
+        assert_eq!(runs.len(), 1000);
+        assert_eq!(RunId::new(0), None);
+        assert_ne!(without_the_system(), 0);
+    }
+}
