@@ -3,10 +3,12 @@
 mod lucce;
 mod run;
 mod setup;
+mod times;
 
 pub use lucce::Lucce;
 pub use run::{Ended, Java};
 pub use setup::{Jdk, Setup};
+pub use times::Times;
 
 /// Why a test failed, in words.
 pub type Checked = Result<(), String>;

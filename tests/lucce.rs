@@ -87,13 +87,17 @@ impl<'a> Lucce<'a> {
     /// Says what `lucce check` says.
     pub fn check(self, log: &Path) -> Checked {
         let log = log.as_os_str();
-        self.text(0, &[OsStr::new("check"), log])?;
-        let checked = self.json(&[OsStr::new("check"), OsStr::new("--json"), log])?;
+        let output = self.run(&[OsStr::new("check"), OsStr::new("--json"), log])?;
+        let checked: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let none = |key: &str| checked[key].as_u64() == Some(0);
         let fine = none("mismatches") && none("unknown") && checked["compared"].as_u64() > Some(0);
-        ensure(fine && checked["ended"] == true, || {
-            format!("lucce check: {checked}")
-        })
+        if output.status.code() == Some(0) && fine && checked["ended"] == true {
+            return Ok(());
+        }
+        // In words what is wrong, with its exit code.
+        self.text(0, &[OsStr::new("check"), log])?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(format!("lucce check: {checked}\n{errors}"))
     }
 }
 

@@ -35,7 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lucce_tests::{Checked, Jdk, Setup};
+use lucce_tests::{Checked, Jdk, Setup, Times};
 
 /// A test and whether it is one of the quick ones.
 struct Test {
@@ -57,8 +57,11 @@ fn test(
 }
 
 impl Test {
-    fn trial(self) -> Trial {
-        Trial::test(self.name, || (self.run)().map_err(Failed::from))
+    fn trial(self, times: &'static Times) -> Trial {
+        let name = self.name.clone();
+        Trial::test(self.name, move || {
+            times.of(&name, self.run).map_err(Failed::from)
+        })
     }
 }
 
@@ -77,7 +80,17 @@ fn main() -> ExitCode {
     let tests = all(setup)
         .into_iter()
         .filter(|test| test.quick || quick.is_empty());
-    libtest_mimic::run(&args, tests.map(Test::trial).collect()).exit_code()
+    // The tests live as long as the process.
+    let times = &*Box::leak(Box::new(Times::default()));
+    let trials = tests.map(|test| test.trial(times)).collect();
+    let conclusion = libtest_mimic::run(&args, trials);
+    if !args.list {
+        print!("{}", times.summary());
+    }
+    if let Some(file) = std::env::var_os("LUCCE_TEST_TIMES") {
+        std::fs::write(&file, times.list()).expect("LUCCE_TEST_TIMES names a file to write");
+    }
+    conclusion.exit_code()
 }
 
 fn all(setup: &'static Setup) -> Vec<Test> {
