@@ -8,7 +8,6 @@
 
 #![allow(unsafe_code, reason = "called by Java code")]
 
-use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,20 +21,12 @@ use crate::jvm::Env;
 use crate::natives::guard;
 use crate::options::Level;
 
+mod recent;
+
 const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
 const HELPER: &[u8] = b"java/lang/LucceRt";
 
 static ARE_THERE: AtomicBool = AtomicBool::new(false);
-
-/// What this thread hooked last.
-struct Last {
-    plain: Vec<u8>,
-    hooked: Vec<u8>,
-}
-
-thread_local! {
-    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
-}
 
 /// Whether this call, in a class with this name, asks the Java agents.
 pub fn asks(class: &str, call: &Call<'_>) -> bool {
@@ -59,17 +50,8 @@ pub fn has_hooks(class: &[u8]) -> bool {
 /// Java agents may be asked next.
 pub fn hooked(plain: &[u8], hooked: &[u8]) {
     if ARE_THERE.load(Ordering::Relaxed) {
-        keep(plain.to_vec(), hooked.to_vec());
+        recent::keep(plain.to_vec(), hooked.to_vec());
     }
-}
-
-fn keep(plain: Vec<u8>, hooked: Vec<u8>) {
-    LAST.with_borrow_mut(|last| *last = Some(Last { plain, hooked }));
-}
-
-fn plain_of(class: &[u8]) -> Option<Vec<u8>> {
-    let last = LAST.take()?;
-    (last.hooked == class).then_some(last.plain)
 }
 
 /// In place of `TransformerManager.transform`. Null: nobody changes the class, or an exception is on its way.
@@ -97,11 +79,13 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     let plain = guard(None, |_| class.without_hooks(agent, env, bytes));
     // Not within a guard: what they do is the program's.
     let given = plain.unwrap_or(bytes);
+    let asking = recent::Asking::begin();
     let made = ask(
         env,
         manager,
         &[module, loader, name, changed, domain, given],
     );
+    drop(asking);
     if env.has_exception() || made.is_null() {
         return made;
     }
@@ -130,7 +114,7 @@ struct Asked {
 impl Asked {
     fn without_hooks(self, agent: &Agent, env: Env, bytes: jobject) -> Option<jobject> {
         let given = env.all_bytes(bytes)?;
-        let plain = plain_of(&given).or_else(|| {
+        let plain = recent::plain_of(&given).or_else(|| {
             let must = self.is_loaded && has_hooks(&given);
             must.then(|| self.original(agent, env)).flatten()
         })?;
@@ -163,7 +147,7 @@ impl Asked {
         let loader = agent.loaders.id(agent.jvmti, env, self.loader);
         let hooked = hook::transform(agent, loader, &class)?;
         let array = env.byte_array(&hooked);
-        keep(class, hooked);
+        recent::keep(class, hooked);
         array
     }
 
@@ -208,15 +192,6 @@ const ARGUMENTS: &CStr = c"(Ljava/lang/Module;Ljava/lang/ClassLoader;Ljava/lang/
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_class_that_was_hooked_last_is_known_without_hooks() {
-        keep(vec![1], vec![1, 2]);
-        assert_eq!(plain_of(&[1, 3]), None);
-        keep(vec![1], vec![1, 2]);
-        assert_eq!(plain_of(&[1, 2]), Some(vec![1]));
-        assert_eq!(plain_of(&[1, 2]), None);
-    }
 
     #[test]
     fn hooks_are_found_where_java_agents_are() {

@@ -1439,12 +1439,15 @@ public final class LucceRt {
 
     // ---- classes that never reach the class file hook -------------------------------------------
 
-    /** In place of ClassLoader.defineClass0: hidden classes that call must restore the pointer. */
+    /** Of the flags of `ClassLoader.defineClass0`: the VM tells agents nothing of the class. */
+    private static final int HIDDEN_CLASS = 2;
+
+    /** In place of ClassLoader.defineClass0: hidden classes that call must restore the pointer. Others reach the agent. */
     @Hidden
     public static Class<?> defineClass0(
             ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
             ProtectionDomain pd, boolean initialize, int flags, Object classData) {
-        if (LIVE) {
+        if (LIVE && (flags & HIDDEN_CLASS) != 0) {
             byte[] hooked = hidden(b, off, len);
             if (hooked != null) {
                 b = hooked;

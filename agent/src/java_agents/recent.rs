@@ -1,0 +1,130 @@
+//! The classes that a thread has hooked lately, as they were without hooks: Java agents are asked for a class soon after
+//! its hooks went in.
+//!
+//! Soon, but not next. What a Java agent does while it is asked loads further classes, for which Java agents are asked in
+//! turn, and each Java agent is asked twice (by its two managers of transformers), one agent after the other. So the
+//! classes lie in levels: a level for each class that a Java agent is being asked for on this thread.
+//!
+//! ```text
+//! level 0   A's class file with hooks   ─ a Java agent is asked for A
+//! level 1     └ B, loaded meanwhile     ─ another one is asked for B
+//! level 2         └ C
+//! ```
+//! What lies above a level is let go when the answer for that level has come.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Of one level. Between a class's hooks and the question for it the JDK's own code may load a few others.
+const MOST: usize = 4;
+
+thread_local! {
+    static RECENT: RefCell<Recent> = const { RefCell::new(Recent::new()) };
+}
+
+/// A class before and after its hooks.
+struct Pair {
+    level: usize,
+    plain: Vec<u8>,
+    hooked: Vec<u8>,
+}
+
+struct Recent {
+    level: usize,
+    /// By level, the oldest first.
+    pairs: VecDeque<Pair>,
+}
+
+impl Recent {
+    const fn new() -> Recent {
+        Recent {
+            level: 0,
+            pairs: VecDeque::new(),
+        }
+    }
+
+    fn keep(&mut self, plain: Vec<u8>, hooked: Vec<u8>) {
+        let level = self.level;
+        let of_level = self.pairs.iter().filter(|pair| pair.level == level).count();
+        if of_level >= MOST
+            && let Some(oldest) = self.pairs.iter().position(|pair| pair.level == level)
+        {
+            self.pairs.remove(oldest);
+        }
+        self.pairs.push_back(Pair {
+            level,
+            plain,
+            hooked,
+        });
+    }
+
+    fn plain_of(&self, class: &[u8]) -> Option<Vec<u8>> {
+        let mut latest = self.pairs.iter().rev();
+        let found = latest.find(|pair| pair.hooked == class)?;
+        Some(found.plain.clone())
+    }
+
+    fn answered(&mut self) {
+        self.level -= 1;
+        let level = self.level;
+        self.pairs.retain(|pair| pair.level <= level);
+    }
+}
+
+/// This thread has put hooks into a class.
+pub fn keep(plain: Vec<u8>, hooked: Vec<u8>) {
+    RECENT.with_borrow_mut(|recent| recent.keep(plain, hooked));
+}
+
+/// The class without the hooks that this thread put into it lately.
+pub fn plain_of(class: &[u8]) -> Option<Vec<u8>> {
+    RECENT.with_borrow(|recent| recent.plain_of(class))
+}
+
+/// A Java agent is asked on this thread, until this is dropped.
+pub struct Asking(());
+
+impl Asking {
+    pub fn begin() -> Asking {
+        RECENT.with_borrow_mut(|recent| recent.level += 1);
+        Asking(())
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        RECENT.with_borrow_mut(Recent::answered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_known_to_each_java_agent_that_is_asked() {
+        keep(vec![1], vec![1, 2]);
+        assert_eq!(plain_of(&[1, 3]), None);
+        for _ in 0..2 {
+            assert_eq!(plain_of(&[1, 2]), Some(vec![1]));
+        }
+    }
+
+    #[test]
+    fn classes_that_are_loaded_while_a_java_agent_is_asked_hide_none() {
+        keep(vec![1], vec![1, 2]);
+        let asking = Asking::begin();
+        for other in 10..40 {
+            keep(vec![other], vec![other, 2]);
+            let nested = Asking::begin();
+            keep(vec![other + 40], vec![other + 40, 2]);
+            drop(nested);
+            assert_eq!(plain_of(&[other, 2]), Some(vec![other]));
+            assert_eq!(plain_of(&[other + 40, 2]), None, "its answer has come");
+        }
+        assert_eq!(plain_of(&[10, 2]), None, "a level is bounded");
+        drop(asking);
+        assert_eq!(plain_of(&[39, 2]), None);
+        assert_eq!(plain_of(&[1, 2]), Some(vec![1]));
+    }
+}
