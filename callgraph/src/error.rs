@@ -64,12 +64,16 @@ pub enum GraphError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { id, missing } => write!(f, "context {id}: {missing}"),
-            Self::NotHead { id, method, head } => {
+            Self::Unknown { id, .. } if *id == ContextId::UNKNOWN => {
+                f.write_str("0 is no context's number")
+            }
+            Self::Unknown { missing, .. } => missing.fmt(f),
+            Self::NotHead { method, head, .. } => {
                 write!(
                     f,
-                    "context {id} begins at method {}, not {}",
-                    head.0, method.0
+                    "its anchor stands for {}, not for {}",
+                    Named(*head),
+                    Named(*method)
                 )
             }
             Self::TooDeep => write!(f, "more frames than any thread has"),
@@ -80,17 +84,39 @@ impl fmt::Display for DecodeError {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number => write!(f, "not a known number"),
-            Self::Base(v) => write!(f, "version {} is not known", v.0),
-            Self::Node(v, m) => write!(f, "method {} is not known in version {}", m.0, v.0),
+            Self::Number => write!(f, "it has more bits than numbers of this run"),
+            Self::Base(v) => write!(f, "the run has no numbers of version {}", v.0),
+            Self::Node(v, m) => {
+                write!(
+                    f,
+                    "the run has no number of version {} for {}",
+                    v.0,
+                    Named(*m)
+                )
+            }
             Self::Interval(v, m, call) => {
                 write!(
                     f,
-                    "no caller owns callId {call} of method {} in version {}",
-                    m.0, v.0
+                    "the run has given callId {call} of version {} to no call of {}",
+                    v.0,
+                    Named(*m)
                 )
             }
-            Self::Anchor(v, a) => write!(f, "anchor {} of base {} is not known", a.0, v.0),
+            Self::Anchor(v, a) => {
+                write!(f, "the run has no anchor {} in version {}", a.0, v.0)
+            }
+        }
+    }
+}
+
+/// A method, as far as the graph can name it.
+struct Named(MethodId);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            MethodId::EVENT => f.write_str("an event"),
+            MethodId(number) => write!(f, "method {number}"),
         }
     }
 }

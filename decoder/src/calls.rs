@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_callgraph::{MethodId, SiteId};
 use lucce_kcontexts::{Error, Label, Listener, Thread};
 use lucce_recording::{Damage, Edge, Recording, Step, ThreadId};
 
@@ -10,6 +10,7 @@ use crate::code::Code;
 use crate::contexts::{Context, Contexts};
 use crate::labels::{Labels, Routine};
 use crate::profile::{Profile, Tick};
+use crate::traces::{Trace, Traces, Visit};
 
 /// What counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,15 +55,64 @@ pub fn of_log(
 ) -> Result<Contexts, Error> {
     let events = profile.events_of(&profile.main_kind().name);
     let contexts = profile.contexts_of(&events, tick);
-    for context in &contexts.list {
+    let mut traces = Traces::new(profile);
+    let ends = contexts.list.iter().filter_map(|context| {
         tick(1);
-        let Ok(frames) = profile.frames(context.id) else {
-            continue;
-        };
-        let path = path(&profile.code, &frames, origin, labels);
-        listener.context(Thread(0), &path, weight(count, context))?;
-    }
+        let trace = traces.of(context.id).ok()?;
+        Some((trace, weight(count, context)))
+    });
+    let mut ends: Vec<(Trace, u64)> = ends.collect();
+    ends.sort_by_key(|(trace, _)| *trace);
+    tell(&traces, &ends, (&profile.code, origin), labels, listener)?;
     Ok(contexts)
+}
+
+/// Each frame of the tree is entered once, whatever the number of traces that it is in. `ends`: what counts
+/// at the end of each trace, in their order.
+fn tell(
+    traces: &Traces<'_>,
+    ends: &[(Trace, u64)],
+    (code, origin): (&Code, Origin),
+    labels: &mut Labels,
+    listener: &mut impl Listener,
+) -> Result<(), Error> {
+    const THREAD: Thread = Thread(0);
+    let calls = calls_of(traces, labels);
+    traces.walk(&mut |visit| {
+        let trace = match visit {
+            Visit::Begin(trace) => trace,
+            Visit::End(_) => return listener.leave(THREAD),
+        };
+        let call = calls.get(trace.index()).copied().unwrap_or(Label(0));
+        listener.enter(THREAD, call.into())?;
+        let from = ends.partition_point(|(end, _)| *end < trace);
+        let here = ends.get(from..).unwrap_or_default().iter();
+        for (_, weight) in here.take_while(|(end, _)| *end == trace) {
+            let site = traces
+                .frames(trace)
+                .next()
+                .map_or(SiteId::NONE, |leaf| leaf.site);
+            match allocated(code, site, origin, labels) {
+                None => listener.count(THREAD, *weight)?,
+                Some(kind) => {
+                    listener.enter(THREAD, kind.into())?;
+                    listener.count(THREAD, *weight)?;
+                    listener.leave(THREAD)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// By trace, the call of its innermost frame's method.
+fn calls_of(traces: &Traces<'_>, labels: &mut Labels) -> Vec<Label> {
+    let calls = traces.nodes().map(|(caller, frame, _)| {
+        let caller = caller.and_then(|caller| traces.frames(caller).next());
+        let site = caller.map_or(SiteId::ENTRY, |caller| caller.site);
+        labels.call(site, Routine::Method(frame.method))
+    });
+    calls.collect()
 }
 
 fn weight(count: Count, context: &Context) -> u64 {
@@ -70,18 +120,6 @@ fn weight(count: Count, context: &Context) -> u64 {
         Count::Bytes => context.value,
         Count::Calls | Count::Events => context.count,
     }
-}
-
-/// `frames`: innermost first.
-fn path(code: &Code, frames: &[Frame], origin: Origin, labels: &mut Labels) -> Vec<Label> {
-    let mut site = SiteId::ENTRY;
-    let mut path = Vec::with_capacity(frames.len() + 1);
-    for frame in frames.iter().rev() {
-        path.push(labels.call(site, Routine::Method(frame.method)));
-        site = frame.site;
-    }
-    path.extend(allocated(code, site, origin, labels));
-    path
 }
 
 fn allocated(code: &Code, site: SiteId, origin: Origin, labels: &mut Labels) -> Option<Label> {

@@ -7,8 +7,10 @@ use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
 use lucce_tracelog::EventTypeId;
 
 use crate::contexts::Context;
+use crate::escape::Collapsed as Escaped;
 use crate::prints::{Printed, fingerprint};
 use crate::profile::{Profile, Tick};
+use crate::traces::{Trace, Traces};
 
 /// What the number at a line's end says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,11 +44,12 @@ pub struct Collapsed {
     /// One context of each stack, and the sum; the largest first.
     stacks: Vec<(Leaf, u64)>,
     leaf_type: bool,
+    /// The sum of those that are not among the stacks.
+    rest: u64,
 }
 
 impl Collapsed {
-    /// `leaf_type`: the allocated type is one more frame at the end. Contexts that were asked for
-    /// are decoded again, so that memory does not grow with stacks' lengths.
+    /// `leaf_type`: the allocated type is one more frame at the end.
     #[must_use]
     pub fn new(
         profile: &Profile,
@@ -71,7 +74,11 @@ impl Collapsed {
         }
         let mut stacks: Vec<_> = sums.into_values().filter(|(_, sum)| *sum > 0).collect();
         stacks.sort_unstable_by_key(|(leaf, sum)| (u64::MAX - sum, *leaf));
-        Collapsed { stacks, leaf_type }
+        Collapsed {
+            stacks,
+            leaf_type,
+            rest: 0,
+        }
     }
 
     #[must_use]
@@ -84,41 +91,98 @@ impl Collapsed {
         self.stacks.is_empty()
     }
 
+    /// The sum of all stacks.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        let sums = self.stacks.iter().map(|(_, sum)| *sum);
+        sums.fold(0, u64::saturating_add)
+    }
+
+    /// From now on, all stacks that are not large enough are one, `[rest]`.
+    pub fn sum_up(&mut self, is_large: impl Fn(u64) -> bool) {
+        let number = self.stacks.partition_point(|(_, sum)| is_large(*sum));
+        let rest = self.stacks.split_off(number);
+        let rest = rest.into_iter().map(|(_, sum)| sum);
+        self.rest = rest.fold(self.rest, u64::saturating_add);
+    }
+
+    /// The stacks with all that is needed to write them.
+    #[must_use]
+    pub fn written<'c>(&'c self, profile: &'c Profile) -> Written<'c> {
+        let mut traces = Traces::new(profile);
+        let stacks = self.stacks.iter().map(|(leaf, sum)| {
+            let trace = traces.of(leaf.id).unwrap_or(Trace::EMPTY);
+            (*leaf, trace, *sum)
+        });
+        let stacks = stacks.collect();
+        let mut names = HashMap::new();
+        for (_, frame, _) in traces.nodes() {
+            let name = || Escaped(&profile.code.method_name(frame.method)).to_string();
+            names.entry(frame.method).or_insert_with(name);
+        }
+        Written {
+            collapsed: self,
+            profile,
+            traces,
+            stacks,
+            names,
+        }
+    }
+}
+
+/// See [`Collapsed::written`].
+pub struct Written<'c> {
+    collapsed: &'c Collapsed,
+    profile: &'c Profile,
+    traces: Traces<'c>,
+    stacks: Vec<(Leaf, Trace, u64)>,
+    names: HashMap<MethodId, String>,
+}
+
+impl Written<'_> {
+    /// About how many bytes they are.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        const LINE: u64 = 10;
+        let sums = self
+            .traces
+            .sums(|frame, _| self.name(frame).len() as u64 + 1);
+        let lines = self
+            .stacks
+            .iter()
+            .map(|(_, trace, _)| sums.of(*trace).saturating_add(LINE));
+        lines.fold(0, u64::saturating_add)
+    }
+
+    fn name(&self, frame: Frame) -> &str {
+        self.names.get(&frame.method).map_or("?", String::as_str)
+    }
+
     /// `tick` is told how many stacks were written.
     ///
     /// # Errors
     /// The output's.
-    pub fn write(&self, profile: &Profile, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
-        let mut names = HashMap::new();
-        for (leaf, value) in &self.stacks {
-            let frames = profile.frames(leaf.id).unwrap_or_default();
-            write_stack(profile, &frames, &mut names, out)?;
-            if self.leaf_type
-                && let Some(name) = profile.detail_at(leaf.event, leaf.site)
-            {
-                write!(out, ";{name}")?;
+    pub fn write(&self, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
+        let mut frames = Vec::new();
+        for (leaf, trace, value) in &self.stacks {
+            frames.extend(self.traces.frames(*trace));
+            let mut separator = "";
+            for frame in frames.drain(..).rev() {
+                write!(out, "{separator}{}", self.name(frame))?;
+                separator = ";";
+            }
+            let detail = self.profile.detail_at(leaf.event, leaf.site);
+            if let Some(name) = detail.filter(|_| self.collapsed.leaf_type) {
+                write!(out, "{separator}{}", Escaped(name))?;
             }
             writeln!(out, " {value}")?;
             tick(1);
         }
-        Ok(())
+        match self.collapsed.rest {
+            0 => Ok(()),
+            rest => writeln!(out, "[rest] {rest}"),
+        }
     }
-}
-
-fn write_stack(
-    profile: &Profile,
-    frames: &[Frame],
-    names: &mut HashMap<MethodId, String>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut separator = "";
-    for frame in frames.iter().rev() {
-        let name = names.entry(frame.method);
-        let name = name.or_insert_with(|| profile.code.method_name(frame.method));
-        write!(out, "{separator}{name}")?;
-        separator = ";";
-    }
-    Ok(())
 }
 
 /// `stack`: the fingerprint of the methods.

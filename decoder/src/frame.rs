@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::escape::Text;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
 pub struct StackFrame {
     /// `a.b.C$D`
@@ -19,14 +21,14 @@ impl StackFrame {
     pub const NATIVE: i32 = -2;
 }
 
-/// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`.
+/// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`; names are escaped.
 impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}(", self.class, self.method)?;
+        write!(f, "{}.{}(", Text(&self.class), Text(&self.method))?;
         match (&self.file, self.line) {
             (_, Self::NATIVE) => f.write_str("Native Method)"),
-            (Some(file), 0..) => write!(f, "{file}:{})", self.line),
-            (Some(file), _) => write!(f, "{file})"),
+            (Some(file), 0..) => write!(f, "{}:{})", Text(file), self.line),
+            (Some(file), _) => write!(f, "{})", Text(file)),
             (None, _) => f.write_str("Unknown Source)"),
         }
     }

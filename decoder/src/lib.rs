@@ -4,8 +4,8 @@
 //! Log ──► Profile { Graph, Code, Events, … } ──► trace(id): frames
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
-//! Reading order: `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `contexts` (all
+//! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
+//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
 #![deny(
@@ -15,6 +15,7 @@
     clippy::panic
 )]
 
+pub mod escape;
 mod frame;
 
 mod code;
@@ -29,6 +30,7 @@ mod load;
 mod profile;
 
 mod prints;
+mod traces;
 
 mod origins;
 
@@ -63,3 +65,4 @@ pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
+pub use traces::{Listed, Sums, Trace, Traces, Visit};

@@ -8,6 +8,7 @@ use lucce_filter::ClassFilter;
 use lucce_tracelog::{Damage, Header, Kind, Number, ThreadId};
 
 use crate::code::Code;
+use crate::escape::Text;
 use crate::events::Events;
 use crate::frame::StackFrame;
 use crate::kinds::Types;
@@ -134,15 +135,9 @@ impl Profile {
     /// # Errors
     /// The log does not know this number.
     pub fn trace(&self, id: ContextId) -> Result<StackTrace, DecodeError> {
-        self.explained(id).map(|(trace, _)| trace)
-    }
-
-    /// The trace, and where in it the event happened.
-    pub(crate) fn explained(&self, id: ContextId) -> Result<(StackTrace, SiteId), DecodeError> {
         let mut frames = self.graph.decode(id, MethodId::EVENT)?;
         self.keep_own(&mut frames);
-        let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
-        Ok((self.shown(id, frames), site))
+        Ok(self.shown(id, frames))
     }
 
     /// The trace of these frames.
@@ -206,10 +201,10 @@ impl fmt::Display for StackTrace {
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.class)?;
+        write!(f, "{}", Text(&self.class))?;
         if let Some(method) = &self.method {
-            write!(f, ".{method}")?;
+            write!(f, ".{}", Text(method))?;
         }
-        write!(f, ": {}", self.reason)
+        write!(f, ": {}", Text(&self.reason))
     }
 }

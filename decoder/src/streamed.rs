@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
 
-use lucce_callgraph::{ContextId, MethodId};
+use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_stream::{Event, Stream};
 use lucce_tracelog::{Damage, EventTypeId, OpenError};
 
 use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, TypeInfo};
-use crate::profile::{Profile, StackTrace};
+use crate::profile::Profile;
+use crate::traces::{Trace, Traces};
 
 /// What the log says of events of one type in one context.
 #[derive(Clone, Debug)]
@@ -18,8 +19,8 @@ pub struct Told {
     pub info: TypeInfo,
     /// The type that was allocated, locked, thrown, …
     pub detail: Option<String>,
-    /// Leaf first, as far as the frames are in scope.
-    pub trace: StackTrace,
+    /// As far as the frames are in scope.
+    pub trace: Trace,
     /// What each event has beside its value.
     each: i64,
 }
@@ -74,7 +75,7 @@ impl Profile {
 
     /// # Errors
     /// Why the log cannot say it, for the event at this place in the stream.
-    pub fn tell(&self, event: &Event) -> Result<Told, Damage> {
+    pub fn tell(&self, traces: &mut Traces<'_>, event: &Event) -> Result<Told, Damage> {
         let failed = |reason: String| Damage::at(event.offset, reason);
         let info = self.types.get(event.event);
         let info = info.ok_or_else(|| {
@@ -83,7 +84,10 @@ impl Profile {
                 "an event of type {id}, which the log does not explain"
             ))
         })?;
-        let explained = self.explained(event.id);
+        let explained = traces.of(event.id).and_then(|trace| {
+            let leaf = self.graph.caller(event.id, MethodId::EVENT)?;
+            Ok((trace, leaf.map_or(SiteId::NONE, |(_, leaf)| leaf.site)))
+        });
         let (trace, site) = explained.map_err(|e| {
             failed(format!(
                 "an event of {}, which the log does not explain ({e})",
@@ -107,10 +111,11 @@ impl Profile {
     pub fn streamed(&self, stream: &Stream, window: &Window<'_>) -> (Events, Option<Damage>) {
         let mut shares: HashMap<_, Share> = HashMap::new();
         let mut known = BTreeMap::new();
+        let mut traces = Traces::new(self);
         let mut damage = None;
         let wanted = stream.events().filter(|event| window.holds(stream, event));
         for event in wanted {
-            if let Err(found) = self.is_known(&mut known, &event) {
+            if let Err(found) = self.is_known(&mut traces, &mut known, &event) {
                 damage.get_or_insert(found);
                 continue;
             }
@@ -133,6 +138,7 @@ impl Profile {
     /// Whether the log explains the event; the first time it is asked, why not.
     fn is_known(
         &self,
+        traces: &mut Traces<'_>,
         known: &mut BTreeMap<(ContextId, EventTypeId), bool>,
         event: &Event,
     ) -> Result<(), Damage> {
@@ -140,12 +146,11 @@ impl Profile {
             Entry::Occupied(known) if *known.get() => Ok(()),
             Entry::Occupied(_) => Err(Damage::at(event.offset, "an event of an unknown context")),
             Entry::Vacant(free) => {
-                let is_known = self.types.get(event.event).is_some()
-                    && self.graph.decode(event.id, MethodId::EVENT).is_ok();
+                let is_known = self.types.get(event.event).is_some() && traces.of(event.id).is_ok();
                 match *free.insert(is_known) {
                     true => Ok(()),
                     // Says why.
-                    false => self.tell(event).map(|_| ()),
+                    false => self.tell(traces, event).map(|_| ()),
                 }
             }
         }

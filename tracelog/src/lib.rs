@@ -4,7 +4,7 @@
 //! file even when the process is killed the next moment. What a number needs for decoding is
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
-//! Reading order: `error`, `fields`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
+//! Reading order: `error`, `escape`, `fields`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
 //! `limits`; then `map`, `cells`, `writer`; then `reader`.
 #![deny(
     clippy::indexing_slicing,
@@ -14,6 +14,7 @@
 )]
 
 mod error;
+pub mod escape;
 pub mod fields;
 mod layout;
 pub mod limits;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lucce_decoder::escape::{Line, Text};
 use lucce_decoder::{Contexts, Mismatch, Profile};
 use serde::Serialize;
 
@@ -122,7 +123,7 @@ fn write_mismatch(profile: &Profile, mismatch: &Mismatch, out: &mut impl Write) 
     let mut trace = |title: &str, text: &str| {
         writeln!(out, "  {title}:")?;
         text.lines()
-            .try_for_each(|line| writeln!(out, "\t{}", line.trim_start()))
+            .try_for_each(|line| writeln!(out, "\t{}", Line(line.trim_start())))
     };
     trace("the JVM's trace", &mismatch.expected)?;
     trace("the number's trace", &mismatch.decoded)?;
@@ -170,10 +171,11 @@ impl Checked {
         writeln!(
             out,
             "{}: {compared}; {known} decode, {} do not",
-            self.file, self.unknown
+            Line(&self.file),
+            self.unknown
         )?;
         for (reason, count) in self.not_compared.iter().filter(|(_, count)| **count > 0) {
-            writeln!(out, "  not compared: {reason} {count}")?;
+            writeln!(out, "  not compared: {} {count}", Text(reason))?;
         }
         if self.outside.mismatches > 0 {
             let outside = mismatches(self.outside.mismatches);

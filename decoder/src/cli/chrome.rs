@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
+use lucce_decoder::escape;
 use lucce_decoder::{
-    ContextId, Damage, Event, EventTypeId, Profile, StackFrame, Stream, ToldEvent, Window,
+    ContextId, Damage, Event, EventTypeId, Profile, Stream, ToldEvent, Traces, Window,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 /// What was written.
@@ -33,7 +34,7 @@ pub fn write(
         profile,
         stream,
         told: HashMap::new(),
-        frames: Frames::default(),
+        traces: Traces::new(profile),
         written: Written::default(),
     };
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
@@ -42,7 +43,7 @@ pub fn write(
         chrome.event(&event, kind, out)?;
     }
     write!(out, "\n],\"stackFrames\":")?;
-    serde_json::to_writer(&mut *out, &chrome.frames.by_number())?;
+    escape::json(out, &Frames(&chrome.traces))?;
     writeln!(out, "}}")?;
     Ok(chrome.written)
 }
@@ -50,9 +51,9 @@ pub fn write(
 struct Chrome<'c> {
     profile: &'c Profile,
     stream: &'c Stream,
-    /// What is written, and its innermost frame; none: an event that is left out.
-    told: HashMap<(ContextId, EventTypeId), Option<(ToldEvent, usize)>>,
-    frames: Frames,
+    /// What is written; none: an event that is left out.
+    told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    traces: Traces<'c>,
     written: Written,
 }
 
@@ -68,29 +69,31 @@ impl Chrome<'_> {
                 "tid": index + 1,
                 "args": { "name": thread.name },
             });
-            write!(out, "{comma}\n{name}")?;
+            writeln!(out, "{comma}")?;
+            escape::json(out, &name)?;
         }
         Ok(())
     }
 
     fn event(&mut self, event: &Event, kind: Option<&str>, out: &mut impl Write) -> io::Result<()> {
-        let (profile, frames) = (self.profile, &mut self.frames);
+        let (profile, traces) = (self.profile, &mut self.traces);
+        let is_kind = |kind: &str| {
+            let info = profile.types.get(event.event);
+            info.is_none_or(|info| info.kind == kind)
+        };
+        // Frames of other kinds are not in the file.
+        if !kind.is_none_or(is_kind) {
+            return Ok(());
+        }
         let told = match self.told.entry((event.id, event.event)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let told = profile.tell(event);
+                let told = profile.tell(traces, event);
                 let told = told.map_err(|damage| self.written.damage.get_or_insert(damage));
-                let told = told.ok().filter(|told| {
-                    let is_kind = kind.is_none_or(|kind| kind == told.info.kind);
-                    is_kind && !told.trace.frames.is_empty()
-                });
-                free.insert(told.map(|told| {
-                    let frame = frames.of(&told.trace.frames);
-                    (told, frame)
-                }))
+                free.insert(told.ok().filter(|told| !traces.is_outside(told.trace)))
             }
         };
-        let Some((told, frame)) = told else {
+        let Some(told) = told else {
             return Ok(());
         };
         let name = told.detail.as_deref().unwrap_or(&told.info.kind);
@@ -106,12 +109,12 @@ impl Chrome<'_> {
             "pid": profile.header.pid,
             "tid": event.thread.0,
             "ts": micros(since),
-            "sf": frame.to_string(),
+            "sf": told.trace.number().to_string(),
             "args": {
                 "value": told.value(event),
                 "unit": told.info.unit,
                 "id": profile.number(event.id).to_string(),
-                "at": told.trace.frames.first().map(ToString::to_string),
+                "at": traces.shown(told.trace).next().map(ToString::to_string),
             },
         });
         match lasted {
@@ -119,7 +122,8 @@ impl Chrome<'_> {
             None => line["s"] = "t".into(),
         }
         self.written.events += 1;
-        write!(out, ",\n{line}")
+        writeln!(out, ",")?;
+        escape::json(out, &line)
     }
 }
 
@@ -127,39 +131,25 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// All traces, as a tree whose root is the outermost frame.
-#[derive(Default)]
-struct Frames {
-    list: Vec<Frame>,
-    known: HashMap<(Option<usize>, StackFrame), usize>,
-}
+/// All traces, by number, each with its callers' number.
+struct Frames<'f>(&'f Traces<'f>);
 
-#[derive(Serialize, Clone)]
+#[derive(Serialize)]
 struct Frame {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
 }
 
-impl Frames {
-    /// The number of the innermost of these, which come leaf first.
-    fn of(&mut self, frames: &[StackFrame]) -> usize {
-        let mut at = None;
-        for frame in frames.iter().rev() {
-            let next = self.list.len();
-            let number = *self.known.entry((at, frame.clone())).or_insert(next);
-            if number == next {
-                self.list.push(Frame {
-                    name: frame.to_string(),
-                    parent: at.map(|parent: usize| parent.to_string()),
-                });
-            }
-            at = Some(number);
-        }
-        at.unwrap_or(0)
-    }
-
-    fn by_number(&self) -> std::collections::BTreeMap<usize, &Frame> {
-        self.list.iter().enumerate().collect()
+impl Serialize for Frames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let frames = self.0.nodes().enumerate();
+        serializer.collect_map(frames.map(|(number, (caller, _, shown))| {
+            let frame = Frame {
+                name: shown.to_string(),
+                parent: caller.map(|caller| caller.number().to_string()),
+            };
+            (number.to_string(), frame)
+        }))
     }
 }

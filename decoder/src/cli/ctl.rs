@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use lucce_control::{AskError, Command, ask};
 use lucce_decoder::Stream;
+use lucce_decoder::escape::Text;
 use serde_json::Value;
 
 use super::output::{grouped, json, stdout};
@@ -134,13 +135,14 @@ fn absolute(file: &PathBuf) -> Result<String, Failure> {
 /// Rows of keys and values; what lies deeper has both keys.
 fn show(out: &mut impl Write, above: &str, value: &Value) -> std::io::Result<()> {
     for (key, value) in value.as_object().into_iter().flatten() {
-        let key = format!("{above}{}", key.replace('_', " "));
+        let key = Text(&key.replace('_', " ")).to_string();
+        let key = format!("{above}{key}");
         if value.is_object() {
             show(out, &format!("{key} "), value)?;
         } else if key == "pid" {
             writeln!(out, "{key:<22} {value}")?;
         } else {
-            writeln!(out, "{key:<22} {}", text(value))?;
+            writeln!(out, "{key:<22} {}", Text(&text(value)))?;
         }
     }
     Ok(())

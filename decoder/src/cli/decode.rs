@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
+use lucce_decoder::escape::Text;
 use lucce_decoder::{ContextId, Number, Profile, RunId, StackFrame, StackTrace, Submissions};
 use serde::Serialize;
 
@@ -132,7 +133,10 @@ impl Log<'_> {
                 }
                 return Ok(End::Fine);
             }
-            (_, Err(error)) => format!("does not know {number}: {error}"),
+            (Some(_), Err(error)) => format!("does not know {number}: {error}"),
+            (None, Err(error)) => {
+                format!("does not know {number}, which may be of another run: {error}")
+            }
         };
         // In order with what was decoded before it, where both go to one terminal.
         out.flush()?;
@@ -174,10 +178,10 @@ impl Log<'_> {
     fn text(&self, number: Number, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
         write!(out, "context {number}")?;
         if let Some(thread) = self.profile.only_thread(trace.id) {
-            write!(out, " in thread \"{thread}\"")?;
+            write!(out, " in thread \"{}\"", Text(thread))?;
         }
         if let Some(class) = &trace.allocated {
-            write!(out, ": new {class}")?;
+            write!(out, ": new {}", Text(class))?;
         }
         write!(out, "\n{trace}")?;
         match self.started_by(trace.id) {

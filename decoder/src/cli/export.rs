@@ -10,6 +10,7 @@ use lucce_decoder::{Collapsed, path_beside};
 use super::classes::Classes;
 use super::output::{plural, stdout};
 use super::progress::Bar;
+use super::threshold::{Threshold, complain_if_large};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
@@ -31,6 +32,8 @@ pub struct Args {
     /// The type that was allocated, locked, … as one more frame
     #[arg(long)]
     leaf_type: bool,
+    #[command(flatten)]
+    threshold: Threshold,
     #[command(flatten)]
     classes: Classes,
     #[command(flatten)]
@@ -61,21 +64,25 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let tick = |more| bar.tick(more);
     let contexts = profile.contexts_of(&events, &tick);
     let value = Weigh::of(args.value, &kind, &contexts);
-    let collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
+    let mut collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
     drop(bar);
+    let whole = collapsed.sum();
+    collapsed.sum_up(|sum| args.threshold.admits(sum, whole));
+    let written = collapsed.written(&profile);
+    complain_if_large(written.bytes(), collapsed.len() as u64);
     let bar = Bar::new("writing", collapsed.len() as u64);
     let tick = |more| bar.tick(more);
     match &args.output {
         None => {
             let mut out = stdout();
-            collapsed.write(&profile, &mut out, &tick)?;
+            written.write(&mut out, &tick)?;
             out.flush()?;
         }
         Some(path) => {
             let failed = |e| Failure::Usage(about(path, e));
             let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            collapsed
-                .write(&profile, &mut out, &tick)
+            written
+                .write(&mut out, &tick)
                 .and_then(|()| out.flush())
                 .map_err(failed)?;
             let stacks = plural(collapsed.len() as u64, "stack");
@@ -86,8 +93,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 fn time_line(args: &Args) -> Result<End, Failure> {
-    if args.value.is_some() || args.leaf_type {
-        let text = "--value and --leaf-type sum up, and --format chrome shows each event, with its value and type";
+    if args.value.is_some() || args.leaf_type || args.threshold.is_set() {
+        let text = "--value, --leaf-type, --min-share and --min-bytes sum up, and --format chrome shows each event, with its value and type";
         return Err(Failure::Usage(text.into()));
     }
     args.part.times.check()?;

@@ -27,6 +27,7 @@ mod run;
 mod started;
 mod stats;
 mod stream;
+mod threshold;
 mod window;
 
 use std::io;
@@ -34,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use lucce_decoder::escape::Line;
 use lucce_decoder::{Contexts, Damage, Kind, OpenError, Profile, Value};
 use lucce_tracelog::Log;
 
@@ -128,11 +130,11 @@ fn about(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-/// One line on standard error.
+/// One line on standard error, whatever names it holds.
 fn complain(message: impl std::fmt::Display) {
     use io::Write;
     // Nobody is left to hear of it if this fails.
-    let _ = writeln!(io::stderr(), "lucce: {message}");
+    let _ = writeln!(io::stderr(), "lucce: {}", Line(&message.to_string()));
 }
 
 fn open(path: &Path) -> Result<Profile, Failure> {

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+use lucce_decoder::escape;
 pub use lucce_replay::grouped;
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ pub fn stdout() -> BufWriter<StdoutLock<'static>> {
 
 /// One line of JSON.
 pub fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
+    escape::json(out, value)?;
     writeln!(out)
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_callgraph::Frame;
 use lucce_decoder::Code;
+use lucce_decoder::escape::{Line, Text};
 use lucce_recording::Recording;
 use lucce_replay::{
     Comparison, Mismatch, NAMES, Outcome, Program, Settings, Survey, plot, run as pass, tables,
@@ -176,7 +177,8 @@ fn write_outcome(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let statistics = &outcome.statistics;
-    let (file, name) = (file.display(), outcome.name);
+    let file = file.display().to_string();
+    let (file, name) = (Line(&file), outcome.name);
     let calls = plural(survey.calls, "call");
     let contexts = plural(survey.asked_contexts(), "context");
     writeln!(
@@ -280,7 +282,8 @@ fn name_of(file: &Path) -> String {
         .unwrap_or(file.as_os_str())
         .to_string_lossy();
     let name = name.strip_suffix(".calls").unwrap_or(&name);
-    name.strip_suffix(".lucce").unwrap_or(name).to_owned()
+    let name = name.strip_suffix(".lucce").unwrap_or(name);
+    Text(name).to_string()
 }
 
 #[cfg(test)]

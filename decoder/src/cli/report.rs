@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ALLOC, Bursts, Context, ContextId, Contexts, IO, IO_TIME, Kind, Profile, StackFrame, Value,
+    ALLOC, Bursts, Context, ContextId, Contexts, IO, IO_TIME, Kind, Listed, Profile, Submissions,
+    Trace, Traces, Value,
 };
 use regex_lite::Regex;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::classes::Classes;
 use super::output::{grouped, json, percent, plural, stdout};
 use super::progress::Bar;
 use super::started::StartedBy;
+use super::threshold::{Threshold, complain_if_large};
 use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
 
@@ -41,6 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "REGEX")]
     class: Option<Regex>,
     #[command(flatten)]
+    threshold: Threshold,
+    #[command(flatten)]
     classes: Classes,
     #[command(flatten)]
     part: Part,
@@ -66,18 +71,19 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     drop(bar);
     let value = Weigh::of(args.sort, &kind, &contexts);
     select(&profile, &mut contexts, args, value);
-    let times = times(&profile, &kind.name);
-    let mut report = Report::new(&profile, &contexts, kind, value, args.top);
-    for (row, context) in report.contexts.iter_mut().zip(&contexts.list) {
-        row.nanos = times.get(&(context.id, row.class.clone())).copied();
-    }
-    if args.across_threads {
-        let submissions = profile.submissions();
-        let rows = report.contexts.iter_mut().zip(&contexts.list);
-        rows.for_each(|(row, context)| {
-            row.started_by = Some(StartedBy::new(&profile, &submissions, context.id));
-        });
-    }
+    let totals = Totals::new(&kind, &contexts.list);
+    let shown = shown(&contexts.list, args, value, value_of(value, &totals));
+    let rows = Rows::new(
+        &profile,
+        &kind,
+        (&totals, value),
+        shown,
+        args.across_threads,
+    );
+    complain_if_large(rows.bytes(args.json), rows.list.len() as u64);
+    let left = contexts.list.get(rows.list.len()..).unwrap_or_default();
+    let rest = args.threshold.is_set().then(|| Totals::new(&kind, left));
+    let report = Report::new(&profile, &contexts, (totals, rest), rows);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -112,8 +118,23 @@ fn select(profile: &Profile, contexts: &mut Contexts, args: &Args, value: Value)
         .sort_by_key(|context| (Reverse(value.of(context)), context.id));
 }
 
+/// The contexts that are listed: the first so many, as long as each is large enough.
+fn shown<'c>(list: &'c [Context], args: &Args, sorted_by: Value, whole: u64) -> &'c [Context] {
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    let is_large = |context: &&Context| args.threshold.admits(sorted_by.of(context), whole);
+    let number = list.iter().take(top).take_while(is_large).count();
+    list.get(..number).unwrap_or_default()
+}
+
+fn value_of(sorted_by: Value, totals: &Totals) -> u64 {
+    match sorted_by {
+        Value::Sum => totals.value,
+        Value::Count => totals.count,
+    }
+}
+
 #[derive(Serialize)]
-struct Report {
+struct Report<'r> {
     /// Of which run; none: the log is older than runs' ids.
     run: Option<String>,
     event: String,
@@ -135,7 +156,10 @@ struct Report {
     /// Counts are estimated from samples, one every so many bytes on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
-    contexts: Vec<Row>,
+    contexts: Rows<'r>,
+    /// With a threshold: the sum of what is not listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rest: Option<Totals>,
 }
 
 #[derive(Serialize)]
@@ -146,6 +170,29 @@ struct Totals {
     /// The same, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+}
+
+impl Totals {
+    fn new(kind: &Kind, contexts: &[Context]) -> Self {
+        let sum = |of: fn(&Context) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
+        let mut traces: Vec<_> = contexts.iter().map(|context| context.id).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        let value = sum(|context| context.value);
+        Totals {
+            contexts: traces.len() as u64,
+            count: sum(|context| context.count),
+            value,
+            bytes: bytes(kind, value),
+        }
+    }
+
+    /// `12 bytes, 3 events in 2 contexts`
+    fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let value = sum(self.value, unit).map_or_else(String::new, |text| text + ", ");
+        let contexts = plural(self.contexts, "context");
+        writeln!(out, "{value}{} in {contexts}", plural(self.count, "event"))
+    }
 }
 
 #[derive(Serialize)]
@@ -161,10 +208,10 @@ struct SkippedCounts {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct Row<'r> {
     id: String,
     aliases: Vec<String>,
-    class: Option<String>,
+    class: Option<&'r str>,
     count: u64,
     value: u64,
     /// The same, if it is in bytes.
@@ -175,7 +222,7 @@ struct Row {
     nanos: Option<u64>,
     /// Percent of what was sorted by.
     share: f64,
-    frames: Vec<StackFrame>,
+    frames: Listed<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<StartedBy>,
 }
@@ -185,34 +232,102 @@ fn sampled_bytes(profile: &Profile) -> Option<u64> {
     profile.meta.get("sampled.bytes")?.parse().ok()
 }
 
-impl Report {
+/// What is listed, made row by row while it is written: together the traces may be far longer than the log.
+struct Rows<'r> {
+    profile: &'r Profile,
+    traces: Traces<'r>,
+    list: Vec<(&'r Context, Trace)>,
+    kind: &'r Kind,
+    sorted_by: Value,
+    whole: u64,
+    times: HashMap<(ContextId, Option<String>), u64>,
+    /// With `--across-threads`.
+    submissions: Option<Submissions>,
+}
+
+impl<'r> Rows<'r> {
+    fn new(
+        profile: &'r Profile,
+        kind: &'r Kind,
+        (totals, sorted_by): (&Totals, Value),
+        contexts: &'r [Context],
+        across_threads: bool,
+    ) -> Self {
+        let mut traces = Traces::new(profile);
+        let list = contexts.iter().map(|context| {
+            let trace = traces.of(context.id);
+            (context, trace.unwrap_or(Trace::EMPTY))
+        });
+        Rows {
+            list: list.collect(),
+            profile,
+            traces,
+            kind,
+            sorted_by,
+            whole: value_of(sorted_by, totals),
+            times: times(profile, &kind.name),
+            submissions: across_threads.then(|| profile.submissions()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        let number = |id: &ContextId| self.profile.number(*id).to_string();
+        self.list.iter().map(move |(context, trace)| {
+            let class = self.profile.detail(context);
+            let started = self.submissions.as_ref();
+            let key = (context.id, class.map(str::to_owned));
+            Row {
+                id: number(&context.id),
+                aliases: context.aliases.iter().map(number).collect(),
+                class,
+                count: context.count,
+                value: context.value,
+                bytes: bytes(self.kind, context.value),
+                nanos: self.times.get(&key).copied(),
+                share: percent(self.sorted_by.of(context), self.whole),
+                frames: self.traces.listed(*trace, usize::MAX),
+                started_by: started.map(|of| StartedBy::new(self.profile, of, context.id)),
+            }
+        })
+    }
+
+    /// About how much will be written, without traces of other threads.
+    fn bytes(&self, as_json: bool) -> u64 {
+        const ROW: u64 = 100;
+        let sums = self.traces.sums(|_, frame| match as_json {
+            true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
+            false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
+        });
+        let rows = self
+            .list
+            .iter()
+            .map(|(_, trace)| sums.of(*trace).saturating_add(ROW));
+        rows.fold(0, u64::saturating_add)
+    }
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'r> Report<'r> {
     fn new(
         profile: &Profile,
         contexts: &Contexts,
-        kind: Kind,
-        sorted_by: Value,
-        top: usize,
+        (totals, rest): (Totals, Option<Totals>),
+        rows: Rows<'r>,
     ) -> Self {
-        let totals = Totals {
-            contexts: contexts.traces(),
-            count: contexts.count(),
-            value: contexts.value(),
-            bytes: bytes(&kind, contexts.value()),
-        };
+        let kind = rows.kind;
         let others = profile.kinds().into_iter();
         let others = others.filter(|other| other.name != kind.name);
         let (classes, methods) = profile.skipped_counts();
-        let top = if top == 0 { usize::MAX } else { top };
-        let rows = contexts
-            .list
-            .iter()
-            .take(top)
-            .map(|c| row(profile, c, &kind, &totals, sorted_by));
         Report {
             run: profile.header.run.map(|run| run.to_string()),
             others: others.map(|other| (other.name, other.count)).collect(),
-            contexts: rows.collect(),
             totals,
+            rest,
             ended: profile.ended,
             damage: contexts.damage.as_ref().map(|damage| Damage {
                 offset: damage.offset,
@@ -223,8 +338,9 @@ impl Report {
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
             sampled_bytes: sampled_bytes(profile).filter(|_| kind.name == ALLOC),
-            event: kind.name,
-            unit: kind.unit,
+            event: kind.name.clone(),
+            unit: kind.unit.clone(),
+            contexts: rows,
         }
     }
 
@@ -233,19 +349,12 @@ impl Report {
         for (number, row) in self.contexts.iter().enumerate() {
             row.write(number + 1, &self.unit, out)?;
         }
-        let Totals {
-            contexts,
-            count,
-            value,
-            ..
-        } = self.totals;
-        let contexts = plural(contexts, "context");
-        let value = sum(value, &self.unit).map_or_else(String::new, |text| text + ", ");
-        writeln!(
-            out,
-            "total: {value}{} in {contexts}",
-            plural(count, "event")
-        )?;
+        if let Some(rest) = &self.rest {
+            write!(out, "rest, not listed: ")?;
+            rest.write(&self.unit, out)?;
+        }
+        write!(out, "total: ")?;
+        self.totals.write(&self.unit, out)?;
         self.write_notes(profile, out)
     }
 
@@ -254,10 +363,10 @@ impl Report {
         if self.event == ALLOC && self.others.is_empty() {
             return Ok(());
         }
-        write!(out, "events: {}", self.event)?;
+        write!(out, "events: {}", Text(&self.event))?;
         let others = self.others.iter();
         let others: Vec<_> = others
-            .map(|(name, count)| format!("{name} {}", grouped(*count)))
+            .map(|(name, count)| format!("{} {}", Text(name), grouped(*count)))
             .collect();
         if !others.is_empty() {
             write!(out, " (others, for --event: {})", others.join(", "))?;
@@ -279,7 +388,7 @@ impl Report {
             )?;
         }
         if let Some(bursts) = &self.bursts {
-            writeln!(out, "note: {bursts}")?;
+            writeln!(out, "note: {}", Text(&bursts.to_string()))?;
         }
         if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);
@@ -309,7 +418,7 @@ impl Report {
         profile
             .warnings
             .iter()
-            .try_for_each(|warning| writeln!(out, "warning: {warning}"))
+            .try_for_each(|warning| writeln!(out, "warning: {}", Text(warning)))
     }
 }
 
@@ -323,42 +432,15 @@ fn sum(value: u64, unit: &str) -> Option<String> {
         (0, "") => None,
         (value, "") => Some(format!("value {}", grouped(value))),
         (value, "bytes") => Some(plural(value, "byte")),
-        (value, unit) => Some(format!("{} {unit}", grouped(value))),
+        (value, unit) => Some(format!("{} {}", grouped(value), Text(unit))),
     }
 }
 
-fn row(
-    profile: &Profile,
-    context: &Context,
-    kind: &Kind,
-    totals: &Totals,
-    sorted_by: Value,
-) -> Row {
-    let whole = match sorted_by {
-        Value::Sum => totals.value,
-        Value::Count => totals.count,
-    };
-    let number = |id: &ContextId| profile.number(*id).to_string();
-    let frames = profile.trace(context.id).map(|trace| trace.frames);
-    Row {
-        id: number(&context.id),
-        aliases: context.aliases.iter().map(number).collect(),
-        class: profile.detail(context).map(str::to_owned),
-        count: context.count,
-        value: context.value,
-        bytes: bytes(kind, context.value),
-        nanos: None,
-        share: percent(sorted_by.of(context), whole),
-        frames: frames.unwrap_or_default(),
-        started_by: None,
-    }
-}
-
-impl Row {
+impl Row<'_> {
     fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
         let count = grouped(self.count);
-        let events = match (&self.class, unit) {
-            (Some(class), _) => format!("{count} × {class}"),
+        let events = match (self.class, unit) {
+            (Some(class), _) => format!("{count} × {}", Text(class)),
             (None, "bytes") => format!("{count} × events without a type"),
             (None, _) => plural(self.count, "event"),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use lucce_decoder::escape::{Line, Text};
 use lucce_decoder::{ALLOC, Contexts, Profile, Stream, path_beside};
 use serde::Serialize;
 
@@ -302,7 +303,8 @@ fn section<'a>(
 }
 
 fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "  {:<22} {value}", key.replace('_', " "))
+    let key = Text(&key.replace('_', " ")).to_string();
+    writeln!(out, "  {key:<22} {}", Line(value))
 }
 
 fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
@@ -310,5 +312,7 @@ fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "{title}")?;
-    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
+    lines
+        .iter()
+        .try_for_each(|line| writeln!(out, "  {}", Line(line)))
 }

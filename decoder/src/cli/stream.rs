@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use lucce_decoder::escape::{Csv, Text};
 use lucce_decoder::{
-    ContextId, Damage, Event, EventTypeId, Profile, StackFrame, Stream, ThreadId, ToldEvent,
+    ContextId, Damage, Event, EventTypeId, Listed, Profile, Stream, ThreadId, ToldEvent, Traces,
     path_beside,
 };
 use regex_lite::Regex;
@@ -128,6 +129,7 @@ struct Printer<'p> {
     args: &'p Args,
     profile: &'p Profile,
     stream: &'p Stream,
+    traces: Traces<'p>,
     told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
     printed: &'p mut Printed,
     /// The first event that the log does not explain.
@@ -146,7 +148,7 @@ struct Line<'l> {
     value: i64,
     unit: &'l str,
     id: String,
-    frames: &'l [StackFrame],
+    frames: Listed<'l>,
 }
 
 impl<'p> Printer<'p> {
@@ -160,6 +162,7 @@ impl<'p> Printer<'p> {
             args,
             profile,
             stream,
+            traces: Traces::new(profile),
             told: HashMap::new(),
             printed,
             damage: None,
@@ -191,7 +194,9 @@ impl<'p> Printer<'p> {
 
     fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
         let (args, stream, profile) = (self.args, self.stream, self.profile);
-        let Some(told) = self.told(event) else {
+        self.tell(event);
+        let told = self.told.get(&(event.id, event.event));
+        let Some(told) = told.and_then(Option::as_ref) else {
             return Ok(());
         };
         let is_kind = args
@@ -204,12 +209,13 @@ impl<'p> Printer<'p> {
         if !is_kind || !is_class {
             return Ok(());
         }
-        if told.trace.frames.is_empty() {
+        let most = if args.traces { usize::MAX } else { 1 };
+        let frames = self.traces.listed(told.trace, most);
+        if frames.iter().next().is_none() {
             self.printed.outside += 1;
             return Ok(());
         }
         let thread = stream.thread(event.thread);
-        let top = told.trace.frames.get(..1).unwrap_or_default();
         let line = Line {
             time: stream.since_start(event.clock),
             thread: thread.map_or("", |thread| &thread.name),
@@ -219,7 +225,7 @@ impl<'p> Printer<'p> {
             value: told.value(event),
             unit: &told.info.unit,
             id: profile.number(event.id).to_string(),
-            frames: if args.traces { &told.trace.frames } else { top },
+            frames,
         };
         match (args.json, args.csv) {
             (true, _) => json(out, &line)?,
@@ -230,17 +236,12 @@ impl<'p> Printer<'p> {
         Ok(())
     }
 
-    /// `None`: the log does not explain it.
-    fn told(&mut self, event: &Event) -> Option<&ToldEvent> {
-        match self.told.entry((event.id, event.event)) {
-            Entry::Occupied(known) => known.into_mut().as_ref(),
-            Entry::Vacant(free) => {
-                let told = self.profile.tell(event);
-                let told = told
-                    .map_err(|damage| self.damage.get_or_insert(damage))
-                    .ok();
-                free.insert(told).as_ref()
-            }
+    /// What the log says of it is known then; `None`: the log does not explain it.
+    fn tell(&mut self, event: &Event) {
+        if let Entry::Vacant(free) = self.told.entry((event.id, event.event)) {
+            let told = self.profile.tell(&mut self.traces, event);
+            let told = told.map_err(|damage| self.damage.get_or_insert(damage));
+            free.insert(told.ok());
         }
     }
 }
@@ -252,56 +253,39 @@ impl Line<'_> {
         write!(
             out,
             "{seconds:>5}.{nanos:09}  {}  {}",
-            self.thread, self.event
+            Text(self.thread),
+            Text(self.event)
         )?;
         if let Some(detail) = self.detail {
-            write!(out, "  {detail}")?;
+            write!(out, "  {}", Text(detail))?;
         }
         let sign = if self.value < 0 { "-" } else { "" };
         let value = grouped(self.value.unsigned_abs());
         match (self.value, self.unit) {
             (0, "") => {}
             (_, "") => write!(out, "  {sign}{value}")?,
-            (_, unit) => write!(out, "  {sign}{value} {unit}")?,
+            (_, unit) => write!(out, "  {sign}{value} {}", Text(unit))?,
         }
         if traces {
             writeln!(out, "  {}", self.id)?;
-            let frames = self.frames.iter();
-            return frames
-                .into_iter()
-                .try_for_each(|frame| writeln!(out, "\tat {frame}"));
+            let mut frames = self.frames.iter();
+            return frames.try_for_each(|frame| writeln!(out, "\tat {frame}"));
         }
-        let at = self.frames.first();
+        let at = self.frames.iter().next();
         let at = at.map_or_else(String::new, |frame| format!("  at {frame}"));
         writeln!(out, "{at}  {}", self.id)
     }
 
     fn csv(&self, out: &mut impl Write) -> io::Result<()> {
-        let at = self
-            .frames
-            .first()
-            .map_or_else(String::new, ToString::to_string);
-        let texts = [self.thread, self.event, self.detail.unwrap_or_default()].map(quoted);
-        let [thread, event, detail] = texts;
-        let Line {
-            time,
-            value,
-            unit,
-            id,
-            ..
-        } = self;
-        let at = quoted(&at);
+        let at = self.frames.iter().next();
+        let at = at.map_or_else(String::new, ToString::to_string);
+        let detail = self.detail.unwrap_or_default();
+        let texts = [self.thread, self.event, detail, self.unit, &self.id, &at].map(Csv);
+        let [thread, event, detail, unit, id, at] = texts;
+        let Line { time, value, .. } = self;
         writeln!(
             out,
             "{time},{thread},{event},{detail},{value},{unit},{id},{at}"
         )
-    }
-}
-
-/// As RFC 4180 has it.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
     }
 }

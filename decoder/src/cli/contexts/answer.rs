@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use lucce_decoder::escape::{Collapsed, Line};
 use lucce_decoder::{Count, Origin};
 use lucce_kcontexts::{Error, NodeId};
 use serde::Serialize;
@@ -111,6 +112,7 @@ impl Answer {
         for (number, callee) in self.hottest.iter().enumerate() {
             let Callee { name, share, .. } = callee;
             let (number, count) = (number + 1, grouped(callee.count));
+            let name = Line(name);
             writeln!(out, "\n#{number} {share:.2}%  {count} {value}  {name}")?;
             write_callers(&callee.callers, out)?;
         }
@@ -138,6 +140,7 @@ fn write_callers(callers: &[Callee], out: &mut impl Write) -> io::Result<()> {
     while let Some((caller, at, above)) = open.pop() {
         let Callee { name, share, .. } = caller;
         let count = grouped(caller.count);
+        let name = Line(name);
         writeln!(out, "{share:>7.2}% {count:>15}  {:at$}← {name}", "")?;
         push(&mut open, &caller.callers, above);
     }
@@ -206,7 +209,8 @@ fn collapsed(paths: &Paths, out: &mut impl Write) -> io::Result<()> {
     own.sort_by_key(|(node, own)| (Reverse(*own), *node));
     for (node, own) in own {
         let up = std::iter::successors(Some(node), |node| forest.parent(*node));
-        let mut path: Vec<&str> = up.map(|node| paths.name(node)).collect();
+        let names = up.map(|node| Collapsed(paths.name(node)).to_string());
+        let mut path: Vec<String> = names.collect();
         path.reverse();
         writeln!(out, "{} {own}", path.join(";"))?;
     }

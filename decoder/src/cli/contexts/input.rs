@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use lucce_decoder::escape::Text;
 use lucce_decoder::{Code, Count, Labels, Origin, Profile, of_log, of_recording};
 use lucce_kcontexts::Listener;
 use lucce_recording::{MAGIC, Recording};
@@ -52,10 +53,10 @@ impl Input {
         }
     }
 
-    /// The file's name without its folder.
+    /// The file's name without its folder, as it is shown.
     pub fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
-        name.to_string_lossy().into_owned()
+        Text(&name.to_string_lossy()).to_string()
     }
 
     /// Tells everything, or so many steps of a recording, and says how that ended.

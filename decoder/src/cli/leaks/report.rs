@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use lucce_decoder::escape::Text;
 use lucce_decoder::{ContextId, Evidence, Leak, Leaks, Live, Profile, StackFrame};
 use serde::Serialize;
 
@@ -201,7 +202,8 @@ impl Row {
         writeln!(
             out,
             "#{number} {}  +{growth} in {seconds:.1} s  {}",
-            self.class, self.id
+            Text(&self.class),
+            self.id
         )?;
         let [a, b, c] = self.generations.map(grouped);
         writeln!(

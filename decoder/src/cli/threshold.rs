@@ -1,0 +1,98 @@
+//! `--min-share` and `--min-bytes`: small contexts as one line, and a word beforehand where the output is large.
+
+use super::complain;
+use super::output::{grouped, plural};
+
+/// What is too small to be shown by itself.
+#[derive(clap::Args, Default)]
+pub struct Threshold {
+    /// Contexts below so many percent of all are one line, their exact sum
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_share: Option<f64>,
+    /// Contexts below so many bytes (64k, 1m), or whatever is compared, are one line, their exact sum
+    #[arg(long, visible_alias = "min-value", value_name = "SIZE", value_parser = size)]
+    min_bytes: Option<u64>,
+}
+
+/// What is beneath notice with less than 256 MB to write.
+const LARGE: u64 = 256 << 20;
+
+impl Threshold {
+    pub fn is_set(&self) -> bool {
+        self.min_share.is_some() || self.min_bytes.is_some()
+    }
+
+    /// Whether what makes `value` of `whole` is shown by itself.
+    pub fn admits(&self, value: u64, whole: u64) -> bool {
+        let share = super::output::percent(value, whole);
+        self.min_share.is_none_or(|least| share >= least)
+            && self.min_bytes.is_none_or(|least| value >= least)
+    }
+}
+
+/// Says beforehand that so many bytes will be written.
+pub fn complain_if_large(bytes: u64, traces: u64) {
+    if bytes < LARGE {
+        return;
+    }
+    let megabytes = grouped(bytes / 1_000_000);
+    let traces = plural(traces, "trace");
+    complain(format_args!(
+        "about {megabytes} MB will be written: {traces}; --min-share 0.1 sums up what makes less than 0.1%"
+    ));
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse::<f64>().ok();
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 3] = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+    let lower = text.to_ascii_lowercase();
+    let unit = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((lower.strip_suffix(unit)?, *bytes)));
+    let (number, unit) = unit.unwrap_or((&lower, 1));
+    let number = number.parse::<u64>().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "a size is a number with k, m or g, or without".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_read() {
+        assert_eq!(
+            ["0.5", "0.5%", "100"].map(|text| percent(text).unwrap()),
+            [0.5, 0.5, 100.0]
+        );
+        assert!(
+            ["", "-1", "101", "NaN"]
+                .iter()
+                .all(|text| percent(text).is_err())
+        );
+        assert_eq!(
+            ["7", "64k", "1M", "2g"].map(|text| size(text).unwrap()),
+            [7, 64 << 10, 1 << 20, 2 << 30]
+        );
+        assert!(
+            ["", "k", "-1", "1t", "99999999999g"]
+                .iter()
+                .all(|text| size(text).is_err())
+        );
+    }
+
+    #[test]
+    fn both_must_be_reached() {
+        let both = Threshold {
+            min_share: Some(10.0),
+            min_bytes: Some(50),
+        };
+        assert!(both.admits(50, 500) && !both.admits(49, 100) && !both.admits(60, 1000));
+        assert!(Threshold::default().admits(0, 0) && !Threshold::default().is_set());
+    }
+}
