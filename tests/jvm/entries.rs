@@ -18,12 +18,16 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 6] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
-        ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
+        (
+            "comp",
+            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+            "",
+        ),
         ("c1", &["-XX:TieredStopAtLevel=1"], ""),
         ("app", &["-Xcheck:jni"], ",instrument=app"),
         (
             "include",
-            &["-Xcomp"],
+            &["-Xcomp", "-XX:-TieredCompilation"],
             ",include=io.lucce.*+java.util.Tree*",
         ),
     ];

@@ -32,7 +32,7 @@ const MODES: [Mode; 8] = [
     ),
     (
         "comp",
-        &["-Xcomp", "-XX:+UseSerialGC"],
+        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
         "events=io,verify=1",
         &[],
         17,

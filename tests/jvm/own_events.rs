@@ -18,7 +18,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 5] = [
         ("default", &[], "events=none,verify=5"),
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
-        ("comp", &["-Xcomp"], "events=none,verify=1"),
+        (
+            "comp",
+            &["-Xcomp", "-XX:-TieredCompilation"],
+            "events=none,verify=1",
+        ),
         (
             "wide",
             &["-XX:+UseZGC", "-XX:-CompactStrings"],

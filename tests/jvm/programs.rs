@@ -307,7 +307,7 @@ impl Program {
     /// Every how many events are compared.
     fn every(&self) -> u32 {
         if DEEP.contains(&self.name.as_str()) {
-            499
+            1499
         } else {
             1
         }

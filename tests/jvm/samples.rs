@@ -17,7 +17,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 7] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
-        ("comp", &["-Xcomp", "-XX:+UseSerialGC"], ""),
+        (
+            "comp",
+            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+            "",
+        ),
         ("app", &["-XX:+UseParallelGC"], ",instrument=app"),
         ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
         ("leak", &[], "+leak=16k"),

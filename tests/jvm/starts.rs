@@ -19,7 +19,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("app", &["-Xcheck:jni"], "events=thread,instrument=app"),
         (
             "app-comp",
-            &["-Xcomp"],
+            &["-Xcomp", "-XX:-TieredCompilation"],
             "events=thread+alloc,instrument=app",
         ),
         (

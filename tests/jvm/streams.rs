@@ -33,7 +33,7 @@ const RUNS: [Run; 14] = [
     ),
     (
         "comp",
-        &["-Xcomp", "-XX:+UseSerialGC"],
+        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
         "events=alloc,verify=50",
         OWN_EVENTS,
     ),

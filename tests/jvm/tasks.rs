@@ -21,7 +21,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ),
         (
             "comp",
-            &["-Xcomp", "-XX:+UseSerialGC"],
+            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
             "events=thread,verify=1",
         ),
         ("z", &["-XX:+UseZGC"], "events=alloc+thread,verify=9"),

@@ -60,7 +60,11 @@ type Mode = (&'static str, &'static [&'static str], &'static str);
 const MODES: [Mode; 6] = [
     ("default", &[], "verify=1"),
     ("int", &["-Xint", "-Xcheck:jni"], "verify=1"),
-    ("comp", &["-Xcomp", "-XX:+UseSerialGC"], "verify=1"),
+    (
+        "comp",
+        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+        "verify=1",
+    ),
     ("z", &["-XX:+UseZGC", "-Xcheck:jni"], "verify=0"),
     ("cct", &[], "tracking=cct,verify=1"),
     (

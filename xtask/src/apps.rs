@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, place, tools};
+use crate::{Outcome, place, side_by_side, tools};
 
 const MANY_EVENTS: u64 = 10_000_000;
 const FEW_EVENTS: u64 = 400_000;
@@ -112,23 +112,19 @@ pub fn verify(wish: &Wish) -> Outcome {
         "application", "JDK", "allocations", "every", "compared", "mismatches", "wall"
     );
     let each = (wish.events / runs.len() as u64).max(1);
-    let results: Vec<Result<Row, String>> = runs
-        .into_iter()
-        .map(|(app, jdk)| {
-            Run {
-                app,
-                jdk,
-                folder: &folder,
-                small: wish.small,
-            }
-            .verify(each)
-        })
-        .inspect(|result| {
-            if let Err(message) = result {
-                println!("{message}");
-            }
-        })
-        .collect();
+    let results = side_by_side::map(runs, |(app, jdk)| {
+        let run = Run {
+            app,
+            jdk,
+            folder: &folder,
+            small: wish.small,
+        };
+        let result = run.verify(each);
+        if let Err(message) = &result {
+            println!("{message}");
+        }
+        result
+    });
     total(&results)
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
 use crate::jdk::{self, Jdk};
 use crate::{Outcome, place, tools};
@@ -10,7 +11,16 @@ use crate::{Outcome, place, tools};
 /// A tool is missing, or something does not compile.
 pub fn all() -> Outcome {
     tools::needed()?;
-    rust()?;
+    // Beside each other: neither uses all processors all the time.
+    let (rust, java) = thread::scope(|scope| {
+        let java = scope.spawn(java);
+        (rust(), java.join())
+    });
+    rust?;
+    java.map_err(|_| "the Java build panicked".to_owned())?
+}
+
+fn java() -> Outcome {
     println!("building the Java side with Maven");
     tools::run_quietly(maven(&mut Command::new("mvn")).args(["-q", "-DskipTests"]))
 }

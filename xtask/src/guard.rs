@@ -12,7 +12,7 @@ use std::process::Command;
 
 use lucce_bench::Metric;
 
-use crate::{Outcome, bench, build, jdk, place, tools};
+use crate::{Outcome, bench, build, jdk, place, side_by_side, tools};
 
 const MOST: f64 = 1.33;
 
@@ -110,9 +110,10 @@ fn counted() -> Result<Vec<(String, u64)>, String> {
         "rewrite" => classes.clone(),
         _ => place::root().join(CONTEXTS),
     };
-    WORK.iter()
-        .map(|work| Ok(((*work).to_owned(), callgrind(work, &input(*work))?)))
-        .collect()
+    let counts = side_by_side::map(WORK.to_vec(), |work| {
+        Ok((work.to_owned(), callgrind(work, &input(work))?))
+    });
+    counts.into_iter().collect()
 }
 
 fn callgrind(work: &str, input: &Path) -> Result<u64, String> {

@@ -17,12 +17,12 @@ pub fn tests(args: &[&str]) -> Outcome {
         println!("JDK {}: {}", jdk.version, jdk.home.display());
     }
     let mut cargo = place::cargo();
+    // The whole workspace, with dependencies as the unit tests have them: those are compiled once.
     cargo.args([
         "test",
-        "--package",
-        "lucce-tests",
+        "--workspace",
         "--features",
-        "jvm",
+        "lucce-tests/jvm",
         "--test",
         "jvm",
         "--",
@@ -40,7 +40,8 @@ pub fn tests(args: &[&str]) -> Outcome {
     tools::run(cargo.env("LUCCE_JAVA_HOMES", homes))
 }
 
-/// Each JVM has threads of its own: two at a time are enough for any machine.
+/// One more than there are processors, for tests wait, too; each JVM has threads of its own, so that
+/// three at a time are enough for any machine.
 fn threads() -> usize {
-    thread::available_parallelism().map_or(1, |n| n.get().min(2))
+    thread::available_parallelism().map_or(1, |n| n.get().min(2) + 1)
 }

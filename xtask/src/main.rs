@@ -1,7 +1,9 @@
 //! Build, test and demo: one subcommand per check, the same here and in continuous integration.
 
+mod cpu;
 mod jdk;
 mod place;
+mod side_by_side;
 mod tools;
 mod workloads;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, apps, arch, build, checks, guard, jvm};
+use crate::{Outcome, apps, arch, build, checks, cpu, guard, jvm};
 
 struct Step {
     name: &'static str,
@@ -62,13 +62,14 @@ struct Done {
     name: &'static str,
     outcome: Outcome,
     took: Duration,
+    cpu: Duration,
 }
 
 fn all(steps: &[Step]) -> Outcome {
     let mut done: Vec<Done> = Vec::new();
     for step in steps {
         println!("\n=== {} ===", step.name);
-        let started = Instant::now();
+        let (started, cpu) = (Instant::now(), cpu::of_children());
         let lacks_build = step.built
             && done
                 .iter()
@@ -84,6 +85,7 @@ fn all(steps: &[Step]) -> Outcome {
             name: step.name,
             outcome,
             took: started.elapsed(),
+            cpu: cpu::of_children().saturating_sub(cpu),
         });
     }
     summary(&done)
@@ -95,13 +97,18 @@ fn summary(done: &[Done]) -> Outcome {
         name,
         outcome,
         took,
+        cpu,
     } in done
     {
         let result = outcome
             .as_ref()
             .map_or_else(|e| e.lines().next().unwrap_or("failed"), |()| "ok");
-        println!("{name:<12} {:>6.1} s  {result}", took.as_secs_f64());
+        let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
+        println!("{name:<12} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
+    let sum = |of: fn(&Done) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
+    let (took, cpu) = (sum(|done| done.took), sum(|done| done.cpu));
+    println!("{:<12} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
     let failed: Vec<&str> = done
         .iter()
         .filter(|done| done.outcome.is_err())
