@@ -31,6 +31,7 @@ struct ClassInfo {
 struct MethodInfo {
     class: ClassId,
     name: String,
+    descriptor: String,
     is_native: bool,
     lines: Box<[(u16, u16)]>,
 }
@@ -79,6 +80,7 @@ impl Code {
         let info = MethodInfo {
             class: method.class,
             name: method.name.into_owned(),
+            descriptor: method.descriptor.into_owned(),
             is_native: method.access & ACC_NATIVE != 0,
             lines: method.lines.into_owned().into(),
         };
@@ -136,6 +138,14 @@ impl Code {
             (_, Some(info)) => format!("?.{}", info.name),
             (_, None) => format!("?.method{}", method.0),
         }
+    }
+
+    /// `(I)V`; empty: the log does not know the method.
+    #[must_use]
+    pub fn descriptor(&self, method: MethodId) -> &str {
+        self.methods
+            .get(&method)
+            .map_or("", |info| &info.descriptor)
     }
 
     /// Every method with its class, where the log names it.

@@ -7,7 +7,8 @@
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
-//! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak).
+//! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak);
+//! `tree` (paths that begin alike share their frames), `view` (a page for a browser).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -47,6 +48,9 @@ mod calls;
 mod evidence;
 mod leaks;
 
+mod tree;
+mod view;
+
 pub use bursts::Bursts;
 pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, SiteInfo, What, type_name};
@@ -66,3 +70,5 @@ pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tic
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
+pub use tree::{FrameKey, NodeId, Tree};
+pub use view::{LeakText, LeaksText, Page, RunText};

@@ -34,6 +34,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         "lucce-decoder",
         &[
             "lucce-callgraph",
+            "lucce-contentid",
             "lucce-filter",
             "lucce-kcontexts",
             "lucce-tracelog",

@@ -15,6 +15,7 @@ mod checks;
 mod demo;
 mod guard;
 mod jvm;
+mod pages;
 mod record;
 mod suite;
 
@@ -37,6 +38,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   java                  the Java side's own tests
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
+  page-tests            the page of `lucce view` in Chromium
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
@@ -87,6 +89,7 @@ fn run(args: &[&str]) -> Outcome {
         ["loom"] => checks::loom(),
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
+        ["page-tests"] => build::all().and_then(|()| pages::tests()),
         ["verify-apps", rest @ ..] => {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, apps, arch, build, checks, cpu, guard, jvm};
+use crate::{Outcome, apps, arch, build, checks, cpu, guard, jvm, pages};
 
 struct Step {
     name: &'static str,
@@ -41,6 +41,7 @@ pub fn full() -> Outcome {
         step("unit", checks::unit),
         step("loom", checks::loom),
         built("jvm-tests", || jvm::tests(&[])),
+        built("page-tests", pages::tests),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),
     ])

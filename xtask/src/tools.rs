@@ -38,6 +38,25 @@ const VALGRIND: Tool = Tool {
     install: "apt-get install valgrind",
 };
 
+const FOR_PAGES: [Tool; 2] = [
+    Tool {
+        probe: || Command::new("node"),
+        name: "node and npm, for tests in a browser",
+        install: "apt-get install nodejs npm",
+    },
+    Tool {
+        probe: || Command::new("chromium"),
+        name: "chromium, the browser",
+        install: "apt-get install chromium",
+    },
+];
+
+/// # Errors
+/// A tool for tests in a browser is missing.
+pub fn needed_for_pages() -> Outcome {
+    all_there(&FOR_PAGES)
+}
+
 /// # Errors
 /// Names every tool that is missing with the command that installs it.
 pub fn needed() -> Outcome {

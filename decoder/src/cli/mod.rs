@@ -28,6 +28,7 @@ mod started;
 mod stats;
 mod stream;
 mod threshold;
+mod view;
 mod window;
 
 use std::io;
@@ -58,6 +59,7 @@ enum Verb {
     Attach(attach::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
+    View(view::Args),
     Report(report::Args),
     Decode(decode::Args),
     Stats(stats::Args),
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         Verb::Attach(args) => attach::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
+        Verb::View(args) => view::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
         Verb::Stats(args) => stats::run(&args),

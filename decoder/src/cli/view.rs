@@ -1,0 +1,179 @@
+//! `lucce view`: a page for a browser.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, UNIX_EPOCH};
+
+use lucce_decoder::escape::Text;
+use lucce_decoder::{Page, Profile, RunText, path_beside};
+
+use super::classes::Classes;
+use super::output::{grouped, plural};
+use super::progress::Bar;
+use super::window;
+use super::{End, Failure, about, complain, ending};
+
+/// Makes one page of a run, or of two runs and how they differ: a file that needs nothing else.
+///
+/// The page has flame graphs (callers and callees of a method, inverted, by thread, with types as leaves),
+/// contexts with their numbers and traces, types, threads, and a time line where the events' times were
+/// recorded. It opens from disk and loads nothing.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce view run-1234.lucce --open
+  lucce view old.lucce new.lucce -o difference.html")]
+pub struct Args {
+    /// A log; or two, the older one first
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    files: Vec<PathBuf>,
+    /// The page; else the name of the (newer) log with .html in place of its ending. A file that is there is
+    /// replaced only if it is such a page
+    #[arg(short, long, value_name = "PAGE")]
+    output: Option<PathBuf>,
+    /// Show it in the browser
+    #[arg(long)]
+    open: bool,
+    #[command(flatten)]
+    classes: Classes,
+}
+
+/// What every page has near its beginning.
+const MARK: &str = "<meta name=\"generator\" content=\"lucce ";
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let newest = args.files.last().cloned().unwrap_or_default();
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| newest.with_extension("html"));
+    if output.exists() && !is_page(&output) {
+        return Err(Failure::Usage(about(
+            &output,
+            "is there and is no page of lucce; name another one with -o",
+        )));
+    }
+    let (mut page, mut end) = (Page::default(), End::Fine);
+    for file in &args.files {
+        end = end.max(add(&mut page, file, &args.classes)?);
+    }
+    let html = page.html();
+    let failed = |e| Failure::Usage(about(&output, e));
+    File::create(&output)
+        .and_then(|mut file| file.write_all(html.as_bytes()))
+        .map_err(failed)?;
+    complain(format_args!(
+        "wrote {} to {}",
+        plural(html.len() as u64, "byte"),
+        output.display()
+    ));
+    if args.open {
+        show(&output)?;
+    }
+    Ok(end)
+}
+
+fn is_page(path: &Path) -> bool {
+    let mut start = [0; 1024];
+    let read = File::open(path).and_then(|mut file| std::io::Read::read(&mut file, &mut start));
+    let start = read.ok().and_then(|length| start.get(..length));
+    start.is_some_and(|start| String::from_utf8_lossy(start).contains(MARK))
+}
+
+fn add(page: &mut Page, file: &Path, classes: &Classes) -> Result<End, Failure> {
+    let has_stream = path_beside(file).exists();
+    let stream = has_stream.then(|| window::read(file)).transpose()?;
+    let profile = classes.open(file)?;
+    let mut end = match &stream {
+        Some(stream) => window::explained(file, &profile, stream)?,
+        None => End::Fine,
+    };
+    let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
+    page.add(text(file, &profile), &profile, stream.as_ref(), &|more| {
+        bar.tick(more)
+    });
+    drop(bar);
+    end = ending(file, profile.damage.as_ref(), end);
+    Ok(end)
+}
+
+fn text(file: &Path, profile: &Profile) -> RunText {
+    let meta = |key: &str| profile.meta.get(key).map(|text| Text(text).to_string());
+    let jvm = [meta("jvm.name"), meta("jvm")]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let start = UNIX_EPOCH + Duration::from_nanos(profile.header.start);
+    let millis = profile.stat("run.millis");
+    RunText {
+        file: Text(&file.display().to_string()).to_string(),
+        run: profile.header.run.map(|run| run.to_string()),
+        command: meta("command"),
+        jvm: (!jvm.is_empty()).then_some(jvm),
+        start: (profile.header.start > 0)
+            .then(|| humantime::format_rfc3339_seconds(start).to_string()),
+        seconds: (millis > 0).then_some(millis as f64 / 1e3),
+        ended: profile.ended,
+        coverage: None,
+        lost: profile.lost(),
+        notes: notes(profile),
+        warnings: profile
+            .warnings
+            .iter()
+            .map(|text| Text(text).to_string())
+            .collect(),
+    }
+}
+
+/// What a reader must know about the counts.
+fn notes(profile: &Profile) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(bytes) = profile
+        .meta
+        .get("sampled.bytes")
+        .and_then(|bytes| bytes.parse().ok())
+    {
+        notes.push(format!(
+            "Allocations are estimated from samples, one every {} bytes on average.",
+            grouped(bytes)
+        ));
+    }
+    if let Some(bursts) = profile.bursts() {
+        notes.push(bursts.to_string());
+    }
+    if profile.is_restricted() {
+        notes.push("Only frames of the classes that were asked for are shown.".into());
+    }
+    if let Some(damage) = &profile.damage {
+        notes.push(format!(
+            "The log is damaged: {damage}. What could be read is here."
+        ));
+    }
+    let (classes, methods) = profile.skipped_counts();
+    if classes + methods > 0 {
+        notes.push(format!(
+            "Without hooks: classes {}, single methods {} (lucce stats).",
+            grouped(classes),
+            grouped(methods)
+        ));
+    }
+    notes
+}
+
+/// By the desktop's own opener.
+fn show(page: &Path) -> Result<(), Failure> {
+    let started = Command::new("xdg-open")
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match started {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::Usage(format!(
+            "the page is made, but xdg-open could not be started: {e}"
+        ))),
+    }
+}

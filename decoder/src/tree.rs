@@ -1,0 +1,206 @@
+//! Contexts as a tree of frames (the calling context tree of the papers), of one run or of several.
+//!
+//! ```text
+//! ROOT ── main ── parse ── next      a node is one path of frames from the thread's entry; paths that
+//!              └─ write              begin alike share their nodes
+//! ```
+//! Memory is proportional to the nodes, not to the lengths of the paths: a path is walked up only to a
+//! place that an earlier walk has remembered. One place in [`SPACING`] is remembered, chosen by its own
+//! number, so walks that meet anywhere meet at a remembered place soon after.
+
+use std::collections::HashMap;
+
+use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use rustc_hash::FxHashMap;
+
+use crate::profile::Profile;
+
+/// A node of a [`Tree`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+/// What frames are equal by, as whoever grows the tree numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FrameKey(pub u32);
+
+/// One place in so many is remembered; a power of two.
+const SPACING: u64 = 8;
+
+/// So many children of a node stand in a list; those after them in a table.
+const LISTED: usize = 12;
+
+const NONE: u32 = u32::MAX;
+
+/// Paths of frames.
+#[derive(Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    /// Children of nodes that have many.
+    more: FxHashMap<(u32, u32), u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: u32,
+    key: u32,
+    /// Of its children.
+    first: u32,
+    /// Of its parent's children.
+    next: u32,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        let root = Node {
+            parent: NONE,
+            key: NONE,
+            first: NONE,
+            next: NONE,
+        };
+        Tree {
+            nodes: vec![root],
+            more: FxHashMap::default(),
+        }
+    }
+}
+
+impl Tree {
+    /// No frame at all.
+    pub const ROOT: NodeId = NodeId(0);
+
+    /// How many nodes there are, the root among them. A node comes after its parent.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a tree has a root")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The frame that is called last in the node's path, and the path before it; `None`: the root.
+    #[must_use]
+    pub fn step(&self, node: NodeId) -> Option<(NodeId, FrameKey)> {
+        let node = self.nodes.get(node.0 as usize)?;
+        (node.parent != NONE).then_some((NodeId(node.parent), FrameKey(node.key)))
+    }
+
+    /// The node for one frame more; `None`: there are four billion already.
+    pub fn child(&mut self, parent: NodeId, key: FrameKey) -> Option<NodeId> {
+        let (mut at, mut seen, mut last) = (self.nodes.get(parent.0 as usize)?.first, 0, NONE);
+        while let Some(node) = self.nodes.get(at as usize) {
+            if node.key == key.0 {
+                return Some(NodeId(at));
+            }
+            (last, at, seen) = (at, node.next, seen + 1);
+        }
+        if seen == LISTED
+            && let Some(known) = self.more.get(&(parent.0, key.0))
+        {
+            return Some(NodeId(*known));
+        }
+        let new = u32::try_from(self.nodes.len())
+            .ok()
+            .filter(|new| *new != NONE)?;
+        self.nodes.push(Node {
+            parent: parent.0,
+            key: key.0,
+            first: NONE,
+            next: NONE,
+        });
+        match (seen, last) {
+            (LISTED, _) => {
+                self.more.insert((parent.0, key.0), new);
+            }
+            (_, NONE) => self.nodes.get_mut(parent.0 as usize)?.first = new,
+            (_, last) => self.nodes.get_mut(last as usize)?.next = new,
+        }
+        Some(NodeId(new))
+    }
+}
+
+/// A method in a context: what a step back goes from.
+type Place = (ContextId, MethodId);
+
+/// Puts the contexts of one run into a tree.
+pub struct Grower<'p, F> {
+    graph: &'p Graph,
+    /// Callers of a frame of this method are not those of the thread itself.
+    ends: Option<MethodId>,
+    key: F,
+    known: FxHashMap<Place, NodeId>,
+    path: Vec<(Place, Frame)>,
+}
+
+impl Profile {
+    /// `key`: what is told apart of frames; `None` leaves a frame out, as those out of scope are.
+    pub fn grower<F: FnMut(Frame) -> Option<FrameKey>>(
+        &self,
+        mut key: F,
+    ) -> Grower<'_, impl FnMut(Frame) -> Option<FrameKey>> {
+        Grower {
+            graph: &self.graph,
+            ends: (!self.across_threads)
+                .then(|| self.code.between())
+                .flatten(),
+            key: move |frame| self.scope.holds(frame).then(|| key(frame)).flatten(),
+            known: HashMap::default(),
+            path: Vec::new(),
+        }
+    }
+}
+
+impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
+    /// The context's node, and the place of its event.
+    ///
+    /// # Errors
+    /// The log does not explain this number.
+    pub fn node(
+        &mut self,
+        tree: &mut Tree,
+        id: ContextId,
+    ) -> Result<(NodeId, Option<Frame>), DecodeError> {
+        let leaf = self
+            .graph
+            .caller(id, MethodId::EVENT)?
+            .map(|(_, leaf)| leaf);
+        let mut node = self.walk_up(tree, (id, MethodId::EVENT))?;
+        while let Some((place, frame)) = self.path.pop() {
+            node = match self.ends == Some(frame.method) {
+                true => Tree::ROOT,
+                false => match (self.key)(frame) {
+                    Some(key) => tree.child(node, key).ok_or(DecodeError::TooDeep)?,
+                    None => node,
+                },
+            };
+            if is_remembered(place) {
+                self.known.insert(place, node);
+            }
+        }
+        Ok((node, leaf))
+    }
+
+    /// To a node that is known.
+    fn walk_up(&mut self, _: &Tree, mut at: Place) -> Result<NodeId, DecodeError> {
+        self.path.clear();
+        loop {
+            if is_remembered(at)
+                && let Some(node) = self.known.get(&at)
+            {
+                return Ok(*node);
+            }
+            let Some((parent, frame)) = self.graph.caller(at.0, at.1)? else {
+                return Ok(Tree::ROOT);
+            };
+            if self.path.len() >= Graph::MAX_FRAMES {
+                return Err(DecodeError::TooDeep);
+            }
+            self.path.push((at, frame));
+            at = (parent, frame.method);
+        }
+    }
+}
+
+/// An event's own place is met by its own number only. Multiplication spreads numbers that differ by a
+/// constant, as those of a recursion do.
+fn is_remembered((id, method): Place) -> bool {
+    let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    method != MethodId::EVENT && mixed.leading_zeros() >= SPACING.ilog2()
+}

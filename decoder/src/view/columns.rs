@@ -1,0 +1,230 @@
+//! The data of a page, column by column: the page's `model.js` reads them.
+
+use serde::Serialize;
+
+use crate::tree::Tree;
+
+use super::heavy::Heavy;
+use super::names::{KindName, Names};
+
+/// What a page says of a run.
+#[derive(Clone, Serialize, Default, Debug)]
+pub struct RunText {
+    pub file: String,
+    /// The run's id.
+    pub run: Option<String>,
+    pub command: Option<String>,
+    pub jvm: Option<String>,
+    pub start: Option<String>,
+    pub seconds: Option<f64>,
+    pub ended: bool,
+    /// How much of what the VM allocated was counted, in words.
+    pub coverage: Option<String>,
+    pub lost: u64,
+    pub notes: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
+/// What was found to leak.
+#[derive(Clone, Serialize, Debug)]
+pub struct LeaksText {
+    pub says: String,
+    pub found: Vec<LeakText>,
+}
+
+#[derive(Clone, Serialize, Debug)]
+pub struct LeakText {
+    pub head: String,
+    pub lines: Vec<String>,
+    pub trace: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Data {
+    pub schema: &'static str,
+    pub version: u32,
+    pub runs: Vec<RunText>,
+    pub main_kind: usize,
+    pub kinds: Vec<KindSums>,
+    pub classes: Vec<String>,
+    pub methods: Methods,
+    pub types: Vec<String>,
+    pub threads: Vec<String>,
+    pub nodes: Nodes,
+    pub contexts: Contexts,
+    pub shares: Shares,
+    pub rest: Rest,
+    pub leaks: Option<LeaksText>,
+    pub stream: Option<Line>,
+}
+
+/// A kind of event; sums by run.
+#[derive(Serialize, Clone)]
+pub struct KindSums {
+    pub name: String,
+    pub unit: String,
+    pub count: Vec<u64>,
+    pub value: Vec<u64>,
+}
+
+#[derive(Serialize, Default)]
+pub struct Methods {
+    pub owner: Vec<u32>,
+    pub name: Vec<String>,
+    pub file: Vec<Option<String>>,
+}
+
+/// The root has parent and method -1; a node that sums up others has method -1.
+#[derive(Serialize, Default)]
+pub struct Nodes {
+    pub parent: Vec<i32>,
+    pub method: Vec<i32>,
+    pub line: Vec<i32>,
+}
+
+/// Contexts, and sums of what is not shown one by one; those have no number.
+#[derive(Serialize, Default)]
+pub struct Contexts {
+    pub node: Vec<u32>,
+    pub kind: Vec<u32>,
+    /// -1: none, or several in a sum.
+    #[serde(rename = "type")]
+    pub what: Vec<i32>,
+    pub number: Vec<String>,
+    pub stack: Vec<String>,
+}
+
+#[derive(Serialize, Default)]
+pub struct Shares {
+    pub context: Vec<u32>,
+    pub run: Vec<u32>,
+    pub thread: Vec<u32>,
+    pub count: Vec<u64>,
+    pub value: Vec<u64>,
+}
+
+/// What is not shown one by one.
+#[derive(Serialize, Default)]
+pub struct Rest {
+    pub contexts: u64,
+}
+
+/// Events over time, of one run.
+#[derive(Serialize, Default)]
+pub struct Line {
+    pub run: usize,
+    /// Nanoseconds since the start of the run, of the first step.
+    pub start: u64,
+    /// Nanoseconds of a step.
+    pub width: u64,
+    pub count: usize,
+    /// By kind; none: no event of it is in the stream.
+    pub kinds: Vec<Option<Series>>,
+    pub cells: Cells,
+}
+
+#[derive(Serialize, Default, Clone)]
+pub struct Series {
+    pub count: Vec<u64>,
+    pub value: Vec<i64>,
+}
+
+#[derive(Serialize, Default)]
+pub struct Cells {
+    pub bucket: Vec<u32>,
+    pub context: Vec<u32>,
+    pub count: Vec<u64>,
+    pub value: Vec<i64>,
+}
+
+impl KindSums {
+    pub fn new(kind: &KindName, runs: usize) -> KindSums {
+        KindSums {
+            name: kind.name.clone(),
+            unit: kind.unit.clone(),
+            count: vec![0; runs],
+            value: vec![0; runs],
+        }
+    }
+
+    pub fn add(&mut self, run: usize, count: u64, value: u64) {
+        if let (Some(counts), Some(values)) = (self.count.get_mut(run), self.value.get_mut(run)) {
+            *counts = counts.saturating_add(count);
+            *values = values.saturating_add(value);
+        }
+    }
+
+    /// Of all runs.
+    pub fn totals(&self) -> (u64, u64) {
+        let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, one| sum.saturating_add(*one));
+        (sum(&self.count), sum(&self.value))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.totals().0 == 0
+    }
+}
+
+#[cfg(test)]
+impl Data {
+    /// A page of nothing but these names.
+    pub fn of_types(types: Vec<String>) -> Data {
+        Data {
+            schema: "lucce-page",
+            version: 1,
+            runs: Vec::new(),
+            main_kind: 0,
+            kinds: Vec::new(),
+            classes: Vec::new(),
+            methods: Methods::default(),
+            types,
+            threads: Vec::new(),
+            nodes: Nodes::default(),
+            contexts: Contexts::default(),
+            shares: Shares::default(),
+            rest: Rest::default(),
+            leaks: None,
+            stream: None,
+        }
+    }
+}
+
+impl Methods {
+    pub fn new(names: &Names) -> Methods {
+        let all = names.methods.all();
+        Methods {
+            owner: all.iter().map(|method| method.class).collect(),
+            name: all.iter().map(|method| method.name.clone()).collect(),
+            file: all.iter().map(|method| method.file.clone()).collect(),
+        }
+    }
+}
+
+impl Nodes {
+    pub fn new(tree: &Tree, heavy: &Heavy, names: &Names) -> Nodes {
+        let mut nodes = Nodes::default();
+        for node in heavy.kept() {
+            let step = tree.step(*node);
+            let frame = step.and_then(|(_, key)| names.frames.get(key.0));
+            let parent = step.map(|(caller, _)| heavy.place(caller));
+            nodes.parent.push(match parent {
+                Some(super::heavy::Place::Own(at)) => at as i32,
+                _ => -1,
+            });
+            nodes
+                .method
+                .push(frame.map_or(-1, |frame| frame.method as i32));
+            nodes.line.push(frame.map_or(-1, |frame| frame.line));
+        }
+        nodes
+    }
+
+    /// A node that sums up what is below `parent`.
+    pub fn rest(&mut self, parent: u32) -> u32 {
+        self.parent.push(parent as i32);
+        self.method.push(-1);
+        self.line.push(-1);
+        self.parent.len() as u32 - 1
+    }
+}

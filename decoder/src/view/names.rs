@@ -1,0 +1,120 @@
+//! Texts, methods and frames of all runs, each once.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_contentid::{Detail, FrameId, FrameText};
+
+use crate::escape::Text;
+use crate::profile::Profile;
+use crate::tree::FrameKey;
+
+/// Values by number, in the order in which they were first met.
+#[derive(Debug)]
+pub struct Numbered<T> {
+    values: Vec<T>,
+    known: HashMap<T, u32>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Numbered {
+            values: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Hash + Eq + Clone> Numbered<T> {
+    pub fn number(&mut self, value: T) -> u32 {
+        if let Some(known) = self.known.get(&value) {
+            return *known;
+        }
+        // As many values as memory holds are fewer than 2^32: each takes dozens of bytes.
+        let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.values.push(value.clone());
+        self.known.insert(value, number);
+        number
+    }
+
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.values.get(number as usize)
+    }
+
+    pub fn all(&self) -> &[T] {
+        &self.values
+    }
+}
+
+/// A method as a person reads it: overloads are one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MethodName {
+    pub class: u32,
+    pub name: String,
+    pub file: Option<String>,
+}
+
+/// A frame: its id tells overloads apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FrameName {
+    pub method: u32,
+    pub line: i32,
+    pub id: FrameId,
+}
+
+/// A kind of event, with its unit.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct KindName {
+    pub name: String,
+    pub unit: String,
+}
+
+/// Everything that has a name.
+#[derive(Default, Debug)]
+pub struct Names {
+    pub classes: Numbered<String>,
+    pub methods: Numbered<MethodName>,
+    pub frames: Numbered<FrameName>,
+    pub types: Numbered<String>,
+    pub threads: Numbered<String>,
+    pub kinds: Numbered<KindName>,
+}
+
+/// What a name may look like on a page: without what changes the text around it.
+pub fn plain(name: &str) -> String {
+    Text(name).to_string()
+}
+
+impl Names {
+    /// The number of a frame; those of another run are found by their names.
+    pub fn frames<'n>(
+        &'n mut self,
+        profile: &'n Profile,
+    ) -> impl FnMut(Frame) -> Option<FrameKey> + 'n {
+        let mut known: HashMap<(SiteId, MethodId), FrameKey> = HashMap::new();
+        move |frame| {
+            let key = known.entry((frame.site, frame.method));
+            Some(*key.or_insert_with(|| self.frame(profile, frame)))
+        }
+    }
+
+    fn frame(&mut self, profile: &Profile, frame: Frame) -> FrameKey {
+        let shown = profile.code.frame(frame);
+        let text = FrameText {
+            class: &shown.class,
+            method: &shown.method,
+            descriptor: profile.code.descriptor(frame.method),
+            line: shown.line,
+        };
+        let id = FrameId::of(text, Detail::ByLine);
+        let class = self.classes.number(plain(&shown.class));
+        let method = self.methods.number(MethodName {
+            class,
+            name: plain(&shown.method),
+            file: shown.file.as_deref().map(plain),
+        });
+        let line = shown.line;
+        FrameKey(self.frames.number(FrameName { method, line, id }))
+    }
+}

@@ -1,0 +1,452 @@
+// Flame graphs: boxes are made when they become wide enough to be seen, from the nodes of the tree that
+// they stand for. A box that goes down holds nodes; its children are their children, by method. A box
+// that goes up holds nodes with a weight of their own; its children are their callers.
+"use strict";
+
+const ROW = 18;
+const NARROW = 0.4;
+
+/** Contexts of every node, as ranges of `list` as in `children`. */
+const contextsAt = (() => {
+  const first = new Int32Array(tree.size + 1);
+  for (const node of contexts.node) first[node + 1]++;
+  for (let node = 0; node < tree.size; node++) first[node + 1] += first[node];
+  const list = new Int32Array(contexts.node.length);
+  const next = first.slice();
+  contexts.node.forEach((node, context) => { list[next[node]++] = context; });
+  return { first, list };
+})();
+
+/** How much a set of things weighs in the older and the newer run; with one run all is new. */
+class Weights {
+  constructor(sums, older) {
+    this.sums = sums;
+    this.older = older;
+  }
+  whole(node) {
+    return [this.older ? this.older.whole[node] : 0, this.sums.whole[node]];
+  }
+  self(node) {
+    return [this.older ? this.older.self[node] : 0, this.sums.self[node]];
+  }
+  context(context) {
+    return [this.older ? this.older.byContext[context] : 0, this.sums.byContext[context]];
+  }
+}
+
+class Box {
+  constructor(parent, key, name) {
+    this.parent = parent;
+    this.key = key;
+    this.name = name;
+    this.depth = parent ? parent.depth + 1 : 0;
+    this.old = 0;
+    this.now = 0;
+    this.nodes = [];
+    this.olds = [];
+    this.nows = [];
+    this.list = null;
+  }
+  get size() {
+    return this.old + this.now;
+  }
+  take(node, [old, now]) {
+    this.nodes.push(node);
+    this.olds.push(old);
+    this.nows.push(now);
+    this.old += old;
+    this.now += now;
+  }
+}
+
+/** Boxes by key, the largest first. */
+class Group {
+  constructor(parent) {
+    this.parent = parent;
+    this.boxes = new Map();
+  }
+  box(key, name) {
+    let box = this.boxes.get(key);
+    if (!box) {
+      box = new Box(this.parent, key, name);
+      this.boxes.set(key, box);
+    }
+    return box;
+  }
+  method(method) {
+    return this.box(method, methodName(method));
+  }
+  type(type) {
+    return this.box("type " + type, typeName(type) || "(no type)");
+  }
+  sorted() {
+    return [...this.boxes.values()].filter((box) => box.size > 0).sort((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+  }
+}
+
+/** From the entry of the threads to the events. */
+class Down {
+  constructor(weights, options) {
+    this.weights = weights;
+    this.options = options;
+  }
+  root() {
+    const root = new Box(null, "all", "all");
+    root.take(0, this.weights.whole(0));
+    return root;
+  }
+  /** What the outermost frames of a method lead to. */
+  rootOf(method) {
+    const root = new Box(null, method, methodName(method));
+    const inside = new Uint8Array(tree.size);
+    for (let node = 1; node < tree.size; node++) {
+      const above = inside[tree.parent[node]];
+      const is = tree.method[node] === method;
+      inside[node] = above || is ? 1 : 0;
+      if (is && !above) root.take(node, this.weights.whole(node));
+    }
+    return root;
+  }
+  children(box) {
+    const group = new Group(box);
+    if (typeof box.key === "string" && box.key.startsWith("type ")) return [];
+    const queue = box.nodes.slice();
+    while (queue.length > 0) {
+      const node = queue.pop();
+      for (let at = children.first[node]; at < children.first[node + 1]; at++) {
+        const child = children.list[at];
+        const method = tree.method[child];
+        if (this.options.fold && method === box.key && method !== REST) {
+          queue.push(child);
+          continue;
+        }
+        const weight = this.weights.whole(child);
+        if (weight[0] + weight[1] > 0) group.method(method).take(child, weight);
+      }
+      if (this.options.leaf) this.types(node, group);
+    }
+    return group.sorted();
+  }
+  types(node, group) {
+    for (let at = contextsAt.first[node]; at < contextsAt.first[node + 1]; at++) {
+      const context = contextsAt.list[at];
+      const weight = this.weights.context(context);
+      if (weight[0] + weight[1] > 0) group.type(contexts.type[context]).take(node, weight);
+    }
+  }
+}
+
+/** From the events to the entry of the threads. */
+class Up {
+  constructor(weights, options) {
+    this.weights = weights;
+    this.options = options;
+  }
+  root() {
+    const root = new Box(null, "all", "all");
+    [root.old, root.now] = this.weights.whole(0);
+    root.first = (group) => {
+      if (this.options.leaf) {
+        contexts.node.forEach((node, context) => {
+          const weight = this.weights.context(context);
+          if (weight[0] + weight[1] > 0) {
+            const box = group.type(contexts.type[context]);
+            box.take(node, weight);
+            box.stays = true;
+          }
+        });
+        return;
+      }
+      for (let node = 1; node < tree.size; node++) {
+        const weight = this.weights.self(node);
+        if (weight[0] + weight[1] > 0) group.method(tree.method[node]).take(node, weight);
+      }
+    };
+    return root;
+  }
+  rootOf(method) {
+    const callees = new Down(this.weights, this.options).rootOf(method);
+    const root = new Box(null, method, callees.name);
+    callees.nodes.forEach((node, at) => root.take(node, [callees.olds[at], callees.nows[at]]));
+    return root;
+  }
+  children(box) {
+    const group = new Group(box);
+    if (box.first) {
+      box.first(group);
+      return group.sorted();
+    }
+    box.nodes.forEach((node, at) => {
+      let next = box.stays ? node : tree.parent[node];
+      while (this.options.fold && next > 0 && tree.method[next] === box.key && box.key !== REST) next = tree.parent[next];
+      if (next > 0) group.method(tree.method[next]).take(next, [box.olds[at], box.nows[at]]);
+    });
+    return group.sorted();
+  }
+}
+
+function hashOf(text) {
+  let hash = 7;
+  for (let at = 0; at < text.length; at++) hash = (hash * 31 + text.charCodeAt(at)) | 0;
+  return hash >>> 0;
+}
+
+/** A canvas with one graph. */
+class FlameView {
+  constructor(label, graph, root, options) {
+    this.graph = graph;
+    this.root = root;
+    this.zoom = root;
+    this.focus = root;
+    this.options = options;
+    this.rects = [];
+    this.view = { from: 0, to: 1 };
+    this.element = document.createElement("div");
+    this.element.className = "flame";
+    this.space = document.createElement("div");
+    this.canvas = document.createElement("canvas");
+    this.canvas.tabIndex = 0;
+    this.canvas.setAttribute("role", "application");
+    this.canvas.setAttribute("aria-roledescription", "flame graph");
+    this.canvas.setAttribute("aria-label", label + ". Arrow keys move, Enter zooms in, Escape zooms out, S shows callers and callees, C copies the stack.");
+    this.canvas.style.position = "sticky";
+    this.canvas.style.top = "0";
+    this.space.append(this.canvas);
+    this.element.append(this.space);
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.canvas.addEventListener("mousemove", (event) => this.hover(event));
+    this.canvas.addEventListener("mouseleave", () => tip.hide());
+    this.canvas.addEventListener("click", (event) => {
+      const box = this.at(event);
+      if (box) this.zoomTo(box);
+    });
+    this.element.addEventListener("scroll", () => this.paint());
+    this.resize = new ResizeObserver(() => this.layout());
+    this.resize.observe(this.element);
+  }
+
+  close() {
+    this.resize.disconnect();
+    tip.hide();
+  }
+
+  list(box) {
+    if (box.list === null) {
+      box.list = this.graph.children(box);
+      let at = 0;
+      for (const child of box.list) {
+        child.start = at;
+        at += child.size;
+      }
+    }
+    return box.list;
+  }
+
+  /** Where the box lies, of the root's width. */
+  range(box) {
+    const path = [];
+    for (let at = box; at.parent; at = at.parent) path.push(at);
+    let from = 0;
+    for (const at of path) from += at.start;
+    const whole = this.root.size || 1;
+    return { from: from / whole, to: (from + box.size) / whole };
+  }
+
+  zoomTo(box) {
+    this.zoom = box;
+    this.focus = box;
+    const target = this.range(box);
+    const source = this.view;
+    const began = performance.now();
+    cancelAnimationFrame(this.frame);
+    const step = (now) => {
+      const done = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : Math.min(1, (now - began) / 180);
+      const part = 1 - (1 - done) * (1 - done);
+      this.view = { from: source.from + (target.from - source.from) * part, to: source.to + (target.to - source.to) * part };
+      this.layout();
+      if (done < 1) this.frame = requestAnimationFrame(step);
+    };
+    this.frame = requestAnimationFrame(step);
+    this.tell(box);
+    this.options.zoomed(box);
+  }
+
+  layout() {
+    const width = Math.max(100, this.element.clientWidth);
+    const scale = width / (this.view.to - this.view.from || 1);
+    const whole = this.root.size || 1;
+    this.rects = [];
+    let deepest = 0;
+    const visit = [[this.root, 0]];
+    while (visit.length > 0) {
+      const [box, at] = visit.pop();
+      const left = (at / whole - this.view.from) * scale;
+      const wide = (box.size / whole) * scale;
+      if (left > width || left + wide < 0) continue;
+      const x = Math.max(0, left);
+      const w = Math.min(width, left + wide) - x;
+      this.rects.push({ box, x, w });
+      deepest = Math.max(deepest, box.depth);
+      if (wide < NARROW) continue;
+      for (const child of this.list(box)) {
+        const size = (child.size / whole) * scale;
+        const from = ((at + child.start) / whole - this.view.from) * scale;
+        if (from > width) break;
+        if (size < NARROW) {
+          // What follows is narrower still: one box for all of them, which is not gone into.
+          const rest = Math.min(width, left + ((child.start + this.after(box, child)) / whole) * scale) - Math.max(0, from);
+          if (rest > 0.2) this.rects.push({ box: child, x: Math.max(0, from), w: rest, merged: true });
+          deepest = Math.max(deepest, child.depth);
+          break;
+        }
+        visit.push([child, at + child.start]);
+      }
+    }
+    this.width = width;
+    this.rows = deepest + 1;
+    this.space.style.height = this.rows * ROW + 2 + "px";
+    this.paint();
+  }
+
+  /** The size of a child and of all behind it. */
+  after(box, child) {
+    const last = box.list[box.list.length - 1];
+    return last.start + last.size - child.start;
+  }
+
+  paint() {
+    const high = Math.min(this.rows * ROW + 2, Math.max(60, Math.round(innerHeight * 0.74)));
+    const ratio = devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(this.width * ratio) || this.canvas.height !== Math.round(high * ratio)) {
+      this.canvas.width = Math.round(this.width * ratio);
+      this.canvas.height = Math.round(high * ratio);
+      this.canvas.style.width = this.width + "px";
+      this.canvas.style.height = high + "px";
+    }
+    const pen = this.canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, this.width, high);
+    pen.font = "12px ui-monospace, monospace";
+    pen.textBaseline = "middle";
+    const above = this.element.scrollTop;
+    const letter = pen.measureText("m").width;
+    for (const { box, x, w, merged } of this.rects) {
+      const y = box.depth * ROW - above;
+      if (y + ROW < 0 || y > high) continue;
+      pen.fillStyle = this.colour(box, merged);
+      pen.fillRect(x, y + 1, Math.max(0.3, w - 0.6), ROW - 1);
+      if (box === this.focus) {
+        pen.strokeStyle = isDark() ? "#fff" : "#000";
+        pen.lineWidth = 1.5;
+        pen.strokeRect(x + 0.75, y + 1.75, Math.max(0.5, w - 2), ROW - 2.5);
+      }
+      if (w > 28 && !merged) {
+        pen.fillStyle = isDark() ? "#f3f3f0" : "#111";
+        pen.fillText(fitting(box.name, Math.floor((w - 6) / letter)), x + 3, y + ROW / 2 + 1);
+      }
+    }
+  }
+
+  colour(box, merged) {
+    const dark = isDark();
+    const found = this.options.matches(box);
+    if (found === true) return dark ? "#c2187a" : "#f06bb4";
+    const pale = found === false;
+    if (merged || box.key === REST) return dark ? "#3c3d3f" : "#dddcd6";
+    if (this.options.difference) {
+      const change = box.size === 0 ? 0 : (box.now * this.options.scale.now - box.old * this.options.scale.old) / (box.now * this.options.scale.now + box.old * this.options.scale.old || 1);
+      const strength = Math.min(1, Math.abs(change)) * (pale ? 0.4 : 1);
+      const hue = change > 0 ? 4 : 216;
+      return dark ? `hsl(${hue} ${Math.round(75 * strength)}% ${Math.round(30 + 12 * strength)}%)` : `hsl(${hue} ${Math.round(85 * strength)}% ${Math.round(90 - 24 * strength)}%)`;
+    }
+    if (typeof box.key === "string") return dark ? (pale ? "#26302a" : "#2d5a3d") : pale ? "#eef4ef" : "#bfe3c8";
+    const hash = hashOf(packageName(box.key));
+    const hue = 18 + (hash % 40);
+    const light = (dark ? 30 : 74) + ((hash >> 8) % 9);
+    return `hsl(${hue} ${pale ? 18 : dark ? 52 : 78}% ${pale ? (dark ? 24 : 90) : light}%)`;
+  }
+
+  at(event) {
+    const bounds = this.canvas.getBoundingClientRect();
+    const x = event.clientX - bounds.left;
+    const depth = Math.floor((event.clientY - bounds.top + this.element.scrollTop) / ROW);
+    const hit = this.rects.find((rect) => rect.box.depth === depth && x >= rect.x && x < rect.x + rect.w && !rect.merged);
+    return hit ? hit.box : null;
+  }
+
+  hover(event) {
+    const box = this.at(event);
+    this.canvas.style.cursor = box ? "pointer" : "default";
+    if (box) tip.show(this.describe(box), event);
+    else tip.hide();
+  }
+
+  describe(box) {
+    const { unit, difference, scale, self } = this.options;
+    if (difference) {
+      const [old, now] = [box.old * scale.old, box.now * scale.now];
+      const change = now - old;
+      const part = old === 0 ? "new" : (change > 0 ? "+" : "") + ((100 * change) / old).toFixed(1) + "%";
+      return `${box.name}\nold ${human(old, unit)}, new ${human(now, unit)}: ${change > 0 ? "+" : ""}${human(change, unit)} (${part})`;
+    }
+    const own = self(box, this);
+    const text = `${box.name}\n${human(box.now, unit)}, ${percent(box.now, this.root.now)} of all, ${grouped(box.now)} exactly`;
+    return own === null ? text : text + `\nof that in itself ${human(own, unit)}`;
+  }
+
+  tell(box) {
+    say(this.describe(box).replaceAll("\n", ": "));
+  }
+
+  stack(box) {
+    const names = [];
+    for (let at = box; at && at.parent; at = at.parent) names.push(at.name);
+    return (this.graph instanceof Up ? names.reverse() : names).map((name) => "\tat " + name).join("\n");
+  }
+
+  move(box) {
+    if (!box) return;
+    this.focus = box;
+    const y = box.depth * ROW;
+    if (y < this.element.scrollTop || y + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = Math.max(0, y - this.element.clientHeight / 2);
+    this.paint();
+    this.tell(box);
+  }
+
+  sibling(by) {
+    const list = this.focus.parent ? this.list(this.focus.parent) : [];
+    return list[list.indexOf(this.focus) + by];
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const acts = {
+      ArrowUp: () => this.move(this.focus.parent),
+      ArrowDown: () => this.move(this.list(this.focus)[0]),
+      ArrowLeft: () => this.move(this.sibling(-1)),
+      ArrowRight: () => this.move(this.sibling(1)),
+      Home: () => this.move(this.root),
+      Enter: () => this.zoomTo(this.focus),
+      Backspace: () => this.zoomTo(this.zoom.parent || this.root),
+      Escape: () => this.zoomTo(this.root),
+      s: () => typeof this.focus.key === "number" && this.focus.key !== REST && this.options.sandwich(this.focus.key),
+      c: () => copy(this.stack(this.focus)),
+    };
+    const act = acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+/** A name in so many letters: without its package, without its class, or cut. */
+function fitting(name, letters) {
+  if (name.length <= letters) return name;
+  const parts = name.split(".");
+  for (let from = 1; from < parts.length; from++) {
+    const short = parts.slice(from).join(".");
+    if (short.length <= letters) return short;
+  }
+  const last = parts[parts.length - 1];
+  return letters < 3 ? "" : last.slice(0, letters - 1) + "…";
+}

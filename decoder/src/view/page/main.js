@@ -1,0 +1,592 @@
+// The page: what is shown is in the URL's fragment, so a link or a bookmark shows it again.
+"use strict";
+
+const NUMBERS = new Set(["kind", "run", "per", "thread", "method", "from", "to", "k"]);
+const START = {
+  tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, search: "",
+  inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "",
+};
+const state = { ...START, ...stateOfUrl() };
+let open = null;
+
+function stateOfUrl() {
+  const said = {};
+  for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+    if (!(key in START)) continue;
+    const value = NUMBERS.has(key) ? Number.parseInt(text, 10) : text;
+    if (!Number.isNaN(value)) said[key] = value;
+  }
+  if (said.kind !== undefined && !data.kinds[said.kind]) delete said.kind;
+  if (said.run !== undefined && !data.runs[said.run]) delete said.run;
+  if (said.method !== undefined && !(said.method < data.methods.name.length)) delete said.method;
+  return said;
+}
+
+function set(changes) {
+  Object.assign(state, changes);
+  const said = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) if (value !== START[key]) said.set(key, value);
+  history.replaceState(null, "", "#" + said);
+  draw();
+}
+
+const two = data.runs.length > 1;
+const kind = () => data.kinds[state.kind];
+const hasValues = () => data.runs.some((_, run) => kind().value[run] !== 0);
+const measure = () => (state.measure || (kind().unit !== "" || hasValues() ? "value" : "count"));
+const unit = () => (measure() === "count" ? "" : kind().unit);
+const amountHead = () => (measure() === "count" ? "Events" : kind().unit === "ns" ? "Time" : kind().unit === "bytes" ? "Bytes" : "Value") + (state.per >= 0 ? " per " + data.kinds[state.per].name : "");
+
+/** What an amount of a run is multiplied by: 1, or one over the number of the events it is told per. */
+function scaleOf(run) {
+  if (state.per < 0) return 1;
+  const count = data.kinds[state.per].count[run];
+  return count === 0 ? 0 : 1 / count;
+}
+
+let cached = { key: "", sums: [] };
+
+/** The sums of the selection in a run, and of the time that is selected. */
+function sumsOf(run) {
+  const key = [state.kind, measure(), state.thread, state.from, state.to].join();
+  if (cached.key !== key) cached = { key, sums: [] };
+  const selection = state.from >= 0 && data.stream ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread });
+  return (cached.sums[run] ||= new Sums(selection, run));
+}
+
+/** A part of the run, from the stream. */
+class Moment {
+  constructor(run) {
+    this.run = run;
+  }
+  visit(run, each) {
+    const { cells } = data.stream;
+    if (run !== data.stream.run) return;
+    const amounts = measure() === "count" ? cells.count : cells.value;
+    for (let at = 0; at < cells.context.length; at++) {
+      const bucket = cells.bucket[at];
+      if (bucket < state.from || bucket > state.to || contexts.kind[cells.context[at]] !== state.kind) continue;
+      if (amounts[at] !== 0) each(cells.context[at], amounts[at]);
+    }
+  }
+}
+
+const TABS = [
+  ["overview", "Overview", overview, () => true],
+  ["flame", "Flame", flame, () => true],
+  ["methods", "Methods", methods, () => true],
+  ["contexts", "Contexts", contextsTab, () => true],
+  ["difference", "Difference", difference, () => two],
+  ["types", "Types", types, () => true],
+  ["threads", "Threads", threads, () => true],
+  ["waits", "Waits", waits, () => data.kinds.some((kind) => kind.unit === "ns")],
+  ["leaks", "Leaks", leaks, () => data.leaks !== null],
+  ["paths", "k-contexts", paths, () => true],
+  ["time", "Time line", timeLine, () => data.stream !== null],
+];
+
+function draw() {
+  if (open) open.close();
+  open = null;
+  document.documentElement.classList.toggle("dark", state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  drawControls();
+  const tabs = TABS.filter(([, , , has]) => has());
+  const [id, name, show] = tabs.find(([key]) => key === state.tab) || tabs[0];
+  document.getElementById("tabs").replaceChildren(...tabs.map(([key, text]) => element("button", {
+    type: "button", role: "tab", id: "tab-" + key, "aria-selected": key === id ? "true" : "false", "aria-controls": "main", tabindex: key === id ? "0" : "-1",
+    onclick: () => set({ tab: key }), onkeydown: (event) => stepTab(event, tabs, key),
+  }, text)));
+  const main = document.getElementById("main");
+  main.setAttribute("role", "tabpanel");
+  main.setAttribute("aria-labelledby", "tab-" + id);
+  main.setAttribute("aria-label", name);
+  main.replaceChildren(...[show()].flat().filter(Boolean));
+  if (open && open.ready) open.ready();
+}
+
+function stepTab(event, tabs, key) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!by) return;
+  const at = (tabs.findIndex(([of]) => of === key) + by + tabs.length) % tabs.length;
+  set({ tab: tabs[at][0] });
+  document.getElementById("tab-" + tabs[at][0]).focus();
+}
+
+function fill(select, options, value) {
+  select.replaceChildren(...options.map(([key, text]) => element("option", { value: key }, text)));
+  select.value = String(value);
+}
+
+function drawControls() {
+  const get = (id) => document.getElementById(id);
+  get("title").textContent = "lucce: " + data.runs.map((run) => run.command || run.file).join("  →  ");
+  fill(get("kind"), data.kinds.map((kind, at) => [at, kind.name]), state.kind);
+  fill(get("measure"), kind().unit === "" && !hasValues() ? [["count", "number of events"]] : [["value", { bytes: "bytes", ns: "time" }[kind().unit] || "value"], ["count", "number of events"]], measure());
+  fill(get("run"), data.runs.map((run, at) => [at, (at === 0 && two ? "old: " : two ? "new: " : "") + run.file]), state.run);
+  get("run-label").hidden = !two;
+  fill(get("per"), [[-1, "run"], ...data.kinds.map((kind, at) => [at, kind.name + " event"])], state.per);
+  get("per-label").hidden = data.kinds.length < 2;
+  fill(get("thread"), [[-1, "all"], ...data.threads.map((name, at) => [at, name])], state.thread);
+  if (get("search").value !== state.search) get("search").value = state.search;
+  drawMatched();
+}
+
+function drawMatched() {
+  const search = pattern(state.search);
+  const output = document.getElementById("matched");
+  if (state.search === "") output.textContent = "";
+  else if (!search) output.textContent = "no regular expression";
+  else {
+    const sums = sumsOf(state.run);
+    const inside = new Uint8Array(tree.size);
+    const known = matcher();
+    let sum = 0;
+    for (let node = 1; node < tree.size; node++) {
+      inside[node] = inside[tree.parent[node]] || known(tree.method[node]) ? 1 : 0;
+      if (inside[node]) sum += sums.self[node];
+    }
+    for (let at = 0; at < contexts.node.length; at++) {
+      if (!inside[contexts.node[at]] && search.test(typeName(contexts.type[at]))) sum += sums.byContext[at];
+    }
+    output.textContent = `${human(sum * scaleOf(state.run), unit())}, ${percent(sum, sums.total) || "0%"}: stacks and types that match`;
+  }
+}
+
+/** Whether a method's name matches the search. */
+function matcher() {
+  const search = pattern(state.search);
+  const known = new Int8Array(data.methods.name.length).fill(-1);
+  return (method) => {
+    if (!search || state.search === "" || method === REST) return false;
+    if (known[method] < 0) known[method] = search.test(methodName(method)) ? 1 : 0;
+    return known[method] === 1;
+  };
+}
+
+function list(pairs) {
+  return element("dl", {}, ...pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value)]));
+}
+
+function section(title, ...content) {
+  return element("section", {}, element("h2", {}, title), ...content);
+}
+
+function overview() {
+  const runs = data.runs.map((run, at) => section(two ? (at === 0 ? "Old run" : "New run") : "Run",
+    list([
+      ["Log", run.file], ["Run", run.run], ["Command", run.command], ["JVM", run.jvm], ["Started", run.start], ["Duration", run.seconds === null ? null : human(run.seconds * 1e9, "ns")],
+      ["Ended", run.ended ? null : "the JVM was killed or still ran; all that it had recorded is here"],
+      ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
+    ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
+  const totals = table(data.kinds, [
+    { head: "Kind", of: (kind) => kind.name, shown: (kind) => element("button", { type: "button", class: "link", onclick: () => set({ kind: data.kinds.indexOf(kind), measure: "" }) }, kind.name) },
+    ...data.runs.flatMap((run, at) => [
+      { head: "Events" + (two ? (at ? " (new)" : " (old)") : ""), isNumber: true, of: (kind) => kind.count[at], shown: (kind) => grouped(kind.count[at]) },
+      { head: "Value" + (two ? (at ? " (new)" : " (old)") : ""), isNumber: true, of: (kind) => kind.value[at], shown: (kind) => (kind.unit === "" && kind.value[at] === 0 ? "" : human(kind.value[at], kind.unit)) },
+    ]),
+  ], { by: 1 });
+  return [
+    element("div", { class: "cards" }, ...runs, section("What was counted", totals)),
+    element("div", { class: "cards" }, section("Types", first(byType(), "types")), section("Threads", first(byThread(), "threads")), section("Methods, with all they call", first(byMethod("method"), "methods")), section("Packages, with all they call", first(byMethod("package"), "methods", "package"))),
+    restNote(),
+  ];
+}
+
+function restNote() {
+  const { contexts: left } = data.rest;
+  return left === 0 ? null : element("p", { class: "note" }, `${grouped(left)} small contexts are in this page as exact sums only, in boxes and lines named "(rest)". The log has each of them.`);
+}
+
+function first(rows, tab, group) {
+  const sums = sumsOf(state.run);
+  return element("div", {}, table(rows.sort((a, b) => b.amount - a.amount).slice(0, 8), [
+    { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
+    amountColumn(), shareColumn(sums.total * scaleOf(state.run)),
+  ], { by: 1 }), element("button", { type: "button", onclick: () => set({ tab, group: group || "method" }) }, "All"));
+}
+
+function amountColumn() {
+  return { head: amountHead(), isNumber: true, of: (row) => row.amount, shown: (row) => element("span", { title: grouped(row.amount) }, human(row.amount, unit())) };
+}
+
+function shareColumn(total) {
+  return { head: "Share", isNumber: true, of: (row) => row.amount, shown: (row) => percent(row.amount, total) };
+}
+
+function rowsOf(amounts, name) {
+  const scale = scaleOf(state.run);
+  return [...amounts].map(([key, amount]) => ({ key, name: name(key), amount: amount * scale }));
+}
+
+function summed(keyOf) {
+  const sums = sumsOf(state.run);
+  const amounts = new Map();
+  sums.byContext.forEach((amount, context) => {
+    if (amount === 0) return;
+    const key = keyOf(context);
+    amounts.set(key, (amounts.get(key) || 0) + amount);
+  });
+  return amounts;
+}
+
+function byType() {
+  return rowsOf(summed((context) => contexts.type[context]), (type) => typeName(type) || (data.rest.contexts > 0 ? "(rest, or no type)" : "(no type)"));
+}
+
+function byThread() {
+  const amounts = new Map();
+  const selection = new Selection({ kind: state.kind, measure: measure(), run: state.run, thread: -1 });
+  const all = selection.measure === "count" ? shares.count : shares.value;
+  for (let at = 0; at < shares.context.length; at++) {
+    if (shares.run[at] !== state.run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
+    amounts.set(shares.thread[at], (amounts.get(shares.thread[at]) || 0) + all[at]);
+  }
+  return rowsOf(amounts, (thread) => data.threads[thread]);
+}
+
+const GROUPS = {
+  method: (node) => tree.method[node],
+  class: (node) => className(tree.method[node]),
+  package: (node) => packageName(tree.method[node]),
+  line: (node) => frameText(node),
+};
+
+/** What a method, class, package or line and all that it calls amount to; each counts once in a stack. */
+function byMethod(group, sums = sumsOf(state.run)) {
+  const keyOf = GROUPS[group];
+  const keys = new Map();
+  const of = new Int32Array(tree.size);
+  for (let node = 1; node < tree.size; node++) {
+    const key = keyOf(node);
+    if (!keys.has(key)) keys.set(key, keys.size);
+    of[node] = keys.get(key);
+  }
+  const whole = new Float64Array(keys.size);
+  const self = new Float64Array(keys.size);
+  const on = new Int32Array(keys.size);
+  // Depth first, so that what is on the path is known; a key counts at its outermost node.
+  const visit = [0];
+  while (visit.length > 0) {
+    const at = visit.pop();
+    if (at < 0) {
+      on[of[-at]]--;
+      continue;
+    }
+    if (at > 0) {
+      if (sums.whole[at] === 0) continue;
+      self[of[at]] += sums.self[at];
+      if (on[of[at]]++ === 0) whole[of[at]] += sums.whole[at];
+      visit.push(-at);
+    }
+    for (let child = children.first[at]; child < children.first[at + 1]; child++) visit.push(children.list[child]);
+  }
+  const scale = scaleOf(state.run);
+  return [...keys].map(([key, at]) => ({ key, name: group === "method" ? methodName(key) : key, amount: whole[at] * scale, self: self[at] * scale })).filter((row) => row.amount > 0);
+}
+
+function methods() {
+  const sums = sumsOf(state.run);
+  const total = sums.total * scaleOf(state.run);
+  const rows = byMethod(state.group);
+  const choose = element("select", { "aria-label": "Sums by", onchange: () => set({ group: choose.value }) });
+  fill(choose, [["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], state.group);
+  return [
+    element("div", { class: "bar" }, choose),
+    table(rows, [
+      { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
+      { head: amountHead() + ", with callees", isNumber: true, of: (row) => row.amount, shown: (row) => human(row.amount, unit()) },
+      shareColumn(total),
+      { head: "in itself", isNumber: true, of: (row) => row.self, shown: (row) => human(row.self, unit()) },
+      { head: "Share", isNumber: true, of: (row) => row.self, shown: (row) => percent(row.self, total) },
+    ], { by: 1, filter: (row) => row.name, details: state.group === "method" ? (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", method: row.key }) }, "Callers and callees") : null }),
+  ];
+}
+
+function traceBox(context) {
+  const node = contexts.node[context];
+  const type = typeName(contexts.type[context]);
+  const head = [contexts.number[context], type].filter(Boolean).join("  ");
+  const text = traceText(node);
+  return element("div", { class: "trace" },
+    list([["Number", contexts.number[context]], ["Content id", contexts.stack[context]]]),
+    element("pre", { tabindex: "0", "aria-label": "stack trace" }, text),
+    element("button", { type: "button", onclick: () => copy(head + "\n" + text) }, "Copy"));
+}
+
+function contextsTab() {
+  const sums = sumsOf(state.run);
+  const total = sums.total * scaleOf(state.run);
+  const rows = [];
+  sums.byContext.forEach((amount, context) => {
+    if (amount > 0) rows.push({ context, amount: amount * scaleOf(state.run) });
+  });
+  return [table(rows, [
+    { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => contexts.number[row.context] ? frameText(contexts.node[row.context]) : "(rest) below " + (contexts.node[row.context] > 0 ? frameText(tree.parent[contexts.node[row.context]]) : "") },
+    { head: "Type", isName: false, of: (row) => typeName(contexts.type[row.context]), shown: (row) => typeName(contexts.type[row.context]) },
+    amountColumn(), shareColumn(total),
+    { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] },
+  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
+}
+
+function types() {
+  const total = sumsOf(state.run).total * scaleOf(state.run);
+  return table(byType(), [{ head: "Type", isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], {
+    by: 1, filter: (row) => row.name, details: (row) => byTypeContexts(row.key),
+  });
+}
+
+function byTypeContexts(type) {
+  const sums = sumsOf(state.run);
+  const rows = [];
+  sums.byContext.forEach((amount, context) => {
+    if (amount > 0 && contexts.type[context] === type) rows.push({ context, amount: amount * scaleOf(state.run) });
+  });
+  return table(rows, [{ head: "Where", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameText(contexts.node[row.context]) }, amountColumn()], { by: 1, details: (row) => traceBox(row.context) });
+}
+
+function threads() {
+  const rows = byThread();
+  const total = rows.reduce((sum, row) => sum + row.amount, 0);
+  return table(rows, [{ head: "Thread", isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], {
+    by: 1, filter: (row) => row.name, details: (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", thread: row.key }) }, "Flame graph of this thread"),
+  });
+}
+
+function waits() {
+  const waiting = data.kinds.map((kind, at) => [kind, at]).filter(([kind]) => kind.unit === "ns");
+  const { count, value, context, run } = shares;
+  return waiting.map(([kind, at]) => {
+    const sums = new Map();
+    for (let share = 0; share < context.length; share++) {
+      if (run[share] !== state.run || contexts.kind[context[share]] !== at) continue;
+      const key = contexts.type[context[share]];
+      const row = sums.get(key) || { type: key, count: 0, amount: 0 };
+      row.count += count[share];
+      row.amount += value[share];
+      sums.set(key, row);
+    }
+    return section(kind.name, table([...sums.values()], [
+      { head: "What", isName: true, of: (row) => typeName(row.type), shown: (row) => typeName(row.type) || "(no type)" },
+      { head: "Time", isNumber: true, of: (row) => row.amount, shown: (row) => human(row.amount, "ns") },
+      { head: "Times", isNumber: true, of: (row) => row.count, shown: (row) => grouped(row.count) },
+      { head: "On average", isNumber: true, of: (row) => row.amount / (row.count || 1), shown: (row) => human(Math.round(row.amount / (row.count || 1)), "ns") },
+    ], { by: 1, details: () => element("button", { type: "button", onclick: () => set({ tab: "flame", kind: at, measure: "value", leaf: "yes" }) }, "Where: flame graph") }));
+  });
+}
+
+function leaks() {
+  if (data.leaks.found.length === 0) return element("p", {}, data.leaks.says);
+  return [element("p", {}, data.leaks.says), ...data.leaks.found.map((leak) => section(leak.head, ...leak.lines.map((line) => element("p", {}, line)), element("pre", { tabindex: "0" }, leak.trace)))];
+}
+
+/** Contexts whose innermost k frames are equal, together. */
+function paths() {
+  const sums = sumsOf(state.run);
+  const total = sums.total * scaleOf(state.run);
+  const groups = new Map();
+  for (let node = 1; node < tree.size; node++) {
+    if (sums.self[node] === 0) continue;
+    const methods = [];
+    for (let at = node; at > 0 && methods.length < state.k; at = tree.parent[at]) methods.push(tree.method[at]);
+    const key = methods.join();
+    const row = groups.get(key) || { methods, amount: 0, contexts: 0 };
+    row.amount += sums.self[node] * scaleOf(state.run);
+    row.contexts++;
+    groups.set(key, row);
+  }
+  const choose = element("input", { type: "number", min: "1", max: "50", value: state.k, "aria-label": "Frames", onchange: () => set({ k: Math.max(1, Math.min(50, Number.parseInt(choose.value, 10) || 3)) }) });
+  return [
+    element("div", { class: "bar" }, element("label", {}, "Innermost frames ", choose), element("span", { class: "note" }, "contexts that end in the same calls, together")),
+    table([...groups.values()], [
+      { head: "Path, innermost first", isName: true, of: (row) => methodName(row.methods[0]), shown: (row) => row.methods.map(methodName).join(" ← ") },
+      amountColumn(), shareColumn(total),
+      { head: "Stacks", isNumber: true, of: (row) => row.contexts, shown: (row) => grouped(row.contexts) },
+    ], { by: 1, filter: (row) => row.methods.map(methodName).join(" ") }),
+  ];
+}
+
+function flame() {
+  const check = (key, text) => {
+    const box = element("input", { type: "checkbox", onchange: () => set({ [key]: box.checked ? "yes" : "" }) });
+    box.checked = state[key] === "yes";
+    return element("label", {}, box, " " + text);
+  };
+  const weights = new Weights(sumsOf(state.difference && two ? 1 : state.run), state.difference && two ? sumsOf(0) : null);
+  const options = { fold: state.fold === "yes", leaf: state.leaf === "yes" };
+  const isKnown = matcher();
+  const search = pattern(state.search);
+  const shared = {
+    unit: unit(), difference: Boolean(state.difference && two), scale: { old: scaleOf(0), now: scaleOf(data.runs.length - 1) },
+    matches: (box) => (state.search === "" || !search ? null : typeof box.key === "string" ? (box.key !== "all" && search.test(box.name)) : isKnown(box.key)),
+    self: (box, view) => (view.graph instanceof Down && typeof box.key === "number" ? box.now - view.list(box).reduce((sum, child) => sum + child.now, 0) : null),
+    sandwich: (method) => set({ tab: "flame", method }),
+    zoomed: () => {},
+  };
+  const views = [];
+  const make = (title, graph, root) => {
+    const view = new FlameView(title, graph, root, shared);
+    views.push(view);
+    return view.element;
+  };
+  open = { close: () => views.forEach((view) => view.close()), ready: () => views.forEach((view) => view.layout()) };
+  const bar = element("div", { class: "bar" }, check("inverted", "inverted"), check("fold", "fold recursion"), check("leaf", "types as leaves"), two ? check("difference", "difference of both runs") : null,
+    element("button", { type: "button", onclick: () => views[0].focus && typeof views[0].focus.key === "number" && views[0].focus.key !== REST && set({ method: views[0].focus.key }) }, "Callers and callees of the chosen box"),
+    state.method >= 0 ? element("button", { type: "button", onclick: () => set({ method: -1 }) }, "Back to all") : null,
+    element("span", { class: "note" }, "click or Enter zooms, Escape goes back, arrow keys walk, S callers and callees, C copies"));
+  if (state.difference && two) bar.append(element("span", { class: "more" }, "red: more than before"), element("span", { class: "less" }, "blue: less"));
+  if (state.method >= 0) {
+    const name = methodName(state.method);
+    const [up, down] = [new Up(weights, options), new Down(weights, options)];
+    return [bar, section("Callers of " + name, make("callers", up, up.rootOf(state.method))), section("Callees of " + name, make("callees", down, down.rootOf(state.method)))];
+  }
+  const graph = state.inverted === "yes" ? new Up(weights, options) : new Down(weights, options);
+  return [bar, make(state.inverted === "yes" ? "inverted flame graph" : "flame graph", graph, graph.root()), restNote()];
+}
+
+function changeRows() {
+  const [old, now] = [sumsOf(0), sumsOf(1)];
+  const scales = [scaleOf(0), scaleOf(1)];
+  if (state.group === "context" || state.group === "type") {
+    const rows = new Map();
+    for (let context = 0; context < contexts.node.length; context++) {
+      const amounts = [old.byContext[context] * scales[0], now.byContext[context] * scales[1]];
+      if (amounts[0] === 0 && amounts[1] === 0) continue;
+      const key = state.group === "type" ? contexts.type[context] : context;
+      const row = rows.get(key) || { context, name: state.group === "type" ? typeName(key) || "(rest, or no type)" : frameText(contexts.node[context]), old: 0, now: 0 };
+      row.old += amounts[0];
+      row.now += amounts[1];
+      rows.set(key, row);
+    }
+    return [...rows.values()];
+  }
+  const rows = new Map();
+  [old, now].forEach((sums, run) => byMethod(state.group, sums).forEach((row) => {
+    const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
+    known[run === 0 ? "old" : "now"] = (row.amount / (scaleOf(state.run) || 1)) * scales[run];
+    rows.set(row.key, known);
+  }));
+  return [...rows.values()];
+}
+
+function difference() {
+  if (state.group === "") state.group = "context";
+  const choose = element("select", { "aria-label": "Difference by", onchange: () => set({ group: choose.value }) });
+  fill(choose, [["context", "by context"], ["type", "by type"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], state.group);
+  const change = (row) => row.now - row.old;
+  const cell = (row) => element("span", { class: change(row) > 0 ? "more" : change(row) < 0 ? "less" : null }, (change(row) > 0 ? "+" : "") + human(change(row), unit()));
+  const part = (row) => (row.old === 0 ? Infinity : change(row) / row.old);
+  return [
+    element("div", { class: "bar" }, choose, element("button", { type: "button", onclick: () => set({ tab: "flame", difference: "yes" }) }, "As a flame graph")),
+    table(changeRows(), [
+      { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
+      { head: "Old " + amountHead().toLowerCase(), isNumber: true, of: (row) => row.old, shown: (row) => human(row.old, unit()) },
+      { head: "New", isNumber: true, of: (row) => row.now, shown: (row) => human(row.now, unit()) },
+      { head: "Change", isNumber: true, of: (row) => Math.abs(change(row)), shown: cell },
+      { head: "Change in %", isNumber: true, of: part, shown: (row) => (row.old === 0 ? "new" : (100 * part(row)).toFixed(1) + "%") },
+    ], { by: 3, filter: (row) => row.name, details: state.group === "context" ? (row) => traceBox(row.context) : null }),
+  ];
+}
+
+function timeLine() {
+  const { start, width, count } = data.stream;
+  const series = data.stream.kinds[state.kind];
+  if (!series) return element("p", {}, "The stream has no events of this kind.");
+  const amounts = measure() === "count" ? series.count : series.value;
+  const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `${kind().name} over time in ${count} steps of ${human(width, "ns")}` });
+  const heat = element("canvas", { role: "img", "aria-label": "heat map: columns are seconds, rows are parts of a second" });
+  const at = (bucket) => human(start + bucket * width, "ns");
+  const from = element("input", { type: "number", min: "0", max: String(count - 1), value: Math.max(0, state.from), "aria-label": "from step" });
+  const to = element("input", { type: "number", min: "0", max: String(count - 1), value: state.to < 0 ? count - 1 : state.to, "aria-label": "to step" });
+  const choose = () => set({ from: Math.min(from.valueAsNumber || 0, to.valueAsNumber || 0), to: Math.max(from.valueAsNumber || 0, to.valueAsNumber || 0) });
+  from.addEventListener("change", choose);
+  to.addEventListener("change", choose);
+  let pressed = null;
+  const bucketOf = (event) => Math.max(0, Math.min(count - 1, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) * count)));
+  canvas.addEventListener("mousedown", (event) => { pressed = bucketOf(event); });
+  canvas.addEventListener("mouseup", (event) => {
+    if (pressed === null) return;
+    const end = bucketOf(event);
+    set({ from: Math.min(pressed, end), to: Math.max(pressed, end) });
+  });
+  canvas.addEventListener("mousemove", (event) => tip.show(`${at(bucketOf(event))}: ${human(amounts[bucketOf(event)], unit())}`, event));
+  canvas.addEventListener("mouseleave", () => tip.hide());
+  const ready = () => {
+    drawSeries(canvas, amounts, state.from, state.to);
+    drawHeat(heat, amounts, width, start);
+  };
+  open = { close: () => tip.hide(), ready };
+  const chosen = state.from >= 0 ? `chosen: ${at(state.from)} to ${at(state.to + 1)}; every tab shows these events` : "drag over the time line, or type steps, to choose a part";
+  return [
+    element("div", { class: "bar" }, element("label", {}, "From step ", from), element("label", {}, "to ", to), state.from >= 0 ? element("button", { type: "button", onclick: () => set({ from: -1, to: -1 }) }, "All") : null, element("button", { type: "button", onclick: () => set({ tab: "flame" }) }, "Flame graph of it"), element("span", { class: "note" }, chosen)),
+    canvas, section("Heat map", element("p", { class: "note" }, "a column is a second, a row is a part of it, darker is more"), heat),
+  ];
+}
+
+function prepare(canvas, height) {
+  const wide = Math.max(200, canvas.parentElement.clientWidth - 32);
+  const ratio = devicePixelRatio || 1;
+  canvas.width = wide * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = wide + "px";
+  canvas.style.height = height + "px";
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return [pen, wide];
+}
+
+function largest(amounts) {
+  return amounts.reduce((most, amount) => Math.max(most, amount), 1);
+}
+
+function drawSeries(canvas, amounts, from, to) {
+  const [pen, wide] = prepare(canvas, 160);
+  const most = largest(amounts);
+  amounts.forEach((amount, bucket) => {
+    const high = (150 * amount) / most;
+    pen.fillStyle = from >= 0 && (bucket < from || bucket > to) ? (isDark() ? "#4a4b4d" : "#cfcec8") : isDark() ? "#6db3f2" : "#0b62a8";
+    pen.fillRect((bucket * wide) / amounts.length, 158 - high, Math.max(0.5, wide / amounts.length - 0.2), high);
+  });
+}
+
+function drawHeat(canvas, amounts, width, start) {
+  const rows = Math.max(1, Math.min(50, Math.round(1e9 / width)));
+  const steps = Math.max(1, Math.round(1e9 / width / rows));
+  const first = Math.floor(start / width);
+  const columns = Math.ceil((amounts.length + first) / (rows * steps));
+  const [pen, wide] = prepare(canvas, Math.max(40, rows * 5));
+  const sums = new Map();
+  amounts.forEach((amount, bucket) => {
+    const cell = Math.floor((bucket + first) / steps);
+    sums.set(cell, (sums.get(cell) || 0) + amount);
+  });
+  const most = largest([...sums.values()]);
+  const cellWide = Math.min(24, wide / columns);
+  for (const [cell, amount] of sums) {
+    const strength = Math.sqrt(amount / most);
+    pen.fillStyle = isDark() ? `hsl(20 80% ${Math.round(12 + 50 * strength)}%)` : `hsl(20 85% ${Math.round(96 - 56 * strength)}%)`;
+    pen.fillRect(Math.floor(cell / rows) * cellWide, (cell % rows) * 5, Math.max(0.5, cellWide - 0.5), 4.5);
+  }
+}
+
+for (const id of ["kind", "run", "per", "thread"]) {
+  const select = document.getElementById(id);
+  select.addEventListener("change", () => set({ [id]: Number.parseInt(select.value, 10), ...(id === "kind" ? { measure: "" } : {}) }));
+}
+document.getElementById("measure").addEventListener("change", (event) => set({ measure: event.target.value }));
+let waiting = 0;
+document.getElementById("search").addEventListener("input", (event) => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => set({ search: event.target.value }), 150);
+});
+document.getElementById("theme").addEventListener("click", () => set({ theme: isDark() ? "light" : "dark" }));
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) {
+    event.preventDefault();
+    document.getElementById("search").focus();
+  }
+});
+addEventListener("hashchange", () => {
+  Object.assign(state, START, stateOfUrl());
+  draw();
+});
+draw();

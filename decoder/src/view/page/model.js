@@ -1,0 +1,142 @@
+// What the page is about: the tree of frames, the contexts in it, and sums over them.
+//
+// Data arrive as columns. Node 0 is the root; a node's parent stands before it. A node whose method is
+// -1 stands for all that lay below its parent and was too small to be shown one by one.
+"use strict";
+
+const REST = -1;
+const data = JSON.parse(document.getElementById("data").textContent);
+const tree = {
+  parent: Int32Array.from(data.nodes.parent),
+  method: Int32Array.from(data.nodes.method),
+  line: Int32Array.from(data.nodes.line),
+  size: data.nodes.parent.length,
+};
+const contexts = data.contexts;
+const shares = data.shares;
+
+/** The children of every node, as a range of `list`: of node n, from `first[n]` up to `first[n + 1]`. */
+const children = (() => {
+  const first = new Int32Array(tree.size + 1);
+  for (let node = 1; node < tree.size; node++) first[tree.parent[node] + 1]++;
+  for (let node = 0; node < tree.size; node++) first[node + 1] += first[node];
+  const list = new Int32Array(Math.max(0, tree.size - 1));
+  const next = first.slice();
+  for (let node = 1; node < tree.size; node++) list[next[tree.parent[node]]++] = node;
+  return { first, list };
+})();
+
+function methodName(method) {
+  if (method === REST) return "(rest)";
+  const { name, owner } = data.methods;
+  return data.classes[owner[method]] + "." + name[method];
+}
+
+function className(method) {
+  return method === REST ? "(rest)" : data.classes[data.methods.owner[method]];
+}
+
+function packageName(method) {
+  const name = className(method);
+  const end = name.lastIndexOf(".");
+  return end < 0 ? (method === REST ? name : "(no package)") : name.slice(0, end);
+}
+
+/** A frame as the JVM prints it. */
+function frameText(node) {
+  const method = tree.method[node];
+  if (method === REST) return "(rest: what is too small to be shown one by one)";
+  const file = data.methods.file[method];
+  const line = tree.line[node];
+  if (line === -2) return methodName(method) + "(Native Method)";
+  if (file === null) return methodName(method) + "(Unknown Source)";
+  return methodName(method) + "(" + file + (line >= 0 ? ":" + line : "") + ")";
+}
+
+/** The whole trace, innermost frame first. */
+function traceText(node) {
+  const lines = [];
+  for (let at = node; at > 0; at = tree.parent[at]) lines.push("\tat " + frameText(at));
+  return lines.join("\n");
+}
+
+function typeName(type) {
+  return type < 0 ? "" : data.types[type];
+}
+
+/** What is summed up: the events' values or their number, of one kind, one run, one thread. */
+class Selection {
+  constructor(state) {
+    this.kind = state.kind;
+    this.measure = state.measure;
+    this.run = state.run;
+    this.thread = state.thread;
+  }
+
+  /** Calls `each(context, amount)` for every share that is selected; `run` stands for the state's own. */
+  visit(run, each) {
+    const amounts = this.measure === "count" ? shares.count : shares.value;
+    for (let at = 0; at < shares.context.length; at++) {
+      const context = shares.context[at];
+      if (contexts.kind[context] !== this.kind) continue;
+      if (run !== null && shares.run[at] !== run) continue;
+      if (this.thread >= 0 && shares.thread[at] !== this.thread) continue;
+      if (amounts[at] !== 0) each(context, amounts[at]);
+    }
+  }
+}
+
+/** Sums of a selection by node: what happened in a node itself, and in all that it called. */
+class Sums {
+  constructor(selection, run) {
+    this.self = new Float64Array(tree.size);
+    this.whole = new Float64Array(tree.size);
+    this.byContext = new Float64Array(contexts.node.length);
+    selection.visit(run, (context, amount) => {
+      this.self[contexts.node[context]] += amount;
+      this.byContext[context] += amount;
+    });
+    this.whole.set(this.self);
+    for (let node = tree.size - 1; node > 0; node--) this.whole[tree.parent[node]] += this.whole[node];
+  }
+
+  get total() {
+    return this.whole[0];
+  }
+}
+
+const number = new Intl.NumberFormat("en-US");
+
+function grouped(amount) {
+  return Number.isInteger(amount) ? number.format(amount) : amount.toPrecision(4);
+}
+
+/** An amount as people say it: 4.2 GB, 1 min 27 s. */
+function human(amount, unit) {
+  const sign = amount < 0 ? "-" : "";
+  const size = Math.abs(amount);
+  if (unit === "bytes") {
+    const steps = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let step = 0;
+    let shown = size;
+    while (shown >= 1000 && step + 1 < steps.length) {
+      shown /= 1000;
+      step++;
+    }
+    return sign + (step === 0 ? grouped(shown) : shown.toFixed(shown < 10 ? 2 : 1)) + " " + steps[step];
+  }
+  if (unit === "ns") {
+    const seconds = size / 1e9;
+    if (seconds >= 3600) return sign + Math.floor(seconds / 3600) + " h " + Math.round((seconds % 3600) / 60) + " min";
+    if (seconds >= 60) return sign + Math.floor(seconds / 60) + " min " + Math.round(seconds % 60) + " s";
+    if (seconds >= 1) return sign + seconds.toFixed(2) + " s";
+    if (size >= 1e6) return sign + (size / 1e6).toFixed(1) + " ms";
+    if (size >= 1e3) return sign + (size / 1e3).toFixed(1) + " µs";
+    return sign + grouped(size) + " ns";
+  }
+  return sign + grouped(size) + (unit ? " " + unit : "");
+}
+
+function percent(part, whole) {
+  return whole === 0 ? "" : ((100 * part) / whole).toFixed(2) + "%";
+}

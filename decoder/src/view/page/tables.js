@@ -1,0 +1,130 @@
+// Tables that are sorted by a click on a column's head, filtered, and lengthened on demand.
+"use strict";
+
+const PAGE = 100;
+
+function element(name, attributes, ...content) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...content.filter((part) => part !== null && part !== undefined));
+  return made;
+}
+
+/**
+ * `columns`: { head, of(row): what is sorted by, shown(row): text or element, isNumber }.
+ * `details(row)`: what a click on the row shows below it, or null.
+ */
+function table(rows, columns, { by = 0, details = null, filter = null, caption } = {}) {
+  const state = { by, down: columns[by].isNumber === true, shown: PAGE, text: "" };
+  const body = element("tbody");
+  const note = element("p", { class: "note", role: "status" });
+  const more = element("button", { type: "button", onclick: () => { state.shown += 10 * PAGE; draw(); } }, "Show more");
+  const heads = columns.map((column, at) => {
+    const press = () => {
+      state.down = state.by === at ? !state.down : column.isNumber === true;
+      state.by = at;
+      draw();
+    };
+    return element("th", { class: column.isNumber ? "n" : null, scope: "col" }, element("button", { type: "button", onclick: press }, column.head));
+  });
+
+  function selected() {
+    if (!filter || state.text === "") return rows;
+    const wanted = pattern(state.text);
+    return wanted ? rows.filter((row) => wanted.test(filter(row))) : rows;
+  }
+
+  function draw() {
+    const { of } = columns[state.by];
+    const sign = state.down ? -1 : 1;
+    const keyed = selected().map((row) => [of(row), row]);
+    keyed.sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
+    heads.forEach((head, at) => head.setAttribute("aria-sort", at !== state.by ? "none" : state.down ? "descending" : "ascending"));
+    body.replaceChildren(...keyed.slice(0, state.shown).map(([, row]) => line(row)));
+    more.hidden = keyed.length <= state.shown;
+    note.textContent = `${grouped(Math.min(state.shown, keyed.length))} of ${grouped(keyed.length)} rows`;
+  }
+
+  function line(row) {
+    const cells = columns.map((column) => element("td", { class: column.isNumber ? "n" : column.isName ? "name" : null }, column.shown(row)));
+    const made = element("tr", {}, ...cells);
+    if (details) {
+      const target = cells.find((cell) => cell.className === "name") || cells[0];
+      const open = () => {
+        const next = made.nextElementSibling;
+        const isOpen = next && next.dataset.details === "yes";
+        press.setAttribute("aria-expanded", isOpen ? "false" : "true");
+        if (isOpen) next.remove();
+        else made.after(element("tr", { "data-details": "yes" }, element("td", { colspan: columns.length }, details(row))));
+      };
+      const press = element("button", { type: "button", class: "link", "aria-expanded": "false", onclick: open }, ...target.childNodes);
+      target.replaceChildren(press);
+    }
+    return made;
+  }
+
+  const box = element("div", {});
+  if (filter) {
+    const input = element("input", { type: "search", placeholder: "filter: regular expression", "aria-label": "Filter rows", oninput: () => { state.text = input.value; draw(); } });
+    box.append(element("div", { class: "bar" }, input, note));
+  } else {
+    box.append(note);
+    note.hidden = rows.length <= PAGE;
+  }
+  box.append(element("table", {}, caption ? element("caption", {}, caption) : null, element("thead", {}, element("tr", {}, ...heads)), body), more);
+  draw();
+  return box;
+}
+
+/** A regular expression, or null if the text is none yet. */
+function pattern(text) {
+  try {
+    return new RegExp(text, "i");
+  } catch {
+    return null;
+  }
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Pages that are opened from disk may not ask for the clipboard in every browser.
+    const area = element("textarea", { readonly: true });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say("copied");
+}
+
+function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+function isDark() {
+  return document.documentElement.classList.contains("dark");
+}
+
+const tip = (() => {
+  const box = element("div", { id: "tip", hidden: true });
+  document.body.append(box);
+  return {
+    show(text, event) {
+      box.textContent = text;
+      box.hidden = false;
+      const left = Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8);
+      const below = event.clientY + 18;
+      box.style.left = Math.max(4, left) + "px";
+      box.style.top = (below + box.offsetHeight > innerHeight ? event.clientY - box.offsetHeight - 10 : below) + "px";
+    },
+    hide() {
+      box.hidden = true;
+    },
+  };
+})();

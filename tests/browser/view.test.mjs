@@ -1,0 +1,225 @@
+// The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
+// those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
+//   PAGES     a folder with one.html, two.html (of two runs), and one.json, one-lock.json (reports of the run)
+//   CHROMIUM  the browser
+//   PLAYWRIGHT  where playwright-core is installed
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+
+const { PAGES, CHROMIUM, PLAYWRIGHT } = process.env;
+const { chromium } = createRequire(PLAYWRIGHT + "/")("playwright-core");
+const read = (name) => JSON.parse(readFileSync(`${PAGES}/${name}.json`, "utf8"));
+const reports = { one: read("one"), "one-lock": read("one-lock") };
+const report = (name) => reports[name];
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+let browser;
+let context;
+let page;
+const wrong = [];
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  page = await context.newPage();
+  page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  page.on("console", (message) => { if (message.type() === "error") wrong.push(`console: ${message.text()}`); });
+  page.on("dialog", async (dialog) => { wrong.push(`dialog: ${dialog.message()}`); await dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith("file:")) wrong.push(`request: ${request.url()}`); });
+});
+
+after(async () => {
+  await browser?.close();
+});
+
+async function open(name, fragment = "") {
+  await page.goto("about:blank");
+  await page.goto(`file://${PAGES}/${name}.html${fragment}`);
+}
+
+const tab = (name) => page.getByRole("tab", { name, exact: true });
+const inPage = (code) => page.evaluate(code);
+const status = () => page.locator("#status").textContent();
+
+describe("a page of one run", () => {
+  test("opens with its sums, which are those of the report", async () => {
+    await open("one");
+    const { totals } = report("one");
+    const alloc = await inPage(`data.kinds.find((kind) => kind.name === "alloc")`);
+    assert.equal(alloc.count[0], totals.count);
+    assert.equal(alloc.value[0], totals.value);
+    assert.equal(await inPage(`sumsOf(0).total`), totals.value);
+    assert.equal(await inPage(`new Sums(new Selection({ kind: state.kind, measure: "count", run: 0, thread: -1 }), 0).total`), totals.count);
+    const lock = report("one-lock");
+    const shown = await inPage(`data.kinds.find((kind) => kind.name === "lock")`);
+    assert.equal(shown.value[0], lock.totals.value);
+    await page.getByText("What was counted").waitFor();
+  });
+
+  test("has all contexts, with the report's numbers, sums and traces", async () => {
+    const contexts = report("one").contexts;
+    const shown = await inPage(`(() => {
+      const sums = sumsOf(0).byContext;
+      return contexts.number.map((number, at) => ({ number, at, value: sums[at], kind: contexts.kind[at] })).filter((row) => row.kind === state.kind && row.number !== "" && row.value > 0);
+    })()`);
+    const known = new Map(shown.map((row) => [row.number, row]));
+    // The report tells two calls in one line apart; a page shows what can be read.
+    const textOf = (row) => JSON.stringify([row.class, row.frames]);
+    const sums = new Map();
+    for (const row of contexts) sums.set(textOf(row), (sums.get(textOf(row)) || 0) + row.value);
+    let exact = 0;
+    for (const row of contexts) {
+      const own = known.get(row.id);
+      if (own && row.value > 0) {
+        exact++;
+        assert.equal(own.value, sums.get(textOf(row)), row.id);
+      }
+    }
+    const rest = await inPage(`data.rest.contexts`);
+    assert.ok(exact > 100, `${exact} contexts are shown`);
+    const first = contexts[0];
+    const trace = await inPage(`traceText(contexts.node[contexts.number.indexOf(${JSON.stringify(first.id)})])`);
+    assert.equal(trace.split("\n").length, first.frames.length);
+    assert.ok(trace.startsWith(`\tat ${first.frames[0].class}.${first.frames[0].method}(`), trace);
+    assert.ok(rest >= 0);
+  });
+
+  test("shows something in every tab", async () => {
+    await open("one");
+    for (const name of ["Overview", "Flame", "Methods", "Contexts", "Types", "Threads", "Waits", "k-contexts", "Time line"]) {
+      await tab(name).click();
+      assert.equal(await tab(name).getAttribute("aria-selected"), "true");
+      assert.ok((await page.locator("#main").innerText()).length > 20, name);
+    }
+  });
+
+  test("finds what is searched for, with its sum", async () => {
+    await open("one", "#tab=flame");
+    await page.keyboard.press("/");
+    await page.keyboard.type("Shop\\.tree");
+    await page.locator("#matched", { hasText: "%" }).waitFor();
+    const expected = report("one").contexts.filter((row) => row.frames.some((frame) => /Shop\.tree/i.test(frame.class + "." + frame.method)));
+    const sum = expected.reduce((sum, row) => sum + row.value, 0);
+    const share = ((100 * sum) / report("one").totals.value).toFixed(2) + "%";
+    assert.ok((await page.locator("#matched").textContent()).includes(share), `${await page.locator("#matched").textContent()} has ${share}`);
+    assert.ok((await inPage(`location.hash`)).includes("search=Shop"));
+  });
+
+  test("zooms by mouse and keyboard, and back", async () => {
+    await open("one", "#tab=flame");
+    const canvas = page.locator("canvas").first();
+    await canvas.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    const below = await inPage(`state.tab`) && (await status());
+    assert.match(below, /% of all/);
+    await page.keyboard.press("Enter");
+    await page.waitForTimeout(300);
+    await page.keyboard.press("Escape");
+    assert.match(await status(), /^all: /);
+    const box = await canvas.boundingBox();
+    await page.mouse.click(box.x + 40, box.y + 18 * 3 + 9);
+    await page.waitForTimeout(300);
+    assert.doesNotMatch(await status(), /^all: /);
+  });
+
+  test("shows callers and callees of a method, inverted, folded, with types", async () => {
+    const method = await inPage(`(() => { for (let at = 0; at < data.methods.name.length; at++) if (methodName(at) === "Shop.tree") return at; })()`);
+    await open("one", `#tab=flame&method=${method}`);
+    await page.getByText("Callers of Shop.tree").waitFor();
+    await page.getByText("Callees of Shop.tree").waitFor();
+    assert.equal(await page.locator("canvas").count(), 2);
+    const whole = report("one").contexts.filter((row) => row.frames.some((frame) => frame.class === "Shop" && frame.method === "tree")).reduce((sum, row) => sum + row.value, 0);
+    assert.equal(await inPage(`new Down(new Weights(sumsOf(0), null), {}).rootOf(${method}).now`), whole);
+    for (const changes of ["inverted=yes", "inverted=yes&leaf=yes", "leaf=yes", "fold=yes"]) {
+      await open("one", `#tab=flame&${changes}`);
+      await page.locator("canvas").first().waitFor();
+      const children = await inPage(`(() => {
+        const options = { fold: state.fold === "yes", leaf: state.leaf === "yes" };
+        const graph = state.inverted === "yes" ? new Up(new Weights(sumsOf(0), null), options) : new Down(new Weights(sumsOf(0), null), options);
+        return graph.children(graph.root()).reduce((sum, box) => sum + box.now, 0);
+      })()`);
+      assert.equal(children, report("one").totals.value, changes);
+    }
+  });
+
+  test("copies a context's whole trace", async () => {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+    await open("one", "#tab=contexts");
+    await page.locator("td button.link").first().click();
+    await page.getByRole("button", { name: "Copy", exact: true }).click();
+    await page.waitForFunction(() => document.getElementById("status").textContent === "copied");
+    assert.equal(await page.locator("pre").innerText(), await inPage(`traceText(contexts.node[contexts.number.indexOf(document.querySelector("dd").textContent)])`));
+  });
+
+  test("keeps its state in the URL", async () => {
+    await open("one", "#tab=methods&group=package&theme=dark");
+    assert.equal(await tab("Methods").getAttribute("aria-selected"), "true");
+    assert.ok(await inPage(`isDark()`));
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "package");
+    await page.locator("#kind").selectOption({ label: "lock" });
+    assert.match(await inPage(`location.hash`), /kind=/);
+  });
+
+  test("shows the events of a part of the time", async () => {
+    await open("one", "#tab=time&from=0&to=0");
+    const part = await inPage(`sumsOf(0).total`);
+    const all = await inPage(`data.stream.kinds[state.kind].value.reduce((sum, value) => sum + value, 0)`);
+    assert.equal(part, await inPage(`data.stream.kinds[state.kind].value[0]`));
+    assert.equal(all, report("one").totals.value);
+  });
+
+  test("walks through tabs by keyboard alone", async () => {
+    await open("one");
+    await tab("Overview").focus();
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await tab("Flame").getAttribute("aria-selected"), "true");
+    assert.equal(await inPage(`document.activeElement.textContent`), "Flame");
+  });
+});
+
+describe("a page of two runs", () => {
+  test("shows the difference, by context and by method, and as a flame graph", async () => {
+    await open("two", "#tab=difference&group=method");
+    const rows = await inPage(`changeRows().filter((row) => row.name === "Shop.tree")`);
+    assert.equal(rows.length, 1);
+    assert.ok(rows[0].now > rows[0].old * 2.5, JSON.stringify(rows));
+    const change = await inPage(`(() => { state.group = "context"; return changeRows().reduce((sum, row) => sum + row.now - row.old, 0); })()`);
+    assert.equal(change, await inPage(`sumsOf(1).total - sumsOf(0).total`));
+    await open("two", "#tab=flame&difference=yes");
+    await page.getByText("red: more than before").waitFor();
+  });
+
+  test("tells amounts per event of another kind", async () => {
+    await open("two", "#tab=difference&group=method");
+    const lock = await inPage(`data.kinds.findIndex((kind) => kind.name === "lock")`);
+    await page.locator("#per").selectOption(String(lock));
+    const row = await inPage(`changeRows().find((row) => row.name === "Shop.tree")`);
+    const counts = await inPage(`data.kinds[${lock}].count`);
+    assert.ok(counts[0] > 0 && counts[1] > 0);
+    assert.ok(row.now > 0 && row.now < await inPage(`sumsOf(1).total`) / counts[1] + 1);
+  });
+});
+
+test("no error, no request, no script but the page's own", () => {
+  assert.deepEqual(wrong, []);
+});
+
+test("how fast it is", async () => {
+  const began = Date.now();
+  await open("one", "#tab=flame");
+  await page.locator("canvas").first().waitFor();
+  const opened = Date.now() - began;
+  const frames = await inPage(`(async () => {
+    const view = { frames: 0 };
+    document.querySelector("canvas").focus();
+    const until = performance.now() + 600;
+    document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown" }));
+    document.querySelector("canvas").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+    while (performance.now() < until) { await new Promise(requestAnimationFrame); view.frames++; }
+    return view.frames / 0.6;
+  })()`);
+  console.log(`opened in ${opened} ms, ${frames.toFixed(0)} frames a second while zooming`);
+});
