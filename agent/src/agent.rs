@@ -10,8 +10,9 @@ use std::sync::{
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_callgraph::{Encoder, Layout, Plan};
+use lucce_tracelog::escape::Line;
 use lucce_tracelog::{
-    self as tracelog, Counters, EventCell, Header, Meta, RunId, Skipped, Stat, Writer,
+    self as tracelog, Counters, EventCell, Header, Meta, RunId, Skipped, Stat, Total, Writer,
 };
 
 use crate::book::Book;
@@ -78,6 +79,8 @@ pub struct Agent {
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
+    /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
+    totals: Option<Counters<Total>>,
     pub gate: Gate,
     pub ended: Ended,
     /// With `tracking=cct`: the memory of all threads' trees.
@@ -154,7 +157,8 @@ impl Agent {
         let earlier = options.graph.as_deref().map(earlier).transpose()?;
         let run = RunId::random();
         let header = header(run);
-        let writer = create(&options, &header)?;
+        let mut writer = create(&options, &header)?;
+        let totals = writer.totals(&TOTALS).ok();
         let no_memory = || "no address space for the shadow stacks".to_string();
         let method_of_site = MethodOfSite::new().ok_or_else(no_memory)?;
         let book = Arc::new(RwLock::new(Book::new(method_of_site)));
@@ -208,6 +212,7 @@ impl Agent {
             own_kinds: OwnKinds::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
+            totals,
             gate: Gate::new(options.events.gates()),
             ended: Ended::default(),
             trees: Trees::default(),
@@ -237,6 +242,25 @@ impl Agent {
         self.live.load(Ordering::Acquire)
     }
 
+    /// One more event was compared with the VM's trace; how many were before.
+    pub fn compared(&self) -> u64 {
+        self.total(0);
+        count(&self.counts.compared)
+    }
+
+    /// One of them differed; how many did before.
+    pub fn mismatched(&self) -> u64 {
+        self.total(1);
+        count(&self.counts.mismatches)
+    }
+
+    fn total(&self, index: usize) {
+        let totals = self.totals.as_ref();
+        if let Some(total) = totals.and_then(|totals| totals.get(index)) {
+            total.count();
+        }
+    }
+
     /// Appends what a reader can do without: a full log is told at the end.
     pub fn note<'r>(&self, record: impl Into<tracelog::Record<'r>>) {
         let _ = self.log.append(record);
@@ -244,7 +268,7 @@ impl Agent {
 
     pub fn say(&self, level: Level, text: &str) {
         if level >= self.options.log {
-            eprintln!("lucce: {text}");
+            eprintln!("lucce: {}", Line(text));
         }
     }
 
@@ -292,6 +316,9 @@ fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, Str
     let recorder = Recorder::create(&options.out, options.record_limit, Arc::clone(book));
     recorder.map_err(|e| format!("cannot write {}.calls: {e}", options.out.display()))
 }
+
+/// What the log's own pages count.
+const TOTALS: [&str; 2] = ["verify.compared", "verify.mismatches"];
 
 fn header(run: RunId) -> Header {
     let layout = Layout::DEFAULT;

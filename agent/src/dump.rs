@@ -18,39 +18,58 @@ use crate::agent::Agent;
 /// # Errors
 /// One line for the user: what the disk says, or that there is something else.
 pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
+    let Some(file) = file else {
+        return flush(agent);
+    };
     // First, so that the log explains all that is in it.
     let stream = stream(agent, file)?;
     let (log, bytes) = agent
         .log
         .checkpoint()
         .map_err(|e| format!("cannot read the log: {e}"))?;
-    let Some(file) = file else {
-        log.sync_data()
-            .map_err(|e| format!("cannot write the log: {e}"))?;
-        return Ok(done(&agent.options.out, bytes, stream));
-    };
+    let failed = |e| format!("cannot write {file}: {e}");
     let to = Path::new(file);
-    copy(&log, || bytes, to).map_err(|e| format!("cannot write {file}: {e}"))?;
+    let copied = Copied::of(&log, || bytes, to).map_err(failed)?;
+    // Both or none: a failure so far leaves no file behind.
+    let (stream, stream_file) = stream.unzip();
+    let named = stream_file.map(Copied::named).transpose().map_err(failed)?;
+    if let Err(e) = copied.named() {
+        // The error is the one before.
+        let _ = named.map(fs::remove_file);
+        return Err(failed(e));
+    }
     Ok(done(to, bytes, stream))
 }
 
-/// The same of the stream, if there is one: its copy lies beside that of the log.
-fn stream(agent: &Agent, file: Option<&str>) -> Result<Option<(PathBuf, u64)>, String> {
+/// Nothing is copied.
+fn flush(agent: &Agent) -> Result<String, String> {
+    let streamed = agent.streamer.as_ref().map(|streamer| {
+        let (stream, bytes) = streamer.file()?;
+        stream.sync_data()?;
+        Ok((streamer.path().to_owned(), bytes))
+    });
+    let streamed = streamed.transpose();
+    let streamed = streamed.map_err(|e: io::Error| format!("cannot write the stream: {e}"))?;
+    let synced = agent.log.checkpoint().and_then(|(log, bytes)| {
+        log.sync_data()?;
+        Ok(bytes)
+    });
+    let bytes = synced.map_err(|e| format!("cannot write the log: {e}"))?;
+    Ok(done(&agent.options.out, bytes, streamed))
+}
+
+/// A copy of the stream beside that of the log, if there is a stream: name and size, and the file.
+fn stream(agent: &Agent, file: &str) -> Result<Option<((PathBuf, u64), Copied)>, String> {
     let Some(streamer) = &agent.streamer else {
         return Ok(None);
     };
     let from = streamer.file();
-    let (stream, bytes) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
-    let Some(file) = file else {
-        let synced = stream.sync_data();
-        synced.map_err(|e| format!("cannot write the stream: {e}"))?;
-        return Ok(Some((streamer.path().to_owned(), bytes)));
-    };
+    let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
     let to = path_beside(Path::new(file));
     // A thread that has begun in the meantime goes on in a block that was there before its own.
-    let copied = copy(&stream, || streamer.bytes(), &to);
-    let bytes = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
-    Ok(Some((to, bytes)))
+    let copied = Copied::of(&stream, || streamer.bytes(), &to);
+    let copied = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
+    Ok(Some(((to, copied.bytes), copied)))
 }
 
 fn done(file: &Path, bytes: u64, stream: Option<(PathBuf, u64)>) -> String {
@@ -70,19 +89,39 @@ fn file_and_size(file: &Path, bytes: u64) -> Object {
         .raw("bytes", bytes)
 }
 
-/// The copy gets its name when it is whole: as many bytes as are said in the end.
-fn copy(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
-    replaceable(log, to)?;
-    let mut unfinished = to.to_owned().into_os_string();
-    unfinished.push(format!(".{}.part", std::process::id()));
-    let unfinished = PathBuf::from(unfinished);
-    let written = write(log, bytes, &unfinished);
-    let written = written.and_then(|bytes| fs::rename(&unfinished, to).map(|()| bytes));
-    if written.is_err() {
-        // The error is the one before.
-        let _ = fs::remove_file(&unfinished);
+/// A copy that has not its own name yet; without one it is removed.
+struct Copied {
+    unfinished: PathBuf,
+    to: PathBuf,
+    bytes: u64,
+}
+
+impl Copied {
+    /// As many bytes as are said in the end.
+    fn of(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<Copied> {
+        replaceable(log, to)?;
+        let mut unfinished = to.to_owned().into_os_string();
+        unfinished.push(format!(".{}.part", std::process::id()));
+        let mut copied = Copied {
+            unfinished: unfinished.into(),
+            to: to.to_owned(),
+            bytes: 0,
+        };
+        copied.bytes = write(log, bytes, &copied.unfinished)?;
+        Ok(copied)
     }
-    written
+
+    fn named(self) -> io::Result<PathBuf> {
+        fs::rename(&self.unfinished, &self.to)?;
+        Ok(self.to.clone())
+    }
+}
+
+impl Drop for Copied {
+    /// It is gone if it has its name.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.unfinished);
+    }
 }
 
 fn replaceable(log: &File, to: &Path) -> io::Result<()> {
@@ -153,11 +192,29 @@ mod tests {
             sizes.set((size + 9).min(24));
             size
         };
-        assert_eq!(copy(&log, growing, &to).unwrap(), 24);
+        let copied = Copied::of(&log, growing, &to).unwrap();
+        assert_eq!(copied.bytes, 24);
+        assert_eq!(copied.named().unwrap(), to);
         assert_eq!(fs::read(&to).unwrap(), b"a block, and another one");
         let endless = Cell::new(0);
         let more = || endless.replace(endless.get() + 1);
-        assert!(copy(&log, more, &to).unwrap() < 24);
+        assert!(Copied::of(&log, more, &to).unwrap().bytes < 24);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_copy_without_a_name_leaves_nothing_behind() {
+        let folder = std::env::temp_dir().join(format!("lucce-no-dump-{}", std::process::id()));
+        fs::create_dir_all(folder.join("folder")).unwrap();
+        fs::write(folder.join("from"), b"a block").unwrap();
+        let log = File::open(folder.join("from")).unwrap();
+        let files = || fs::read_dir(&folder).unwrap().count();
+        // What would be beyond the end of the file cannot be read.
+        assert!(Copied::of(&log, || 100, &folder.join("to")).is_err());
+        assert!(Copied::of(&log, || 7, &folder.join("folder")).is_err());
+        assert!(Copied::of(&log, || 7, &folder.join("none/to")).is_err());
+        drop(Copied::of(&log, || 7, &folder.join("to")).unwrap());
+        assert_eq!(files(), 2);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

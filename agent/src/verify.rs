@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::Mismatch;
+use lucce_tracelog::escape::Text;
 
-use crate::agent::{Agent, count};
+use crate::agent::Agent;
 use crate::book::{Book, NATIVE};
 use crate::context_scope;
 use crate::frames::{Frame, Kind, Walk};
@@ -35,7 +36,7 @@ pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned
     let Some(mut real) = frames.rest() else {
         return;
     };
-    let at = count(&agent.counts.compared) + 1;
+    let at = agent.compared() + 1;
     real.retain(|frame| frame.method.kind != Kind::Hidden);
     let decoded = agent.encoder.decode(number, MethodId::EVENT);
     let book = agent.book();
@@ -63,7 +64,7 @@ pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned
     if same {
         return;
     }
-    if count(&agent.counts.mismatches) >= MOST_RECORDS {
+    if agent.mismatched() >= MOST_RECORDS {
         return;
     }
     let expected = real.iter().fold(String::new(), |text, frame| {
@@ -118,8 +119,8 @@ fn expected_line(mut text: String, book: &Book, frame: &Frame) -> String {
             let _ = writeln!(
                 text,
                 "\tat {}.{}(not in the book)",
-                external(&method.class_name),
-                method.method_name
+                Text(&external(&method.class_name)),
+                Text(&method.method_name)
             );
             text
         }
@@ -135,7 +136,7 @@ fn found_line(text: String, book: &Book, site: u32) -> String {
 
 fn show(mut text: String, book: &Book, shown: Shown) -> String {
     let class = external(book.text(shown.class));
-    let method = book.text(shown.method);
+    let (class, method) = (Text(&class), Text(book.text(shown.method)));
     let _ = match shown.line {
         NATIVE => writeln!(text, "\tat {class}.{method}(Native Method)"),
         line => writeln!(text, "\tat {class}.{method}:{line}"),

@@ -46,9 +46,9 @@ pub enum LoadError {
     TooLong,
     /// The agent's file is not where the JVM would look for it.
     NoAgent(PathBuf),
-    /// Somebody else listens, or what comes back is no answer.
+    /// What comes back is no answer.
     Foreign(String),
-    /// The JVM or the agent says why not.
+    /// The JVM or the agent says why not, or somebody else listens.
     Refused(String),
     /// The system's.
     Io(io::Error),
@@ -197,7 +197,7 @@ fn wake(pid: u32, place: &Place, socket: &Path) -> Result<(), LoadError> {
 /// What the JVM answers.
 fn talk(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, LoadError> {
     if !is_own_socket(socket) {
-        return Err(LoadError::Foreign(format!(
+        return Err(LoadError::Refused(format!(
             "{} is no socket of this user",
             socket.display()
         )));
@@ -208,7 +208,7 @@ fn talk(pid: u32, socket: &Path, arguments: &[&str]) -> Result<String, LoadError
     })?;
     let peer = peer::of(&stream)?;
     if peer.user != peer::user() || ![0, pid].contains(&peer.pid) {
-        return Err(LoadError::Foreign(format!(
+        return Err(LoadError::Refused(format!(
             "process {} listens at {}",
             peer.pid,
             socket.display()

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use lucce_callgraph::{Graph, Layout};
-use lucce_tracelog::{Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record};
+use lucce_tracelog::{
+    Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record, Totals,
+};
 
 use crate::code::Code;
 use crate::events::{Events, Share};
@@ -36,6 +38,10 @@ impl Profile {
                 Item::Record(entry) => profile.entry(entry, tick),
                 Item::Cells(cells) => {
                     profile.cells(&cells, &mut shares, tick);
+                    Ok(())
+                }
+                Item::Totals(totals) => {
+                    profile.totals(&totals, tick);
                     Ok(())
                 }
                 Item::EventCells(cells) => {
@@ -118,6 +124,15 @@ impl Profile {
             Record::Survivors(r) => self.following.survivors(r),
         }
         Ok(())
+    }
+
+    /// Each holds until the JVM ends and tells it.
+    fn totals(&mut self, totals: &Totals<'_>, tick: Tick<'_>) {
+        for (key, value) in totals.iter() {
+            self.stats.insert(key.to_owned(), value);
+        }
+        self.sizes.counters.1 += totals.size();
+        tick(totals.size());
     }
 
     /// A counter is the only thing that can be left out: nothing else depends on it.

@@ -31,7 +31,10 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::leaking(&dir.join("leaking.log"));
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));
+    fixture::leaks::full(&dir.join("full-leaks.log"));
     fixture::started(&dir.join("started.log"));
+    fixture::killed_while_comparing(&dir.join("compared.log"), true);
+    fixture::killed_while_comparing(&dir.join("untold.log"), false);
     fixture::stream::streams(dir);
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();

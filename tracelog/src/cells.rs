@@ -105,6 +105,32 @@ impl EventCell {
     }
 }
 
+/// A sum over all threads, as a `Stat` will tell it in the end.
+///
+/// ```text
+/// +0  key    UTF-8, zeros behind it; only the writer's
+/// +56 value
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct Total {
+    key: [AtomicU64; 7],
+    value: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Total>() == crate::layout::TOTAL as usize);
+
+impl Total {
+    /// One more, whichever thread it is.
+    pub fn count(&self) {
+        // Relaxed, twice: the number stands for itself.
+        let more = |value: u64| Some(u64::from_le(value).wrapping_add(1).to_le());
+        let _ = self
+            .value
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+}
+
 #[inline]
 fn add(to: &AtomicU64, more: u64) {
     // Relaxed, twice: this thread is the only writer, and each number stands for itself.
@@ -125,7 +151,7 @@ pub struct Counters<C = Cell> {
     reason = "the pointer is the map's, which this keeps alive"
 )]
 mod shared {
-    use super::{Cell, Counters, Deref, EventCell};
+    use super::{Cell, Counters, Deref, EventCell, Total};
 
     /// What may lie in a log that is written and read at a time.
     ///
@@ -137,6 +163,8 @@ mod shared {
     unsafe impl Shared for Cell {}
     // SAFETY: see its fields.
     unsafe impl Shared for EventCell {}
+    // SAFETY: see its fields.
+    unsafe impl Shared for Total {}
 
     // SAFETY: cells are atomics; the map that holds them is kept alive.
     unsafe impl<C: Shared> Send for Counters<C> {}

@@ -21,7 +21,7 @@
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `LBLK`, stored last: a block without it does not exist yet |
-//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type; others are skipped |
+//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type, 4 totals; others are skipped |
 //! | 5 | 3 | zero |
 //! | 8 | 4 | capacity: a multiple of 64 |
 //! | 12 | 4 | counters: the thread they belong to |
@@ -36,13 +36,16 @@
 //! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet. A block of
 //! counters by type holds cells of 32 bytes: `id: u64`, `type: u32` (see the record `EventType`),
 //! `zero: u32`, `count: u64`, `value: u64`, the sum in the type's unit. Cells of 24 bytes count
-//! allocations by bytecode.
+//! allocations by bytecode. A block of totals holds cells of 64 bytes: a key, 56 bytes of UTF-8 with zeros behind it,
+//! and `value: u64`, which changes in place. It means what a `Stat` of this key does, and is there when a JVM is killed
+//! before it writes its `Stat`s, which hold from then on.
 //!
 //! Format versions:
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
 //!   kind 3 and records of kinds 17 to 21.
 //! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
 //! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
+//!   Since then, and skipped by readers that do not know them: blocks of kind 4.
 
 use crate::error::{Damage, OpenError};
 use crate::fields::{array_at, put, u32_at, u64_at};
@@ -58,10 +61,13 @@ pub(crate) const BLOCK_HEADER: u64 = 64;
 pub(crate) const ALIGN: u64 = 64;
 pub(crate) const CELL: u64 = 24;
 pub(crate) const EVENT_CELL: u64 = 32;
+pub(crate) const TOTAL: u64 = 64;
+pub(crate) const TOTAL_KEY: u64 = 56;
 pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LBLK");
 pub(crate) const RECORDS: u8 = 1;
 pub(crate) const COUNTERS: u8 = 2;
 pub(crate) const EVENT_COUNTERS: u8 = 3;
+pub(crate) const TOTALS: u8 = 4;
 
 pub(crate) const AT_COMMITTED: u64 = 24;
 pub(crate) const AT_CRC: u64 = 32;

@@ -28,11 +28,11 @@ mod writer;
 
 mod reader;
 
-pub use cells::{Cell, Counters, EventCell};
+pub use cells::{Cell, Counters, EventCell, Total};
 pub use error::{Damage, OpenError};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use map::{Map as MappedFile, PIECE, file_size_limit};
-pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log};
+pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals};
 pub use record::*;
 pub use run_id::{Number, RunId};
 pub use writer::{Full, Writer, new_file};

@@ -13,7 +13,7 @@ use crate::error::{Damage, OpenError};
 use crate::fields::{u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{EventTypeId, Kind, Record, ThreadId};
@@ -81,6 +81,7 @@ pub enum Item<'a> {
     Record(Entry<'a>),
     Cells(Cells<'a>),
     EventCells(EventCells<'a>),
+    Totals(Totals<'a>),
 }
 
 /// A record and where it is.
@@ -177,6 +178,35 @@ impl<'a> EventCells<'a> {
     }
 }
 
+/// What was counted over all threads until then.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals<'a> {
+    pub offset: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> Totals<'a> {
+    /// Bytes in the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Keys and values. What has no key was not made yet, or is damaged.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
+        let cells = self.bytes.chunks_exact(TOTAL as usize);
+        cells.filter_map(|cell| {
+            let (key, _) = cell.split_at_checked(TOTAL_KEY as usize)?;
+            let end = key.iter().position(|byte| *byte == 0);
+            let key = key.get(..end.unwrap_or(key.len()))?;
+            let key = std::str::from_utf8(key)
+                .ok()
+                .filter(|key| !key.is_empty())?;
+            Some((key, u64_at(cell, TOTAL_KEY as usize)?))
+        })
+    }
+}
+
 /// The cells of `size` bytes that have a number, and where they are in the file; the first is at `start`.
 fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, ContextId, &[u8])> {
     let cells = (start..)
@@ -205,6 +235,7 @@ enum Step<'a> {
     Records,
     Cells(Cells<'a>),
     EventCells(EventCells<'a>),
+    Totals(Totals<'a>),
     Skip,
     End,
 }
@@ -225,6 +256,7 @@ impl<'a> Iterator for Items<'a> {
                 Ok(Step::Records | Step::Skip) => {}
                 Ok(Step::Cells(cells)) => return Some(Ok(Item::Cells(cells))),
                 Ok(Step::EventCells(cells)) => return Some(Ok(Item::EventCells(cells))),
+                Ok(Step::Totals(totals)) => return Some(Ok(Item::Totals(totals))),
                 Ok(Step::End) => return None,
                 Err(damage) => {
                     self.stop();
@@ -284,7 +316,7 @@ impl<'a> Items<'a> {
     fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
         let used = match head.kind {
             RECORDS => u64_at(header, AT_COMMITTED as usize).unwrap_or(0),
-            COUNTERS | EVENT_COUNTERS => cells_size(head),
+            COUNTERS | EVENT_COUNTERS | TOTALS => cells_size(head),
             _ => return Ok(Step::Skip),
         };
         if used > u64::from(head.capacity) {
@@ -318,6 +350,7 @@ impl<'a> Items<'a> {
                     bytes,
                 }));
             }
+            TOTALS => return Ok(Step::Totals(Totals { offset, bytes })),
             _ => {}
         }
         let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
@@ -340,10 +373,10 @@ impl<'a> Items<'a> {
 
 /// Bytes of a counters block that are cells.
 fn cells_size(head: BlockHead) -> u64 {
-    let each = if head.kind == COUNTERS {
-        CELL
-    } else {
-        EVENT_CELL
+    let each = match head.kind {
+        COUNTERS => CELL,
+        TOTALS => TOTAL,
+        _ => EVENT_CELL,
     };
     u64::from(head.cells) * each
 }

@@ -20,10 +20,10 @@ use std::{error, fmt};
 
 use lucce_callgraph::{Change, Journal, Refused};
 
-use crate::cells::{Counters, EventCell};
+use crate::cells::{Counters, EventCell, Total};
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
 };
 use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::map::{Map, PIECE, file_size_limit};
@@ -39,6 +39,9 @@ const RESERVE: u64 = 32 << 10;
 const KEPT: u64 = 1 << 20;
 /// The file grows by at least and at most this much ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
+
+/// How many records found no room.
+const REFUSED: &str = "log.refused";
 
 /// The log takes no more: disk full, limit reached, or closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +66,8 @@ pub struct Writer {
     released: u64,
     open: Option<Open>,
     refused: u64,
+    /// The same in the file, where totals were asked for.
+    refused_total: Option<Counters<Total>>,
     closed: bool,
     scratch: Vec<u8>,
 }
@@ -104,6 +109,7 @@ impl Writer {
             released: FILE_HEADER,
             open: None,
             refused: 0,
+            refused_total: None,
             closed: false,
             scratch: Vec::with_capacity(1 << 10),
         };
@@ -139,6 +145,10 @@ impl Writer {
     #[cold]
     fn refuse(&mut self) -> Result<(), Full> {
         self.refused += 1;
+        let total = self.refused_total.as_ref().and_then(|total| total.first());
+        if let Some(total) = total {
+            total.count();
+        }
         Err(Full)
     }
 
@@ -162,6 +172,25 @@ impl Writer {
     ) -> Result<Counters<EventCell>, Full> {
         let at = self.cells((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
         Counters::new(&self.map, at, cells).ok_or(Full)
+    }
+
+    /// Totals with these keys, all zero; from now on the file says, too, how many records were refused. A key has at
+    /// most 56 bytes.
+    ///
+    /// # Errors
+    /// As `counters`.
+    pub fn totals(&mut self, keys: &[&str]) -> Result<Counters<Total>, Full> {
+        let count = u32::try_from(keys.len()).map_err(|_| Full)?;
+        let at = self.cells((TOTALS, TOTAL), ThreadId(0), count + 1)?;
+        for (cell, key) in (at..)
+            .step_by(TOTAL as usize)
+            .zip(keys.iter().chain(&[REFUSED]))
+        {
+            let is_written = key.len() as u64 <= TOTAL_KEY && self.map.write(cell, key.as_bytes());
+            is_written.then_some(()).ok_or(Full)?;
+        }
+        self.refused_total = Counters::new(&self.map, at + u64::from(count) * TOTAL, 1);
+        Counters::new(&self.map, at, count).ok_or(Full)
     }
 
     /// Where they are.
@@ -242,7 +271,7 @@ impl Writer {
         }
         if self.refused > 0 {
             let refused = Stat {
-                key: "log.refused".into(),
+                key: REFUSED.into(),
                 value: self.refused,
             };
             // On failure: the log says "full" by having no End.

@@ -23,6 +23,7 @@ fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
             Ok(Item::Record(_)) => count += 1,
             Ok(Item::Cells(cells)) => count += cells.iter().count(),
             Ok(Item::EventCells(cells)) => count += cells.iter().count(),
+            Ok(Item::Totals(totals)) => count += totals.iter().count(),
             Err(damage) => return Some((count, Some(damage.offset))),
         }
     }

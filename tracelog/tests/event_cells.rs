@@ -53,6 +53,7 @@ fn read(log: &Log) -> (Vec<(u32, EventCount)>, usize, bool) {
     let (mut cells, mut records, mut damaged) = (Vec::new(), 0, false);
     for item in log.items() {
         match item {
+            Ok(Item::Totals(_)) => panic!("nobody asked for them"),
             Ok(Item::EventCells(some)) => {
                 cells.extend(some.iter().map(|cell| (some.thread.0, cell)));
             }

@@ -35,6 +35,9 @@ struct Checked {
     /// None: the log is older than runs' ids.
     run: Option<String>,
     compared: u64,
+    /// It is not known how many: a killed JVM's log from before they were counted in it.
+    #[serde(skip)]
+    is_untold: bool,
     mismatches: u64,
     /// Events that could not be compared, by reason.
     not_compared: BTreeMap<String, u64>,
@@ -140,6 +143,7 @@ impl Checked {
             file: file.display().to_string(),
             run: profile.header.run.map(|run| run.to_string()),
             compared: profile.stat("verify.compared"),
+            is_untold: is_untold(profile),
             // The log holds the first of many only.
             mismatches: profile
                 .stat("verify.mismatches")
@@ -160,6 +164,7 @@ impl Checked {
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let compared = match self.compared {
+            0 if self.is_untold => "how many events were compared is not known".to_owned(),
             0 => "no events were compared (agent option verify=N)".to_owned(),
             n => format!(
                 "{} compared, {}",
@@ -188,10 +193,25 @@ impl Checked {
         let whole = if self.damaged { "damaged" } else { "whole" };
         writeln!(out, "  the log is {whole}, {}", plural(self.bytes, "byte"))?;
         if !self.ended && !self.damaged {
-            writeln!(out, "  the JVM was killed or still runs")?;
+            let until = match self.compared {
+                0 => "",
+                _ => ", this is what was compared until then",
+            };
+            writeln!(out, "  the JVM was killed or still runs{until}")?;
         }
         Ok(())
     }
+}
+
+/// Comparisons were asked for, and the log says nothing of them.
+fn is_untold(profile: &Profile) -> bool {
+    let options = profile.meta.get("options");
+    let mut options = options.iter().flat_map(|options| options.split(','));
+    let is_asked = |option: &str| {
+        let number = option.trim().strip_prefix("verify=");
+        number.is_some_and(|number| number != "0")
+    };
+    options.any(is_asked) && !profile.stats.contains_key("verify.compared")
 }
 
 fn mismatches(count: u64) -> String {

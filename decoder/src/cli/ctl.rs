@@ -106,7 +106,7 @@ pub fn print(answer: &str, as_json: bool) -> Result<End, Failure> {
 pub fn refused(error: &AskError) -> End {
     complain(error);
     match error {
-        AskError::Foreign(..) | AskError::Malformed(_) => End::Damaged,
+        AskError::Malformed(_) => End::Damaged,
         _ => End::Unusable,
     }
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let stream = args.part.stream(&args.file)?;
     let mut profile = args.classes.open(&args.file)?;
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
-    let kind = kind(&args.file, &profile, args.event.as_deref())?;
+    let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", 2 * events.ids().len() as u64);
     let tick = |more| bar.tick(more);
@@ -101,7 +101,7 @@ fn time_line(args: &Args) -> Result<End, Failure> {
     let stream = window::read(&args.file)?;
     let profile = &args.classes.open(&args.file)?;
     let end = window::explained(&args.file, profile, &stream)?;
-    kind(&args.file, profile, args.event.as_deref())?;
+    kind(&args.file, profile, args.event.as_deref(), end)?;
     let write = |out: &mut dyn Write| {
         let mut out = out;
         let written = args.part.times.with(|window| {

@@ -85,6 +85,8 @@ enum Failure {
     Open(PathBuf, OpenError),
     Output(io::Error),
     Usage(String),
+    /// What was asked for is not there; it may be what the damage took, which was told.
+    Absent(String, End),
 }
 
 impl From<io::Error> for Failure {
@@ -121,6 +123,7 @@ impl Failure {
             Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return End::Fine,
             Failure::Output(e) => (format!("cannot write: {e}"), End::Unusable),
             Failure::Usage(message) => (message, End::Unusable),
+            Failure::Absent(message, end) => (message, end),
             Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
             Failure::Open(path, e) => (about(&path, e), End::Damaged),
         };
@@ -167,8 +170,9 @@ impl Weigh {
     }
 }
 
-/// The kind that is asked for by `--event`, or else the one that is shown first.
-fn kind(path: &Path, profile: &Profile, asked: Option<&str>) -> Result<Kind, Failure> {
+/// The kind that is asked for by `--event`, or else the one that is shown first. `end`: what was found damaged
+/// before.
+fn kind(path: &Path, profile: &Profile, asked: Option<&str>, end: End) -> Result<Kind, Failure> {
     let Some(asked) = asked else {
         return Ok(profile.main_kind());
     };
@@ -180,10 +184,9 @@ fn kind(path: &Path, profile: &Profile, asked: Option<&str>) -> Result<Kind, Fai
             true => "no events at all".to_owned(),
             false => names.join(", "),
         };
-        Failure::Usage(about(
-            path,
-            format_args!("no events of kind {asked:?}; there are {names}"),
-        ))
+        let end = ending(path, profile.damage.as_ref(), end.max(End::Unusable));
+        let message = format_args!("no events of kind {asked:?}; there are {names}");
+        Failure::Absent(about(path, message), end)
     })
 }
 

@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         profile.tell_apart_across_threads();
     }
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
-    let kind = kind(&args.file, &profile, args.event.as_deref())?;
+    let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
     let events = profile.events_of(&kind.name);
     let bar = Bar::new("decoding", events.ids().len() as u64);
     let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));

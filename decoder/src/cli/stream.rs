@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         let end = explained(&log, &profile, &stream)?;
         if !args.follow {
             // Which is there; otherwise it may come.
-            kind(&log, &profile, args.event.as_deref())?;
+            kind(&log, &profile, args.event.as_deref(), end)?;
         }
         let is_last = !args.follow || !runs(&log, &profile, &stream);
         let mut printer = Printer::new(args, &profile, &stream, &mut printed);

@@ -22,6 +22,8 @@ pub fn write(path: &Path) {
     counters[0].count(24);
     counters[2].claim(ContextId(1 << 52 | 2));
     counters[2].count(0);
+    let totals = writer.totals(&["verify.compared"]).unwrap();
+    totals[0].count();
     code(&mut writer);
     let change = |writer: &mut Writer, change: Change| writer.append(change).unwrap();
     graph(|c| change(&mut writer, c));
@@ -187,6 +189,10 @@ pub fn print(log: &Log) -> String {
                 cells
                     .iter()
                     .for_each(|c| writeln!(text, "  {c:?}").unwrap());
+            }
+            Ok(Item::Totals(totals)) => {
+                let totals: Vec<_> = totals.iter().collect();
+                writeln!(text, "{totals:?}").unwrap();
             }
             Ok(Item::EventCells(cells)) => {
                 writeln!(text, "{} {:?} by type", cells.offset, cells.thread).unwrap();

@@ -9,9 +9,9 @@ use std::path::Path;
 use lucce_decoder::{Leaks, Profile};
 
 use super::classes::Classes;
-use super::output::{json, stdout};
+use super::output::{json, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending};
+use super::{End, Failure, about, complain, ending};
 use report::Report;
 use watch::Source;
 
@@ -24,7 +24,7 @@ use watch::Source;
   lucce leaks run-1234.lucce
   lucce leaks --watch 1234
 
-Exit codes: 0 no leak; 1 a leak; 2 usage; 3 damaged or foreign log.")]
+Exit codes: 0 no leak; 1 a leak; 2 usage, or a log that cannot tell; 3 damaged or foreign log.")]
 pub struct Args {
     /// A log, or the number of a process that runs under the agent
     #[arg(value_name = "FILE|PID")]
@@ -52,7 +52,21 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     let (profile, leaks) = look(&log, &args.classes)?;
     print(&profile, &leaks, args)?;
-    Ok(ended(&log, &leaks))
+    Ok(ended(&log, &profile, &leaks))
+}
+
+/// What keeps the log from telling, however long the run was; a leak that was found is told all the same.
+fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
+    if !profile.meta.contains_key("leak.interval") {
+        let text = "no objects were followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`";
+        return Some(text.into());
+    }
+    let refused = profile.stat("log.refused");
+    (refused > 0 && leaks.findings.is_empty()).then(|| {
+        let seconds = leaks.last.map_or(0, |last| last.millis) as f64 / 1e3;
+        let records = plural(refused, "record");
+        format!("the log was full, so what lived is known of the first {seconds:.1} s only: {records} found no room; run with a larger limit=, or more room on the disk")
+    })
 }
 
 fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
@@ -74,10 +88,15 @@ fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ended(log: &Path, leaks: &Leaks) -> End {
-    let end = match leaks.findings.is_empty() {
-        true => End::Fine,
-        false => End::Finding,
+fn ended(log: &Path, profile: &Profile, leaks: &Leaks) -> End {
+    let missing = missing(profile, leaks);
+    let end = match (&missing, leaks.findings.is_empty()) {
+        (_, false) => End::Finding,
+        (Some(_), true) => End::Unusable,
+        (None, true) => End::Fine,
     };
+    if let Some(missing) = missing {
+        complain(about(log, missing));
+    }
     ending(log, leaks.damage.as_ref(), end)
 }

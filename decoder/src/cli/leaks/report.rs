@@ -6,6 +6,7 @@ use lucce_decoder::escape::Text;
 use lucce_decoder::{ContextId, Evidence, Leak, Leaks, Live, Profile, StackFrame};
 use serde::Serialize;
 
+use super::missing;
 use crate::cli::output::{grouped, plural};
 
 #[derive(Serialize)]
@@ -14,6 +15,8 @@ pub struct Report {
     run: Option<String>,
     /// The agent followed objects at all.
     followed: bool,
+    /// What keeps the log from telling.
+    missing: Option<String>,
     /// Mean distance of sampled allocations, in bytes.
     interval: Option<u64>,
     totals: Totals,
@@ -86,6 +89,7 @@ impl Report {
         Report {
             run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
+            missing: missing(profile, leaks),
             interval: interval.and_then(|text| text.parse().ok()),
             totals: Totals {
                 snapshots: leaks.snapshots,
@@ -122,7 +126,7 @@ impl Report {
     fn write_totals(&self, out: &mut impl Write) -> io::Result<()> {
         let totals = &self.totals;
         if !self.followed {
-            return writeln!(out, "no objects were followed: run with events=leak");
+            return Ok(());
         }
         let found = self.leaks.len() as u64 + self.more;
         let found = match found {
@@ -141,7 +145,7 @@ impl Report {
 
     fn write_notes(&self, out: &mut impl Write) -> io::Result<()> {
         let totals = &self.totals;
-        if totals.snapshots < 3 {
+        if totals.snapshots < 3 && self.missing.is_none() {
             writeln!(
                 out,
                 "note: too early to tell; it takes a few collections of the old generation, 16 others before the first (`jcmd PID GC.run` makes one)"

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use lucce_decoder::Leaks;
 use lucce_tracelog::MAGIC;
 
-use super::{Args, ended, look, print};
+use super::{Args, ended, look, missing, print};
 use crate::cli::output::stdout;
 use crate::cli::process;
 use crate::cli::{End, Failure};
@@ -72,7 +72,9 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
     loop {
         let started = Instant::now();
         let (profile, leaks) = look(log, &args.classes)?;
-        let over = gone || profile.ended || leaks.damage.is_some();
+        // Nor will it tell later.
+        let tells = missing(&profile, &leaks).is_none();
+        let over = gone || profile.ended || leaks.damage.is_some() || !tells;
         if !over && process::is_gone(profile.header.pid, log) {
             // It may have written until just now.
             gone = true;
@@ -81,13 +83,13 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
         let now = Seen::of(&leaks, args.json);
         if over || seen.as_ref() != Some(&now) {
             if !args.json {
-                headline(&leaks, over)?;
+                headline(&leaks, over && tells)?;
             }
             print(&profile, &leaks, args)?;
             seen = Some(now);
         }
         if over {
-            return Ok(ended(log, &leaks));
+            return Ok(ended(log, &profile, &leaks));
         }
         drop((profile, leaks));
         // However long the log is, most of the time is left to others.
