@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::opcode;
 use crate::plan::Helper;
-use crate::pool::Additions;
+use crate::pool::{Additions, Room};
 
 /// Appends instructions to code.
 pub(crate) struct Assembler<'x, 'c, 'a, 'p> {
@@ -22,6 +22,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         self.out.extend(operand.to_be_bytes());
     }
 
+    /// Where the constant pool has little room this takes a second slot of the stack.
     pub(crate) fn push(&mut self, value: i32) -> Result<(), Error> {
         if let Ok(value @ -1..=5) = i8::try_from(value) {
             self.op(opcode::ICONST_0.wrapping_add_signed(value));
@@ -29,12 +30,38 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
             self.out.extend([opcode::BIPUSH, value.cast_unsigned()]);
         } else if let Ok(value) = i16::try_from(value) {
             self.op_u2(opcode::SIPUSH, value.cast_unsigned());
-        } else {
+        } else if self.pool.room() == Room::Ample {
             let index = self.pool.integer(value)?;
-            match u8::try_from(index) {
-                Ok(index) => self.out.extend([opcode::LDC, index]),
-                Err(_) => self.op_u2(opcode::LDC_W, index),
+            self.load_constant(index);
+        } else if let Some((index, distance)) = self.pool.near_integer(value) {
+            self.load_constant(index);
+            if distance != 0 {
+                self.push(distance.into())?;
+                self.op(opcode::IADD);
             }
+        } else {
+            self.push_halves(value)?;
+        }
+        Ok(())
+    }
+
+    fn load_constant(&mut self, index: u16) {
+        match u8::try_from(index) {
+            Ok(index) => self.out.extend([opcode::LDC, index]),
+            Err(_) => self.op_u2(opcode::LDC_W, index),
+        }
+    }
+
+    /// `high << 16 + low`, without a constant.
+    fn push_halves(&mut self, value: i32) -> Result<(), Error> {
+        let low = value as i16;
+        let high = value.wrapping_sub(low.into()) >> 16;
+        self.push(high)?;
+        self.push(16)?;
+        self.op(opcode::ISHL);
+        if low != 0 {
+            self.push(low.into())?;
+            self.op(opcode::IADD);
         }
         Ok(())
     }
@@ -76,15 +103,72 @@ mod tests {
     use crate::pool::Pool;
     use crate::reader::Reader;
 
-    fn assembled(emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
+    fn assembled_in(room: Room, emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
         let bytes = [0; 2];
         let pool = Pool::parse(&bytes, &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
-        let (mut out, mut pool) = (vec![], Additions::new(&pool));
+        let (mut out, mut pool) = (vec![], Additions::new(&pool, room));
         emit(&mut Assembler {
             out: &mut out,
             pool: &mut pool,
         });
         out
+    }
+
+    fn assembled(emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
+        assembled_in(Room::Ample, emit)
+    }
+
+    /// What the instructions leave on the stack; constant 1 is `constant`.
+    fn run(code: &[u8], constant: i32) -> i32 {
+        let mut stack: Vec<i32> = vec![];
+        let mut code = code.iter().map(|byte| i32::from(*byte));
+        while let Some(op) = code.next() {
+            let mut next = || code.next().unwrap();
+            match op {
+                2..=8 => stack.push(op - 3),
+                16 => stack.push(i32::from(next() as i8)),
+                17 => stack.push(i32::from((next() << 8 | next()) as i16)),
+                18 => {
+                    assert_eq!(next(), 1);
+                    stack.push(constant);
+                }
+                96 | 120 => {
+                    let (b, a) = (stack.pop().unwrap(), stack.pop().unwrap());
+                    stack.push(if op == 96 { a.wrapping_add(b) } else { a << b });
+                }
+                other => panic!("{other}"),
+            }
+            assert!(stack.len() <= 2);
+        }
+        assert_eq!(stack.len(), 1);
+        stack[0]
+    }
+
+    #[test]
+    fn numbers_are_made_of_others_where_there_is_no_room() {
+        for value in [
+            32_768,
+            40_000,
+            65_535,
+            1 << 20,
+            -70_000,
+            i32::MAX,
+            i32::MIN,
+            -(1 << 30),
+        ] {
+            let halves = assembled(|a| a.push_halves(value).unwrap());
+            assert_eq!(run(&halves, 0), value);
+            // One constant serves all that are not far away.
+            let first = value.saturating_sub(i32::from(i16::MIN));
+            for near in [value, value.saturating_add(1), value.saturating_add(65_535)] {
+                let both = assembled_in(Room::Tight, |a| {
+                    a.push(value).unwrap();
+                    a.out.clear();
+                    a.push(near).unwrap();
+                });
+                assert_eq!(run(&both, first), near);
+            }
+        }
     }
 
     #[test]

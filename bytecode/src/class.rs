@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::annotations;
 use crate::code::Code;
 use crate::error::{Error, ErrorKind};
+use crate::frames::FIRST_WITH_FRAMES;
 use crate::mutf8;
 use crate::pool::Pool;
 use crate::reader::Reader;
@@ -79,8 +80,8 @@ impl<'a> ClassFile<'a> {
             .map(|_| Method::parse(&pool, &mut reader))
             .collect::<Result<Vec<_>, _>>()?;
         let methods_end = reader.offset();
+        // More bytes may follow: the VM decides about them.
         let source_file = find_source_file(&pool, &mut reader)?;
-        reader.expect_end()?;
         Ok(Self {
             name: mutf8::decode(pool.class_name(this_class)?),
             bytes,
@@ -98,6 +99,17 @@ impl<'a> ClassFile<'a> {
             methods,
             source_file,
         })
+    }
+
+    /// Whether the VM verifies a method without its frames if it cannot do so with them (JVMS 4.10).
+    pub(crate) fn has_optional_frames(&self) -> bool {
+        self.major == FIRST_WITH_FRAMES
+    }
+
+    /// Reads from the access flags on.
+    pub(crate) fn behind_the_pool(&self) -> Reader<'a> {
+        let rest = self.bytes.get(self.head.start..).unwrap_or_default();
+        Reader::new(rest, self.head.start, "class file")
     }
 
     /// The internal name: `java/lang/Object`.
@@ -207,7 +219,10 @@ impl<'a> Method<'a> {
                 self.code = Some(Code::parse(body)?);
                 Ok(())
             }
-            b"RuntimeVisibleAnnotations" => annotations::types(pool, body, &mut self.annotations),
+            b"RuntimeVisibleAnnotations" => {
+                annotations::types(pool, body, &mut self.annotations);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use crate::code::Code;
 use crate::error::{Error, ErrorKind};
 use crate::opcode;
 use crate::plan::{Entry, Helper, Insert, MethodPlan};
-use crate::pool::{Additions, Pool};
+use crate::pool::{Additions, Pool, Room};
 
 /// All inserted code of a method. The parts of the arena follow each other:
 ///
@@ -325,6 +325,10 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
             self.needs_stack(3);
             self.with_local(self.plan.unwind)?;
             self.asm().op(opcode::ATHROW);
+        }
+        // A number may be the sum of two.
+        if self.pool.room() == Room::Tight {
+            self.edits.extra_stack += 1;
         }
         Ok(())
     }

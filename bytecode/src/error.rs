@@ -41,6 +41,9 @@ pub enum ErrorKind {
     BadDescriptor,
     /// A type state that the instructions do not agree with.
     BadTypeState,
+    /// Code that breaks `max_locals` or `max_stack`, or an index behind the constant pool's end: with hooks
+    /// it could become valid.
+    OutOfBounds,
     /// The constant pool would exceed 65,535 entries.
     PoolFull,
     /// The method would exceed a limit of JVMS 4.7.3.
@@ -81,6 +84,7 @@ impl fmt::Display for ErrorKind {
             Self::BadAnnotation(tag) => write!(f, "unknown annotation part {tag:#x}"),
             Self::BadDescriptor => f.write_str("malformed descriptor"),
             Self::BadTypeState => f.write_str("types do not fit the instructions"),
+            Self::OutOfBounds => f.write_str("breaks a limit of its class"),
             Self::PoolFull => f.write_str("constant pool is full"),
             Self::MethodTooLarge => f.write_str("method would be too large"),
             Self::BadPlan(why) => write!(f, "plan: {why}"),

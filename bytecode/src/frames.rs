@@ -11,6 +11,9 @@ use crate::layout::Layout;
 use crate::pool::{Additions, Pool};
 use crate::reader::Reader;
 
+/// First major version whose methods have a `StackMapTable`; in older ones nothing reads it.
+pub(crate) const FIRST_WITH_FRAMES: u16 = 50;
+
 /// A `verification_type_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Type<'a> {
@@ -129,6 +132,25 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Where a frame is.
+pub(crate) struct Place {
+    pub(crate) bci: u32,
+    /// So many locals are those of the frame before.
+    pub(crate) kept: usize,
+}
+
+/// The tag of a frame and how far away it is.
+fn head(reader: &mut Reader<'_>) -> Result<(u8, u16), Error> {
+    let tag = reader.u1()?;
+    let delta = match tag {
+        0..=63 => u16::from(tag),
+        64..=127 => u16::from(tag - 64),
+        247..=255 => reader.u2()?,
+        _ => return Err(reader.error(ErrorKind::BadFrame(tag))),
+    };
+    Ok((tag, delta))
+}
+
 /// Reads frame after frame, each from the one before it.
 pub(crate) struct FrameReader<'a> {
     reader: Reader<'a>,
@@ -146,24 +168,33 @@ impl<'a> FrameReader<'a> {
         })
     }
 
-    /// Changes `frame` into the next one; returns its bci.
-    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<u32>, Error> {
+    /// Changes `frame` into the next one.
+    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<Place>, Error> {
         let Some(remaining) = self.remaining.checked_sub(1) else {
             self.reader.expect_end()?;
             return Ok(None);
         };
         self.remaining = remaining;
-        let tag = self.reader.u1()?;
-        let delta = match tag {
-            0..=63 => u16::from(tag),
-            64..=127 => u16::from(tag - 64),
-            247..=255 => self.reader.u2()?,
-            _ => return Err(self.reader.error(ErrorKind::BadFrame(tag))),
-        };
+        let (tag, delta) = head(&mut self.reader)?;
+        let before = frame.locals.len();
         self.change(tag, frame)?;
         let bci = self.next_bci + u32::from(delta);
         self.next_bci = bci + 1;
-        Ok(Some(bci))
+        let kept = if tag == 255 {
+            0
+        } else {
+            before.min(frame.locals.len())
+        };
+        Ok(Some(Place { bci, kept }))
+    }
+
+    /// The bci of the next frame.
+    pub(crate) fn next_bci(&self) -> Result<Option<u32>, Error> {
+        let mut reader = self.reader;
+        match self.remaining {
+            0 => Ok(None),
+            _ => Ok(Some(self.next_bci + u32::from(head(&mut reader)?.1))),
+        }
     }
 
     fn change(&mut self, tag: u8, frame: &mut Frame<'a>) -> Result<(), Error> {
@@ -199,18 +230,34 @@ impl<'a> FrameReader<'a> {
 /// Frames that all hold many variables could make a small table huge.
 const MAX_TABLE: usize = 1 << 24;
 
-/// Writes frame after frame.
+/// Writes frame after frame. What a frame costs depends on what it changes, not on how many variables there are:
+/// a method may have 65,535 of them, and as many frames.
 pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
     pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
     pub(crate) layout: &'x Layout,
     pub(crate) edits: &'x Edits,
     frames: Vec<u8>,
     count: u16,
-    previous: Vec<Type<'a>>,
+    /// The locals of the frame before, each with the slot behind it; without the new variable.
+    previous: Vec<(Type<'a>, usize)>,
     next_offset: u32,
     /// The slot of the new variable, which every frame gets.
     local: Option<u16>,
-    extended: Vec<Type<'a>>,
+}
+
+/// What follows the locals of the original code in a frame.
+#[derive(Clone, Copy)]
+struct Tail {
+    /// Unused slots below the new variable.
+    unused: usize,
+    /// There is a new variable.
+    variable: bool,
+}
+
+impl Tail {
+    fn len(self) -> usize {
+        self.unused + usize::from(self.variable)
+    }
 }
 
 impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
@@ -221,17 +268,18 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         initial: &Frame<'a>,
         local: Option<u16>,
     ) -> Self {
-        Self {
+        let mut new = Self {
             pool,
             layout,
             edits,
             frames: Vec::new(),
             count: 0,
-            previous: initial.locals.clone(),
+            previous: Vec::new(),
             next_offset: 0,
             local,
-            extended: Vec::new(),
-        }
+        };
+        new.remember(0, &initial.locals);
+        new
     }
 
     /// The attribute's contents.
@@ -239,14 +287,17 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         self.count.to_be_bytes().into_iter().chain(self.frames)
     }
 
-    /// Adds the frame for an offset in the new code.
-    pub(crate) fn write(&mut self, offset: u32, frame: &Frame<'a>) -> Result<(), Error> {
-        self.extend(&frame.locals)?;
+    /// Adds the frame for an offset in the new code. `kept`: so many locals are those of the frame before.
+    pub(crate) fn write(
+        &mut self,
+        offset: u32,
+        frame: &Frame<'a>,
+        kept: usize,
+    ) -> Result<(), Error> {
         let delta = offset.checked_sub(self.next_offset);
         let delta = delta.and_then(|delta| u16::try_from(delta).ok());
         let delta = delta.ok_or_else(|| too_large(offset))?;
-        self.encode(delta, &frame.stack)?;
-        std::mem::swap(&mut self.previous, &mut self.extended);
+        self.encode(delta, frame, kept)?;
         self.next_offset = offset + 1;
         self.count = self.count.checked_add(1).ok_or_else(|| too_large(offset))?;
         if self.frames.len() > MAX_TABLE {
@@ -255,46 +306,80 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         Ok(())
     }
 
-    /// Fills `extended` with the locals and the new variable.
-    fn extend(&mut self, locals: &[Type<'a>]) -> Result<(), Error> {
-        self.extended.clear();
-        self.extended.extend_from_slice(locals);
-        let Some(local) = self.local else {
-            return Ok(());
-        };
-        let used = locals.iter().map(|one| one.slots()).sum::<usize>();
-        let Some(unused) = usize::from(local).checked_sub(used) else {
-            return Err(Error::new(
-                ErrorKind::BadTypeState,
-                used,
-                "stack map locals",
-            ));
-        };
-        self.extended.extend(std::iter::repeat_n(Type::Top, unused));
-        self.extended.push(Type::Long);
-        Ok(())
+    /// The slot behind the first `count` locals of the frame before.
+    fn slots(&self, count: usize) -> usize {
+        let last = count.checked_sub(1).and_then(|at| self.previous.get(at));
+        last.map_or(0, |(_, end)| *end)
     }
 
-    fn encode(&mut self, delta: u16, stack: &[Type<'a>]) -> Result<(), Error> {
+    fn remember(&mut self, kept: usize, locals: &[Type<'a>]) {
+        self.previous.truncate(kept);
+        let mut slots = self.slots(kept);
+        for one in locals.iter().skip(kept) {
+            slots += one.slots();
+            self.previous.push((*one, slots));
+        }
+    }
+
+    fn shared(&self, locals: &[Type<'a>], kept: usize) -> usize {
         let pool = self.pool.pool();
-        let (old, new) = (self.previous.len(), self.extended.len());
-        let pairs = self.previous.iter().zip(&self.extended);
-        let shared = pairs.take_while(|(a, b)| a.is_same(**b, pool)).count();
-        match (stack, new.wrapping_sub(shared), old - shared) {
-            ([], 0, 0) => self.head(delta, 0, 251),
-            ([one], 0, 0) => {
+        let previous = self.previous.iter().skip(kept);
+        let pairs = previous.zip(locals.iter().skip(kept));
+        kept + pairs.take_while(|(a, b)| a.0.is_same(**b, pool)).count()
+    }
+
+    /// Behind locals that take so many slots.
+    fn tail(&self, used: usize) -> Result<Tail, Error> {
+        let too_many = || Error::new(ErrorKind::BadTypeState, used, "stack map locals");
+        let unused = match self.local {
+            Some(local) => usize::from(local).checked_sub(used).ok_or_else(too_many)?,
+            None => 0,
+        };
+        let variable = self.local.is_some();
+        Ok(Tail { unused, variable })
+    }
+
+    fn encode(&mut self, delta: u16, frame: &Frame<'a>, kept: usize) -> Result<(), Error> {
+        let Frame { locals, stack } = frame;
+        let shared = self.shared(locals, kept);
+        let is_top = |one: &Type<'_>| *one == Type::Top;
+        let dropped = self.previous.len() - shared;
+        let unused = self
+            .previous
+            .iter()
+            .skip(shared)
+            .all(|(one, _)| is_top(one));
+        let is_first = self.count == 0;
+        self.remember(shared, locals);
+        let tail = self.tail(self.slots(locals.len()))?;
+        let added = locals.len() - shared;
+        // Behind the frame's own locals, the frame before has the new variable, too, unless it is the
+        // initial one.
+        let same = match tail.variable {
+            true => !is_first && unused && locals.iter().skip(shared).all(is_top),
+            false => dropped == 0 && added == 0,
+        };
+        let appended = match tail.variable && !is_first || dropped > 0 {
+            true => 0,
+            false => added + tail.len(),
+        };
+        match stack.as_slice() {
+            [] if same => self.head(delta, 0, 251),
+            [one] if same => {
                 self.head(delta, 64, 247);
                 self.put_type(*one)?;
             }
-            ([], 0, dropped @ 1..=3) => self.tagged(251 - dropped as u8, delta),
-            ([], added @ 1..=3, 0) => {
-                self.tagged(251 + added as u8, delta);
-                self.put_locals(shared)?;
+            [] if (1..=3).contains(&dropped) && added == 0 && !tail.variable => {
+                self.tagged(251 - dropped as u8, delta);
+            }
+            [] if (1..=3).contains(&appended) => {
+                self.tagged(251 + appended as u8, delta);
+                self.put_locals(locals, shared, tail)?;
             }
             _ => {
                 self.tagged(255, delta);
-                self.put_u2(new)?;
-                self.put_locals(0)?;
+                self.put_u2(locals.len() + tail.len())?;
+                self.put_locals(locals, 0, tail)?;
                 self.put_u2(stack.len())?;
                 for one in stack {
                     self.put_type(*one)?;
@@ -323,13 +408,16 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         Ok(())
     }
 
-    fn put_locals(&mut self, from: usize) -> Result<(), Error> {
-        let locals = std::mem::take(&mut self.extended);
+    fn put_locals(&mut self, locals: &[Type<'a>], from: usize, tail: Tail) -> Result<(), Error> {
         for one in locals.iter().skip(from) {
             self.put_type(*one)?;
         }
-        self.extended = locals;
-        Ok(())
+        let unused = self.frames.len() + tail.unused;
+        self.frames.resize(unused, Type::Top.tag());
+        match tail.variable {
+            true => self.put_type(Type::Long),
+            false => Ok(()),
+        }
     }
 
     fn put_type(&mut self, one: Type<'a>) -> Result<(), Error> {

@@ -23,6 +23,13 @@ use crate::reader::Reader;
 
 const NONE: u32 = u32::MAX;
 
+/// In an index: the bci lies inside the instruction.
+const INSIDE: u32 = 1 << 31;
+
+/// After so many rounds of widening all branches become wide: in code made for it each round could find
+/// but one more.
+const MAX_ROUNDS: usize = 16;
+
 /// `code_length` is below 65,536 (JVMS 4.7.3).
 const MAX_CODE: usize = 0xffff;
 
@@ -36,7 +43,7 @@ pub(crate) enum Branches {
 /// The instructions of a method and their new places.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// Index into `places` by bci, [`NONE`] inside instructions.
+    /// Index into `places` by bci, with [`INSIDE`] behind the start of an instruction.
     index: Vec<u32>,
     /// One per instruction, then one for the end.
     places: Vec<Place>,
@@ -75,7 +82,6 @@ impl Layout {
         if code.bytes.is_empty() || code.bytes.len() > MAX_CODE {
             return Err(self.too_large());
         }
-        self.index.resize(code.bytes.len() + 1, NONE);
         let mut instructions = code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, opcode) = (instruction.bci, instruction.opcode);
@@ -94,8 +100,11 @@ impl Layout {
     }
 
     fn add(&mut self, place: Place) {
-        if let Some(slot) = self.index.get_mut(place.bci as usize) {
-            *slot = self.places.len() as u32;
+        let index = self.places.len() as u32;
+        self.index.push(index);
+        let behind = place.bci as usize + place.len as usize;
+        if behind > self.index.len() {
+            self.index.resize(behind, index | INSIDE);
         }
         self.places.push(place);
     }
@@ -107,10 +116,10 @@ impl Layout {
         edits: &Edits,
         branches: Branches,
     ) -> Result<(), Error> {
-        for place in &mut self.places {
-            place.wide = branches == Branches::AllWide && opcode::is_short_branch(place.opcode);
+        if branches == Branches::AllWide {
+            self.widen_all();
         }
-        loop {
+        for round in 0.. {
             let len = self.place_all(edits);
             // No branch in 32 KiB needs more than 16 bits.
             if len <= i16::MAX as usize || !self.widen(code, edits)? {
@@ -121,6 +130,16 @@ impl Layout {
                     Err(self.too_large())
                 };
             }
+            if round == MAX_ROUNDS {
+                self.widen_all();
+            }
+        }
+        Ok(())
+    }
+
+    fn widen_all(&mut self) {
+        for place in &mut self.places {
+            place.wide = opcode::is_short_branch(place.opcode);
         }
     }
 
@@ -209,20 +228,48 @@ impl Layout {
         self.places.last().map_or(0, |place| place.start)
     }
 
-    /// Where the line or variable at `bci` starts: debug information takes in the entry code, and
-    /// an offset into an instruction, which the JVM lets pass, means that instruction.
-    pub(crate) fn debug_start(&self, bci: u32) -> Result<u32, Error> {
-        if bci == 0 { Ok(0) } else { self.debug_end(bci) }
+    /// Where the line or variable starts that does so at `bci` in the original code. Debug
+    /// information takes in the entry code. Different places stay different, also inside an
+    /// instruction, which the JVM lets pass, and behind the code, which it does not.
+    pub(crate) fn debug_place(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
+        if bci == 0 {
+            return Ok(0);
+        }
+        let end = self.places.last().map_or(0, |end| end.bci);
+        if let Some(behind) = bci.checked_sub(end) {
+            return Ok(self.end() + edits.unwind().len() as u32 + behind);
+        }
+        let at = self.index.get(bci as usize).copied().unwrap_or(NONE);
+        let place = self.places.get((at & !INSIDE) as usize);
+        let place = place.ok_or_else(|| self.not_an_instruction(bci))?;
+        if at & INSIDE == 0 {
+            return Ok(place.start);
+        }
+        let inside = bci - place.bci;
+        match edits.get(place.edit) {
+            Some(edit) if edit.replaces && inside as usize >= edit.replacement_len() => {
+                Err(self.not_an_instruction(bci))
+            }
+            // The padding of a switch may be shorter now.
+            _ if opcode::is_switch(place.opcode) && inside < 4 => {
+                Ok(place.position(edits) + inside.min(1))
+            }
+            _ if opcode::is_switch(place.opcode) => {
+                let padding = |at: u32| switch_padding(at as usize) as u32;
+                let old = padding(place.bci);
+                let new = padding(place.position(edits));
+                Ok(place.position(edits) + inside - old + new)
+            }
+            _ => Ok(place.position(edits) + inside),
+        }
     }
 
-    /// Where a variable ends that ended before `bci`.
-    pub(crate) fn debug_end(&self, bci: u32) -> Result<u32, Error> {
-        let upto = self.index.get(..=bci as usize);
-        let found = upto.and_then(|upto| upto.iter().rev().find(|&&at| at != NONE));
-        let place = found.and_then(|&at| self.places.get(at as usize));
-        place
-            .map(|place| place.start)
-            .ok_or_else(|| self.not_an_instruction(bci))
+    /// The same for what ends before `bci`: at the end of the code, say.
+    pub(crate) fn debug_end(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
+        match self.places.last() {
+            Some(end) if end.bci == bci => Ok(end.start),
+            _ => self.debug_place(bci, edits),
+        }
     }
 
     fn branch_target(&self, from: &Placed<'_>, offset: i32) -> Result<u32, Error> {

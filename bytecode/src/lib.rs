@@ -20,12 +20,14 @@
 
 mod annotations;
 mod assemble;
+mod bounds;
 mod class;
 mod code;
 mod descriptor;
 mod edits;
 mod error;
 mod frames;
+mod indices;
 mod infer;
 mod layout;
 mod mutf8;

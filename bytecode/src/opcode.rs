@@ -8,6 +8,7 @@ pub(crate) const BIPUSH: u8 = 16;
 pub(crate) const SIPUSH: u8 = 17;
 pub(crate) const LDC: u8 = 18;
 pub(crate) const LDC_W: u8 = 19;
+pub(crate) const LDC2_W: u8 = 20;
 pub(crate) const LLOAD: u8 = 22;
 pub(crate) const LLOAD_0: u8 = 30;
 pub(crate) const ALOAD: u8 = 25;
@@ -16,6 +17,8 @@ pub(crate) const LSTORE: u8 = 55;
 pub(crate) const LSTORE_0: u8 = 63;
 pub(crate) const DUP: u8 = 89;
 pub(crate) const DUP2: u8 = 92;
+pub(crate) const IADD: u8 = 96;
+pub(crate) const ISHL: u8 = 120;
 pub(crate) const IINC: u8 = 132;
 pub(crate) const IFEQ: u8 = 153;
 pub(crate) const IF_ACMPNE: u8 = 166;
@@ -26,6 +29,9 @@ pub(crate) const TABLESWITCH: u8 = 170;
 pub(crate) const LOOKUPSWITCH: u8 = 171;
 pub(crate) const IRETURN: u8 = 172;
 pub(crate) const RETURN: u8 = 177;
+pub(crate) const GETSTATIC: u8 = 178;
+pub(crate) const PUTSTATIC: u8 = 179;
+pub(crate) const PUTFIELD: u8 = 181;
 pub(crate) const INVOKEVIRTUAL: u8 = 182;
 pub(crate) const INVOKESPECIAL: u8 = 183;
 pub(crate) const INVOKESTATIC: u8 = 184;
@@ -34,6 +40,8 @@ pub(crate) const NEW: u8 = 187;
 pub(crate) const NEWARRAY: u8 = 188;
 pub(crate) const ANEWARRAY: u8 = 189;
 pub(crate) const ATHROW: u8 = 191;
+pub(crate) const CHECKCAST: u8 = 192;
+pub(crate) const INSTANCEOF: u8 = 193;
 pub(crate) const MONITORENTER: u8 = 194;
 pub(crate) const WIDE: u8 = 196;
 pub(crate) const MULTIANEWARRAY: u8 = 197;
@@ -168,6 +176,26 @@ fn variable_length(opcode: u8, bci: usize, mut operands: Reader<'_>) -> Result<u
         }
         _ => Err(operands.error(ErrorKind::BadOpcode(opcode))),
     }
+}
+
+/// Where a switch may go to: offsets from its own place.
+pub(crate) fn switch_offsets<'a>(
+    bci: usize,
+    op: u8,
+    mut operands: Reader<'a>,
+) -> Result<impl Iterator<Item = Result<i32, Error>> + use<'a>, Error> {
+    operands.take(switch_padding(bci))?;
+    let otherwise = operands.i4()?;
+    let has_keys = op == LOOKUPSWITCH;
+    operands.take(if has_keys { 4 } else { 8 })?;
+    let offsets = std::iter::from_fn(move || {
+        if operands.is_empty() {
+            return None;
+        }
+        let key = if has_keys { operands.i4() } else { Ok(0) };
+        Some(key.and_then(|_| operands.i4()))
+    });
+    Ok(std::iter::once(Ok(otherwise)).chain(offsets))
 }
 
 fn wide_length(mut operands: Reader<'_>) -> Result<usize, Error> {

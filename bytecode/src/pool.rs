@@ -1,7 +1,7 @@
 //! The constant pool (JVMS 4.4): read in place, only ever appended to.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::error::{Error, ErrorKind};
 use crate::mutf8;
@@ -138,7 +138,25 @@ impl<'a> Pool<'a> {
         })
     }
 
-    fn indices(&self) -> impl Iterator<Item = u16> {
+    /// Other entries that an entry names; 0: none.
+    pub(crate) fn names(&self, index: u16) -> Result<[u16; 2], Error> {
+        let (tag, mut reader) = self.entry(index)?;
+        Ok(match tag {
+            CLASS | STRING | METHOD_TYPE | MODULE | PACKAGE => [reader.u2()?, 0],
+            FIELDREF..=NAME_AND_TYPE => [reader.u2()?, reader.u2()?],
+            METHOD_HANDLE => {
+                reader.u1()?;
+                [reader.u2()?, 0]
+            }
+            DYNAMIC | INVOKE_DYNAMIC => {
+                reader.u2()?;
+                [reader.u2()?, 0]
+            }
+            _ => [0, 0],
+        })
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u16> + use<> {
         1..=u16::try_from(self.count().saturating_sub(1)).unwrap_or(u16::MAX)
     }
 }
@@ -149,13 +167,17 @@ fn bad_constant(index: u16) -> Error {
 }
 
 /// Constants to append behind an existing pool, each at most once.
+///
+/// Where there is little room, texts and integers that the class has are used, too, and integers for which
+/// there is no room are made of others: see [`Additions::near_integer`].
 #[derive(Debug)]
 pub(crate) struct Additions<'c, 'a, 'p> {
     pool: &'c Pool<'a>,
     bytes: Vec<u8>,
     next: usize,
-    texts: HashMap<Vec<u8>, u16>,
-    integers: HashMap<i32, u16>,
+    room: Room,
+    texts: HashMap<Cow<'a, [u8]>, u16>,
+    integers: BTreeMap<i32, u16>,
     /// `Class` constants by name, those of the original pool included once it was looked through.
     classes: HashMap<Cow<'a, [u8]>, u16>,
     looked_through: bool,
@@ -163,22 +185,71 @@ pub(crate) struct Additions<'c, 'a, 'p> {
     helpers: Vec<(Helper<'p>, u16)>,
 }
 
+/// How much room the pool has for constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Each integer may have a constant.
+    Ample,
+    /// Not each.
+    Tight,
+}
+
+/// Where additions were at some time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    bytes: usize,
+    next: usize,
+}
+
+/// `constant_pool_count` is a u2, so the last usable index is 65,534.
+const FULL: usize = u16::MAX as usize;
+
+/// So many constants are kept for what must have one, where room is tight.
+const KEPT_FOR_HELPERS: usize = 64;
+
 impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
-    pub(crate) fn new(pool: &'c Pool<'a>) -> Self {
-        Self {
+    pub(crate) fn new(pool: &'c Pool<'a>, room: Room) -> Self {
+        let mut new = Self {
             pool,
             bytes: Vec::new(),
             next: pool.count(),
+            room,
             texts: HashMap::new(),
-            integers: HashMap::new(),
+            integers: BTreeMap::new(),
             classes: HashMap::new(),
             looked_through: false,
             helpers: Vec::new(),
+        };
+        if room == Room::Tight {
+            new.reuse();
+        }
+        new
+    }
+
+    /// Takes over what the class has.
+    fn reuse(&mut self) {
+        for index in self.pool.indices() {
+            match self.pool.entry(index) {
+                Ok((UTF8, _)) => {
+                    let text = self.pool.utf8(index).unwrap_or_default();
+                    self.texts.entry(Cow::Borrowed(text)).or_insert(index);
+                }
+                Ok((INTEGER, mut reader)) => {
+                    self.integers
+                        .entry(reader.i4().unwrap_or_default())
+                        .or_insert(index);
+                }
+                _ => {}
+            }
         }
     }
 
     pub(crate) fn pool(&self) -> &'c Pool<'a> {
         self.pool
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        self.room
     }
 
     /// The new `constant_pool_count`.
@@ -190,11 +261,31 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         &self.bytes
     }
 
-    /// `constant_pool_count` is a u2, so the last usable index is 65,534.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.bytes.len(),
+            next: self.next,
+        }
+    }
+
+    /// Takes away what was added since: nothing uses it.
+    pub(crate) fn back_to(&mut self, mark: Mark) {
+        if self.next == mark.next {
+            return;
+        }
+        let stays = |index: u16| usize::from(index) < mark.next;
+        self.bytes.truncate(mark.bytes);
+        self.next = mark.next;
+        self.texts.retain(|_, index| stays(*index));
+        self.integers.retain(|_, index| stays(*index));
+        self.classes.retain(|_, index| stays(*index));
+        self.helpers.retain(|(_, index)| stays(*index));
+    }
+
     fn add(&mut self, tag: u8, contents: &[&[u8]]) -> Result<u16, Error> {
         let full = || Error::new(ErrorKind::PoolFull, self.pool.bytes.len(), "constant pool");
         let index = u16::try_from(self.next).map_err(|_| full())?;
-        if index == u16::MAX {
+        if self.next >= FULL {
             return Err(full());
         }
         self.bytes.push(tag);
@@ -212,7 +303,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         let len = u16::try_from(text.len())
             .map_err(|_| Error::new(ErrorKind::BadPlan("name too long"), 0, "constant pool"))?;
         let index = self.add(UTF8, &[&len.to_be_bytes(), text])?;
-        self.texts.insert(text.to_vec(), index);
+        self.texts.insert(Cow::Owned(text.to_vec()), index);
         Ok(index)
     }
 
@@ -227,6 +318,21 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         let index = self.add(INTEGER, &[&value.to_be_bytes()])?;
         self.integers.insert(value, index);
         Ok(index)
+    }
+
+    /// Where room is tight: an integer constant from which `value` is as far away as a `sipush` reaches,
+    /// and how far. `None`: there is none, nor room for one.
+    pub(crate) fn near_integer(&mut self, value: i32) -> Option<(u16, i16)> {
+        let from = value.saturating_sub(i32::from(i16::MAX));
+        let to = value.saturating_sub(i32::from(i16::MIN));
+        let known = self.integers.range(from..=to).next();
+        let (near, index) = match known {
+            Some((near, index)) => (*near, *index),
+            None if self.next + KEPT_FOR_HELPERS < FULL => (to, self.integer(to).ok()?),
+            None => return None,
+        };
+        let distance = i16::try_from(value.checked_sub(near)?).ok()?;
+        Some((index, distance))
     }
 
     /// A `Class` constant, the class's own where it has one.

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use crate::bounds::Bounds;
 use crate::class::{ClassFile, Method};
 use crate::code::Code;
 use crate::edits::{Edits, Planner};
 use crate::error::{Error, ErrorKind};
+use crate::indices;
 use crate::layout::{self, Branches, Layout};
 use crate::plan::{MethodPlan, NewField, Plan};
-use crate::pool::Additions;
+use crate::pool::{Additions, Room};
 use crate::reader::Reader;
 use crate::tables::{Tables, with_length};
 
@@ -18,15 +20,15 @@ pub struct Rewritten {
     /// The class file.
     pub bytes: Vec<u8>,
     /// Methods that were left as they are, by index, and why: most often because they would be
-    /// too large. Constants for their hooks may be in the pool; nothing uses them.
+    /// too large.
     pub skipped: Vec<(usize, Error)>,
 }
 
 /// Carries out a plan. Nothing to insert: the result is the class as it came.
 ///
 /// # Errors
-/// The class cannot be rewritten at all: its constant pool is full, or the plan names methods
-/// that it does not have.
+/// The class cannot be rewritten at all: it names constants that it does not have, or the plan names
+/// methods that it does not have, or there is no room for new fields.
 pub fn rewrite(class: &ClassFile<'_>, plan: &Plan<'_>) -> Result<Rewritten, Error> {
     rewrite_with(class, plan, Branches::AsNeeded)
 }
@@ -50,16 +52,34 @@ fn rewrite_with(
             "plan",
         ));
     }
+    match rewrite_in(class, plan, branches, Room::Ample) {
+        Err(error) if error.kind == ErrorKind::PoolFull => {
+            rewrite_in(class, plan, branches, Room::Tight)
+        }
+        done => done,
+    }
+}
+
+fn rewrite_in(
+    class: &ClassFile<'_>,
+    plan: &Plan<'_>,
+    branches: Branches,
+    room: Room,
+) -> Result<Rewritten, Error> {
     let mut rewriter = Rewriter {
         class,
         branches,
-        pool: Additions::new(&class.pool),
+        pool: Additions::new(&class.pool, room),
         skipped: Vec::new(),
+        bounds: Bounds::default(),
         edits: Edits::default(),
         layout: Layout::default(),
     };
     let fields = rewriter.new_fields(&plan.fields)?;
     let methods = rewriter.methods(plan)?;
+    if rewriter.pool.count() > class.pool.count() {
+        indices::check(class)?;
+    }
     Ok(Rewritten {
         bytes: rewriter.assemble(&fields, plan.fields.len(), &methods)?,
         skipped: rewriter.skipped,
@@ -72,6 +92,7 @@ struct Rewriter<'c, 'a, 'p> {
     pool: Additions<'c, 'a, 'p>,
     skipped: Vec<(usize, Error)>,
     // Reused from method to method.
+    bounds: Bounds,
     edits: Edits,
     layout: Layout,
 }
@@ -106,18 +127,25 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             };
             out.extend(self.copy(copied..method.span.start));
             copied = method.span.start;
-            let start = out.len();
+            let (start, mark) = (out.len(), self.pool.mark());
             match self.method(method, method_plan, &mut out) {
                 Ok(()) => copied = method.span.end,
-                Err(error) if error.kind == ErrorKind::PoolFull => return Err(error),
+                Err(error) if error.kind == ErrorKind::PoolFull && self.has_ample_room() => {
+                    return Err(error);
+                }
                 Err(error) => {
                     out.truncate(start);
+                    self.pool.back_to(mark);
                     self.skipped.push((index, error));
                 }
             }
         }
         out.extend(self.copy(copied..class.methods_end));
         Ok(out)
+    }
+
+    fn has_ample_room(&self) -> bool {
+        self.pool.room() == Room::Ample
     }
 
     /// Copies a `method_info` around its new code.
@@ -133,6 +161,7 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         if plan.unwind.is_some() && method.raw_name == b"<init>" {
             return Err(bad_plan("no unwind handler in a constructor"));
         }
+        self.bounds.check(self.class, method, code)?;
         // The name and the length of the attribute are in front of its contents.
         let (start, body) = (code.body.offset() - 6, code.body);
         out.extend(self.copy(method.span.start..start));

@@ -5,15 +5,12 @@ use crate::class::{ClassFile, Method};
 use crate::code::Code;
 use crate::edits::Edits;
 use crate::error::{Error, ErrorKind};
-use crate::frames::{Frame, FrameReader, FrameWriter, Type};
+use crate::frames::{FIRST_WITH_FRAMES, Frame, FrameReader, FrameWriter, Place, Type};
 use crate::infer;
 use crate::layout::Layout;
 use crate::plan::MethodPlan;
 use crate::pool::Additions;
 use crate::reader::Reader;
-
-/// First major version whose methods have a `StackMapTable`.
-const FIRST_WITH_FRAMES: u16 = 50;
 
 /// A method whose code has its new layout.
 pub(crate) struct Tables<'x, 'c, 'a, 'p> {
@@ -75,18 +72,39 @@ impl<'a> Tables<'_, '_, 'a, '_> {
     }
 
     fn attribute(&mut self, name: &[u8], body: Reader<'a>, out: &mut Vec<u8>) -> Result<(), Error> {
-        match name {
-            b"StackMapTable" => self.stack_map(Some(body), out),
+        let start = out.len();
+        let done = match name {
+            b"StackMapTable" if self.class.major() >= FIRST_WITH_FRAMES => {
+                self.stack_map(Some(body), out)
+            }
             b"LineNumberTable" => self.lines(body, out),
-            b"LocalVariableTable" | b"LocalVariableTypeTable" => self.variables(body, out),
+            b"LocalVariableTable" => self.variables(body, true, out),
+            b"LocalVariableTypeTable" => self.variables(body, false, out),
             b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => {
                 self.type_annotations(body, out)
             }
             _ => {
                 out.extend(body.rest());
-                Ok(())
+                return Ok(());
             }
+        };
+        match done {
+            // No VM reads annotations inside code, and frames that cannot be read do no harm in some versions.
+            Err(_) if name.ends_with(b"Annotations") => self.as_it_came(body, start, out),
+            Err(error) if name == b"StackMapTable" && self.class.has_optional_frames() => {
+                match error.kind {
+                    ErrorKind::OutOfBounds | ErrorKind::PoolFull => Err(error),
+                    _ => self.as_it_came(body, start, out),
+                }
+            }
+            done => done,
         }
+    }
+
+    fn as_it_came(&self, body: Reader<'a>, start: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        out.truncate(start);
+        out.extend(body.rest());
+        Ok(())
     }
 
     /// `StackMapTable` (JVMS 4.7.4)
@@ -111,7 +129,7 @@ impl<'a> Tables<'_, '_, 'a, '_> {
                 locals: Vec::new(),
                 stack: vec![Type::named(b"java/lang/Throwable")],
             };
-            writer.write(layout.end(), &caught)?;
+            writer.write(layout.end(), &caught, 0)?;
         }
         out.extend(writer.finish());
         Ok(())
@@ -123,33 +141,52 @@ impl<'a> Tables<'_, '_, 'a, '_> {
         let count = reader.u2()?;
         out.extend(count.to_be_bytes());
         for _ in 0..count {
-            let start = self.layout.debug_start(u32::from(reader.u2()?))?;
-            self.put_offset(out, start)?;
+            let start = u32::from(reader.u2()?);
+            self.put_offset(out, self.layout.debug_place(start, self.edits)?)?;
             out.extend(reader.take(2)?);
         }
         reader.expect_end()
     }
 
-    /// `LocalVariableTable` and `LocalVariableTypeTable` (JVMS 4.7.13, 4.7.14)
-    fn variables(&self, body: Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    /// `LocalVariableTable` and `LocalVariableTypeTable` (JVMS 4.7.13, 4.7.14). What the VM refuses stays
+    /// wrong.
+    fn variables(
+        &self,
+        body: Reader<'_>,
+        has_descriptors: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let mut reader = body.within("local variables");
         let count = reader.u2()?;
         out.extend(count.to_be_bytes());
         for _ in 0..count {
             self.variable_range(&mut reader, out)?;
-            out.extend(reader.take(6)?);
+            out.extend(reader.take(2)?);
+            let descriptor = reader.u2()?;
+            let index = reader.u2()?;
+            let is_wide = || matches!(self.pool.pool().utf8(descriptor), Ok(b"J" | b"D"));
+            let last = index.saturating_add(u16::from(has_descriptors && is_wide()));
+            let is_beyond = last >= self.code.max_locals && self.plan.entry.is_some();
+            let index = if is_beyond {
+                index.saturating_add(2)
+            } else {
+                index
+            };
+            out.extend(descriptor.to_be_bytes());
+            out.extend(index.to_be_bytes());
         }
         reader.expect_end()
     }
 
     fn variable_range(&self, reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         let (start, length) = (u32::from(reader.u2()?), u32::from(reader.u2()?));
-        let new_start = self.layout.debug_start(start)?;
+        let new_start = self.layout.debug_place(start, self.edits)?;
         self.put_offset(out, new_start)?;
         if length == 0 {
             return self.put_offset(out, 0);
         }
-        self.put_offset(out, self.layout.debug_end(start + length)? - new_start)
+        let new_end = self.layout.debug_end(start + length, self.edits)?;
+        self.put_offset(out, new_end.saturating_sub(new_start))
     }
 
     /// `Runtime(In)VisibleTypeAnnotations` (JVMS 4.7.20)
@@ -214,6 +251,9 @@ impl<'a> Tables<'_, '_, 'a, '_> {
     }
 }
 
+/// Inferred frames may hold so many variables in all.
+const MAX_INFERRED: usize = 1 << 24;
+
 /// Copies the frames, with new ones where the layout needs them: behind widened branches.
 fn copy_frames<'a>(
     (class, code): (&ClassFile<'a>, &Code<'a>),
@@ -222,30 +262,50 @@ fn copy_frames<'a>(
     mut missing: &[u32],
     writer: &mut FrameWriter<'_, '_, 'a, '_>,
 ) -> Result<(), Error> {
-    let mut known = frame.clone();
     let mut known_at = 0;
     loop {
-        let next = reader.next(frame)?;
-        while let [bci, rest @ ..] = missing {
-            if next.is_some_and(|next| next <= *bci) {
-                break;
+        let next = reader.next_bci()?;
+        let is_before = |bci: &u32| next.is_none_or(|next| *bci < next);
+        let (between, rest) = missing.split_at(missing.partition_point(is_before));
+        missing = rest;
+        if !between.is_empty() {
+            if between.len().saturating_mul(frame.locals.len()) > MAX_INFERRED {
+                return Err(Error::new(
+                    ErrorKind::MethodTooLarge,
+                    code.offset(),
+                    "stack map",
+                ));
             }
-            infer::advance(class, code, &mut known, known_at, *bci)?;
-            known_at = *bci;
-            writer.write(writer.layout.start(*bci)?, &known)?;
-            missing = rest;
+            let mut known = frame.clone();
+            for bci in between {
+                infer::advance(class, code, &mut known, known_at, *bci)?;
+                known_at = *bci;
+                writer.write(writer.layout.start(*bci)?, &known, 0)?;
+            }
         }
-        let Some(bci) = next else {
+        let Some(Place { bci, kept }) = reader.next(frame)? else {
             return Ok(());
         };
-        writer.write(writer.layout.start(bci)?, frame)?;
-        if let [_, ..] = missing {
-            known.clone_from(frame);
-            known_at = bci;
-        }
+        check_stack(code, frame)?;
+        let kept = if between.is_empty() { kept } else { 0 };
+        writer.write(writer.layout.start(bci)?, frame, kept)?;
+        known_at = bci;
         // The frame that is missing may be there already.
         missing = missing.strip_prefix(&[bci]).unwrap_or(missing);
     }
+}
+
+/// As the VM does when it reads the frame.
+fn check_stack(code: &Code<'_>, frame: &Frame<'_>) -> Result<(), Error> {
+    let slots: usize = frame.stack.iter().map(|one| one.slots()).sum();
+    if slots <= usize::from(code.max_stack) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::OutOfBounds,
+        code.offset(),
+        "stack map",
+    ))
 }
 
 /// Writes an attribute: its name, its length, its contents.

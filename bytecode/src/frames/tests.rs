@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pool::Room;
 
 fn a_type() -> impl Strategy<Value = Type<'static>> {
     prop_oneof![
@@ -48,10 +49,14 @@ fn written(
     local: Option<u16>,
 ) -> Vec<u8> {
     let pool = Pool::parse(&[], &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
-    let (mut pool, layout, edits) = (Additions::new(&pool), Layout::default(), Edits::default());
+    let (mut pool, layout, edits) = (
+        Additions::new(&pool, Room::Ample),
+        Layout::default(),
+        Edits::default(),
+    );
     let mut writer = FrameWriter::new(&mut pool, &layout, &edits, initial, local);
     for (bci, frame) in frames {
-        writer.write(*bci, frame).unwrap();
+        writer.write(*bci, frame, 0).unwrap();
     }
     writer.finish().collect()
 }
@@ -60,7 +65,9 @@ fn read(bytes: &[u8], initial: &Frame<'static>) -> Vec<(u32, Frame<'static>)> {
     let bytes: &'static [u8] = bytes.to_vec().leak();
     let mut reader = FrameReader::new(Reader::new(bytes, 0, "frames")).unwrap();
     let (mut frame, mut all) = (initial.clone(), vec![]);
-    while let Some(bci) = reader.next(&mut frame).unwrap() {
+    while let Some(Place { bci, kept }) = reader.next(&mut frame).unwrap() {
+        let before = all.last().map_or(initial, |(_, frame)| frame);
+        assert_eq!(before.locals[..kept], frame.locals[..kept]);
         all.push((bci, frame.clone()));
     }
     all

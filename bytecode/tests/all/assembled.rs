@@ -5,7 +5,7 @@ pub struct Assembler {
     pool: Vec<u8>,
     pub count: u16,
     major: u16,
-    this: u16,
+    pub this: u16,
     object: u16,
     methods: Vec<u8>,
     methods_count: u16,
@@ -14,17 +14,32 @@ pub struct Assembler {
 }
 
 /// A method's code and what hangs on it.
-#[derive(Default)]
 pub struct Body {
     pub code: Vec<u8>,
+    pub stack: u16,
     /// start, end, handler, catch type
     pub handlers: Vec<[u16; 4]>,
     /// Contents of a `StackMapTable`.
     pub frames: Option<Vec<u8>>,
     pub locals: u16,
+    /// Name and contents of other attributes.
+    pub attributes: Vec<(&'static str, Vec<u8>)>,
 }
 
-fn u2(value: usize) -> [u8; 2] {
+impl Default for Body {
+    fn default() -> Self {
+        Self {
+            code: vec![],
+            stack: 8,
+            handlers: vec![],
+            frames: None,
+            locals: 0,
+            attributes: vec![],
+        }
+    }
+}
+
+pub fn u2(value: usize) -> [u8; 2] {
     u16::try_from(value).expect("16 bits").to_be_bytes()
 }
 
@@ -62,7 +77,7 @@ impl Assembler {
         self.constant(7, &name.to_be_bytes())
     }
 
-    fn pair(&mut self, tag: u8, a: u16, b: u16) -> u16 {
+    pub fn pair(&mut self, tag: u8, a: u16, b: u16) -> u16 {
         self.constant(tag, &[a.to_be_bytes(), b.to_be_bytes()].concat())
     }
 
@@ -77,29 +92,51 @@ impl Assembler {
     }
 
     pub fn method(&mut self, name: &str, descriptor: &str, body: &Body) {
+        self.method_with(name, descriptor, body, &[]);
+    }
+
+    /// `attributes`: name and contents of others than its code.
+    pub fn method_with(
+        &mut self,
+        name: &str,
+        descriptor: &str,
+        body: &Body,
+        attributes: &[(&str, Vec<u8>)],
+    ) {
         let (name, descriptor) = (self.utf8(name), self.utf8(descriptor));
         let code = self.utf8("Code");
         let frames_name = self.utf8("StackMapTable");
-        let mut attribute = [&u2(8)[..], &body.locals.to_be_bytes()].concat();
+        let mut attribute = [body.stack, body.locals].map(u16::to_be_bytes).concat();
         attribute.extend((body.code.len() as u32).to_be_bytes());
         attribute.extend(&body.code);
         attribute.extend(u2(body.handlers.len()));
         attribute.extend(body.handlers.iter().flatten().flat_map(|v| v.to_be_bytes()));
-        attribute.extend(u2(usize::from(body.frames.is_some())));
-        if let Some(frames) = &body.frames {
-            attribute.extend(frames_name.to_be_bytes());
-            attribute.extend((frames.len() as u32).to_be_bytes());
-            attribute.extend(frames);
+        let frames = body.frames.as_ref().map(|frames| (frames_name, frames));
+        let others = body.attributes.iter();
+        let others: Vec<_> = others.map(|(name, body)| (self.utf8(name), body)).collect();
+        let all: Vec<_> = frames.into_iter().chain(others).collect();
+        attribute.extend(u2(all.len()));
+        for (name, contents) in all {
+            attribute.extend(name.to_be_bytes());
+            attribute.extend((contents.len() as u32).to_be_bytes());
+            attribute.extend(contents);
         }
-        for value in [0x0009, name, descriptor, 1, code] {
+        let count = 1 + attributes.len() as u16;
+        for value in [0x0009, name, descriptor, count, code] {
             self.methods.extend(value.to_be_bytes());
         }
         self.methods.extend((attribute.len() as u32).to_be_bytes());
         self.methods.extend(attribute);
+        for (name, contents) in attributes {
+            let name = self.utf8(name);
+            self.methods.extend(name.to_be_bytes());
+            self.methods.extend((contents.len() as u32).to_be_bytes());
+            self.methods.extend(contents);
+        }
         self.methods_count += 1;
     }
 
-    fn class_attribute(&mut self, name: &str, contents: &[u8]) {
+    pub fn class_attribute(&mut self, name: &str, contents: &[u8]) {
         let name = self.utf8(name);
         self.class_attributes.extend(name.to_be_bytes());
         self.class_attributes
@@ -175,7 +212,7 @@ fn subroutines(name: &str, major: u16) -> Vec<u8> {
             code,
             handlers,
             locals: 3,
-            frames: None,
+            ..Body::default()
         },
     );
     asm.finish()
@@ -325,6 +362,7 @@ fn objects() -> Vec<u8> {
             handlers,
             locals: 2,
             frames: Some(frames),
+            ..Body::default()
         },
     );
     asm.finish()

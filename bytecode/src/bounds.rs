@@ -1,0 +1,384 @@
+//! Whether a method keeps to its own limits (JVMS 4.7.3, 4.9): `max_locals` and `max_stack`.
+//!
+//! Hooks raise both limits. Code that breaks a limit would become valid by that, and a local variable
+//! that it must not name would be the one of the hooks. So the limits are checked as the VM's verifiers
+//! do, before anything is inserted; the VM then refuses such a method itself.
+//!
+//! The depth of the stack at each instruction is found by following the control flow, each instruction
+//! once. From version 50 on the VM looks at code that control never reaches, too: the frames say how deep
+//! the stack is there.
+
+use crate::class::{ClassFile, Method};
+use crate::code::Code;
+use crate::descriptor::{Parameters, single_field_type};
+use crate::error::{Error, ErrorKind};
+use crate::frames::{FIRST_WITH_FRAMES, Frame, FrameReader, Place, Type};
+use crate::opcode;
+use crate::pool::Pool;
+use crate::reader::Reader;
+
+/// A depth that is not known yet.
+const UNKNOWN: u16 = u16::MAX;
+
+/// Buffers that are used for method after method, and what calls do to the stack, by constant.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    /// By bci.
+    depths: Vec<u16>,
+    /// Where to go on.
+    pending: Vec<u32>,
+    /// Depths at the starts of subroutines.
+    subroutines: Vec<u16>,
+    members: Vec<Option<Effect>>,
+}
+
+/// Slots that an instruction takes from the stack and puts on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Effect {
+    popped: u16,
+    pushed: u16,
+}
+
+impl Bounds {
+    /// # Errors
+    /// The method breaks one of its limits.
+    pub(crate) fn check<'a>(
+        &mut self,
+        class: &ClassFile<'a>,
+        method: &Method<'a>,
+        code: &Code<'a>,
+    ) -> Result<(), Error> {
+        let arguments = argument_slots(method)?;
+        if arguments > usize::from(code.max_locals) {
+            return Err(out_of_bounds(code.offset()));
+        }
+        self.members.resize(class.pool.count(), None);
+        self.depths.clear();
+        self.depths.resize(code.bytes.len(), UNKNOWN);
+        self.pending.clear();
+        self.subroutines.clear();
+        let mut flow = Flow {
+            bounds: self,
+            pool: &class.pool,
+            code,
+        };
+        flow.reach(0, 0)?;
+        flow.follow()?;
+        flow.handlers()?;
+        if flow.check_locals()? && class.major() >= FIRST_WITH_FRAMES {
+            match flow.unreached(class, method) {
+                // Before version 51 the VM goes on without frames that it cannot read.
+                Err(error)
+                    if error.kind != ErrorKind::OutOfBounds && class.has_optional_frames() => {}
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn argument_slots(method: &Method<'_>) -> Result<usize, Error> {
+    let effect = call_effect(method.raw_descriptor)?;
+    Ok(usize::from(effect.popped) + usize::from(!method.is_static()))
+}
+
+/// The way of control through a method.
+struct Flow<'x, 'a> {
+    bounds: &'x mut Bounds,
+    pool: &'x Pool<'a>,
+    code: &'x Code<'a>,
+}
+
+impl<'a> Flow<'_, 'a> {
+    /// Control may come to `bci` with so many slots on the stack.
+    fn reach(&mut self, bci: i64, depth: u16) -> Result<(), Error> {
+        let at = usize::try_from(bci).unwrap_or(usize::MAX);
+        let offset = self.code.offset();
+        match self.bounds.depths.get_mut(at) {
+            Some(known) if *known == UNKNOWN && depth != UNKNOWN => {
+                *known = depth;
+                self.bounds.pending.push(at as u32);
+                Ok(())
+            }
+            Some(known) if *known == depth => Ok(()),
+            _ => Err(out_of_bounds(offset)),
+        }
+    }
+
+    fn follow(&mut self) -> Result<(), Error> {
+        while let Some(bci) = self.bounds.pending.pop() {
+            self.straight_on(bci)?;
+        }
+        Ok(())
+    }
+
+    /// From `bci` to where control does not go on, or goes where it has been.
+    fn straight_on(&mut self, bci: u32) -> Result<(), Error> {
+        let known = self.bounds.depths.get(bci as usize);
+        let mut depth = known.copied().unwrap_or(0);
+        let mut instructions = self.code.instructions_from(bci);
+        while let Some((instruction, operands)) = instructions.next()? {
+            let (bci, op) = (i64::from(instruction.bci), instruction.opcode);
+            let Effect { popped, pushed } = self.effect(op, operands)?;
+            let below = depth.checked_sub(popped);
+            let after = below.and_then(|below| below.checked_add(pushed));
+            let fits = after.filter(|after| *after <= self.code.max_stack && *after != UNKNOWN);
+            depth = fits.ok_or_else(|| out_of_bounds(operands.offset()))?;
+            self.branches(bci, op, operands, depth)?;
+            if !goes_on(op, operands) {
+                return Ok(());
+            }
+            let next = bci as usize + 1 + operands.rest().len();
+            // The subroutine may never return.
+            if is_subroutine_call(op) && next == self.code.bytes.len() {
+                return Ok(());
+            }
+            match self.bounds.depths.get_mut(next) {
+                Some(known) if *known == UNKNOWN => *known = depth,
+                Some(known) if *known == depth => return Ok(()),
+                // Another depth, or behind the last instruction.
+                _ => return Err(out_of_bounds(operands.offset())),
+            }
+        }
+        Err(out_of_bounds(self.code.offset()))
+    }
+
+    fn branches(
+        &mut self,
+        bci: i64,
+        op: u8,
+        mut operands: Reader<'a>,
+        depth: u16,
+    ) -> Result<(), Error> {
+        if opcode::is_short_branch(op) {
+            let target = bci + i64::from(operands.i2()?);
+            self.branch(op, target, depth)
+        } else if opcode::is_wide_branch(op) {
+            let target = bci + i64::from(operands.i4()?);
+            self.branch(op, target, depth)
+        } else if opcode::is_switch(op) {
+            for offset in opcode::switch_offsets(bci as usize, op, operands)? {
+                self.reach(bci + i64::from(offset?), depth)?;
+            }
+            Ok(())
+        } else if op == opcode::RET || op == opcode::WIDE && ends_subroutine(operands) {
+            // A subroutine leaves the stack as it was before the address was put there.
+            let starts = &mut self.bounds.subroutines.iter();
+            match starts.any(|start| *start == depth + 1) {
+                true => Ok(()),
+                false => Err(out_of_bounds(operands.offset())),
+            }
+        } else {
+            Ok(())
+        }
+    }
+
+    fn branch(&mut self, op: u8, target: i64, depth: u16) -> Result<(), Error> {
+        if !is_subroutine_call(op) {
+            return self.reach(target, depth);
+        }
+        let depth = depth + 1;
+        if depth > self.code.max_stack {
+            return Err(out_of_bounds(self.code.offset()));
+        }
+        if !self.bounds.subroutines.contains(&depth) {
+            self.bounds.subroutines.push(depth);
+        }
+        self.reach(target, depth)
+    }
+
+    /// Handlers begin with what was thrown, if anything in their range is reached.
+    fn handlers(&mut self) -> Result<(), Error> {
+        for handler in self.code.exceptions() {
+            let handler = handler?;
+            if self.code.max_stack == 0 {
+                return Err(out_of_bounds(self.code.offset()));
+            }
+            self.reach(i64::from(handler.handler), 1)?;
+        }
+        self.follow()
+    }
+
+    /// Checks the locals that instructions name, those that are never reached included. Whether there
+    /// are such.
+    fn check_locals(&self) -> Result<bool, Error> {
+        let mut unreached = false;
+        let mut instructions = self.code.instructions();
+        while let Some((instruction, operands)) = instructions.next()? {
+            let end = locals_end(instruction.opcode, operands)?;
+            if end > u32::from(self.code.max_locals) {
+                return Err(out_of_bounds(operands.offset()));
+            }
+            let depth = self.bounds.depths.get(instruction.bci as usize);
+            unreached |= depth == Some(&UNKNOWN);
+        }
+        Ok(unreached)
+    }
+
+    /// Goes on where the frames say how deep the stack is.
+    fn unreached(&mut self, class: &ClassFile<'a>, method: &Method<'a>) -> Result<(), Error> {
+        let mut frame = Frame::initial(class, method)?;
+        for attribute in self.code.attributes() {
+            let (name, body) = attribute?;
+            if self.pool.utf8(name)? != b"StackMapTable" {
+                continue;
+            }
+            let mut frames = FrameReader::new(body)?;
+            while let Some(Place { bci, .. }) = frames.next(&mut frame)? {
+                let depth: usize = frame.stack.iter().map(|one: &Type<'_>| one.slots()).sum();
+                let known = self.bounds.depths.get(bci as usize);
+                if known == Some(&UNKNOWN) {
+                    self.reach(i64::from(bci), depth.try_into().unwrap_or(UNKNOWN - 1))?;
+                }
+            }
+        }
+        self.follow()
+    }
+
+    fn effect(&mut self, op: u8, mut operands: Reader<'a>) -> Result<Effect, Error> {
+        let at = operands.offset();
+        match op {
+            opcode::GETSTATIC..=opcode::INVOKEDYNAMIC => {
+                let index = operands.u2()?;
+                let known = self.bounds.members.get(usize::from(index)).copied();
+                if let Some(Some(effect)) = known {
+                    return Ok(with_receiver(effect, op));
+                }
+                let effect = member_effect(self.pool, index, op)?;
+                if let Some(slot) = self.bounds.members.get_mut(usize::from(index)) {
+                    *slot = Some(effect);
+                }
+                Ok(with_receiver(effect, op))
+            }
+            opcode::MULTIANEWARRAY => {
+                operands.u2()?;
+                let popped = u16::from(operands.u1()?);
+                Ok(Effect { popped, pushed: 1 })
+            }
+            opcode::WIDE => fixed(operands.u1()?).ok_or_else(|| out_of_bounds(at)),
+            _ => fixed(op).ok_or_else(|| out_of_bounds(at)),
+        }
+    }
+}
+
+fn is_subroutine_call(op: u8) -> bool {
+    matches!(op, opcode::JSR | opcode::JSR_W)
+}
+
+/// Whether control may go on behind the instruction: behind `jsr`, when the subroutine has ended.
+fn goes_on(op: u8, operands: Reader<'_>) -> bool {
+    match op {
+        opcode::WIDE => !ends_subroutine(operands),
+        _ => is_subroutine_call(op) || opcode::is_conditional(op) || opcode::falls_through(op),
+    }
+}
+
+fn ends_subroutine(mut operands: Reader<'_>) -> bool {
+    operands.u1() == Ok(opcode::RET)
+}
+
+/// What a field or method constant does: a field is pushed; a call pops its arguments.
+fn member_effect(pool: &Pool<'_>, index: u16, op: u8) -> Result<Effect, Error> {
+    let descriptor = pool.member(index)?.descriptor;
+    if op >= opcode::INVOKEVIRTUAL {
+        return call_effect(descriptor);
+    }
+    let pushed = slots(single_field_type(descriptor)?);
+    Ok(Effect { popped: 0, pushed })
+}
+
+/// The object of the field or of the call, and stores, which go the other way.
+fn with_receiver(effect: Effect, op: u8) -> Effect {
+    let Effect { popped, pushed } = effect;
+    let (popped, pushed) = match op {
+        opcode::GETSTATIC | opcode::INVOKESTATIC | opcode::INVOKEDYNAMIC => (popped, pushed),
+        opcode::PUTSTATIC => (pushed, 0),
+        opcode::PUTFIELD => (pushed + 1, 0),
+        _ => (popped.saturating_add(1), pushed),
+    };
+    Effect { popped, pushed }
+}
+
+fn call_effect(descriptor: &[u8]) -> Result<Effect, Error> {
+    let mut parameters = Parameters::of(descriptor)?;
+    let mut popped = 0_u16;
+    while let Some(parameter) = parameters.next()? {
+        popped = popped.saturating_add(slots(parameter));
+    }
+    let pushed = slots(parameters.return_type()?);
+    Ok(Effect { popped, pushed })
+}
+
+fn slots(descriptor: &[u8]) -> u16 {
+    match descriptor {
+        b"V" => 0,
+        b"J" | b"D" => 2,
+        _ => 1,
+    }
+}
+
+/// Behind the last local that the instruction names.
+fn locals_end(op: u8, mut operands: Reader<'_>) -> Result<u32, Error> {
+    let (op, local) = match op {
+        21..=25 | 54..=58 | opcode::RET | opcode::IINC => (op, u32::from(operands.u1()?)),
+        26..=45 => (21 + (op - 26) / 4, u32::from((op - 26) % 4)),
+        59..=78 => (54 + (op - 59) / 4, u32::from((op - 59) % 4)),
+        opcode::WIDE => (operands.u1()?, u32::from(operands.u2()?)),
+        _ => return Ok(0),
+    };
+    // long and double: `lload`, `dload`, `lstore`, `dstore`
+    let slots = if matches!(op, 22 | 24 | 55 | 57) {
+        2
+    } else {
+        1
+    };
+    Ok(local + slots)
+}
+
+/// Slots popped and pushed by instructions that do the same everywhere.
+fn fixed(op: u8) -> Option<Effect> {
+    let (popped, pushed) = match op {
+        // nop, iinc, goto, jsr (its target finds one more), ret, return
+        0 | opcode::IINC | 167..=169 | 177 | 200 | 201 => (0, 0),
+        1..=8 | 11..=13 | 16..=19 | 21 | 23 | 25..=29 | 34..=37 | 42..=45 | 187 => (0, 1),
+        9 | 10 | 14 | 15 | 20 | 22 | 24 | 30..=33 | 38..=41 => (0, 2),
+        46 | 48 | 50..=53 => (2, 1),
+        47 | 49 => (2, 2),
+        54 | 56 | 58..=62 | 67..=70 | 75..=78 => (1, 0),
+        55 | 57 | 63..=66 | 71..=74 => (2, 0),
+        79 | 81 | 83..=86 => (3, 0),
+        80 | 82 => (4, 0),
+        87 => (1, 0),
+        88 => (2, 0),
+        89 => (1, 2),
+        90 => (2, 3),
+        91 => (3, 4),
+        92 => (2, 4),
+        93 => (3, 5),
+        94 => (4, 6),
+        95 => (2, 2),
+        96 | 98 | 100 | 102 | 104 | 106 | 108 | 110 | 112 | 114 => (2, 1),
+        97 | 99 | 101 | 103 | 105 | 107 | 109 | 111 | 113 | 115 => (4, 2),
+        116 | 118 => (1, 1),
+        117 | 119 => (2, 2),
+        120 | 122 | 124 | 126 | 128 | 130 => (2, 1),
+        121 | 123 | 125 => (3, 2),
+        127 | 129 | 131 => (4, 2),
+        133 | 135 | 140 | 141 => (1, 2),
+        134 | 139 | 145..=147 => (1, 1),
+        136 | 137 | 142 | 144 => (2, 1),
+        138 | 143 => (2, 2),
+        148 | 151 | 152 => (4, 1),
+        149 | 150 => (2, 1),
+        153..=158 | 170..=172 | 174 | 176 | 191 | 194 | 195 | 198 | 199 => (1, 0),
+        159..=166 | 173 | 175 => (2, 0),
+        188..=190 | 192 | 193 => (1, 1),
+        _ => return None,
+    };
+    Some(Effect { popped, pushed })
+}
+
+#[cold]
+fn out_of_bounds(offset: usize) -> Error {
+    Error::new(ErrorKind::OutOfBounds, offset, "code")
+}
