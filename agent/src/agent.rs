@@ -9,6 +9,7 @@ use std::sync::{
 };
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
+use lucce_bytecode::mutf8;
 use lucce_callgraph::{Encoder, Layout, Plan};
 use lucce_tracelog::escape::Line;
 use lucce_tracelog::{
@@ -338,7 +339,7 @@ fn create(options: &Options, header: &Header) -> Result<Writer, String> {
         .map_err(|e| format!("cannot write {}: {e}", options.out.display()))
 }
 
-/// For strings that go to the VM; none of ours holds a zero.
+/// For names that go to the VM: modified UTF-8 holds no zero.
 pub fn c_string(text: &str) -> CString {
-    CString::new(text).unwrap_or_default()
+    CString::new(mutf8::encode(text)).unwrap_or_default()
 }

@@ -445,11 +445,12 @@ impl Book {
         }
     }
 
-    /// The class's hooks could not be inserted: its frames have no slots.
-    pub fn untouched(&mut self, method: u32) {
+    /// The method's hooks could not be inserted: its frames have no slots, but those that they get when it calls
+    /// while it is watched.
+    pub fn untouched(&mut self, method: u32, watched: bool) {
         if let Some(info) = self.methods.get_mut(index(method)) {
             info.frame = FrameKind::Leaf;
-            info.transparent = true;
+            info.transparent |= !watched;
         }
     }
 

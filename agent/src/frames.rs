@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
+use lucce_bytecode::{call_places, last_places};
 use lucce_callgraph::MethodId;
 use rustc_hash::FxHashMap;
 
@@ -33,8 +34,8 @@ pub struct Resolved {
     pub native: bool,
     /// Whether its frames have a slot.
     pub slot: bool,
-    /// Whether they get it by asking the VM, and so only when the entry hook has run.
-    vm: bool,
+    /// They get it by asking the VM, and so only when the entry hook has run: from this location on.
+    vm: Option<i64>,
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
     /// Of a class out of scope, and not entered by the VM itself: such a frame puts the pointer where it
@@ -44,7 +45,7 @@ pub struct Resolved {
     announced: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
     pub unwind: Option<(i64, i64)>,
-    /// (start, line) of the code that the VM runs.
+    /// (start, line) of the code that the VM runs, sorted.
     lines: Vec<(i64, i32)>,
     pub class_name: String,
     pub method_name: String,
@@ -79,17 +80,16 @@ impl Resolved {
         if self.native {
             return NATIVE;
         }
-        // As HotSpot does: an entry that begins right there, else the last one of the nearest.
-        let mut best: Option<(i64, i32)> = None;
-        for &(start, line) in &self.lines {
-            if start == location {
-                return line;
-            }
-            if start < location && best.is_none_or(|(found, _)| start >= found) {
-                best = Some((start, line));
-            }
-        }
-        best.map_or(NO_LINE, |(_, line)| line)
+        // As HotSpot does: the first entry that begins right there, else the last one of the nearest.
+        let before = self.lines.partition_point(|(start, _)| *start < location);
+        let found = match self.lines.get(before) {
+            Some((start, line)) if *start == location => Some(*line),
+            _ => before
+                .checked_sub(1)
+                .and_then(|at| self.lines.get(at))
+                .map(|one| one.1),
+        };
+        found.unwrap_or(NO_LINE)
     }
 }
 
@@ -148,7 +148,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         kind: Kind::Unknown,
         native: agent.jvmti.is_native(method),
         slot: false,
-        vm: false,
+        vm: None,
         entered_with_lock: false,
         outside: false,
         announced: false,
@@ -176,7 +176,9 @@ fn fill(
     let (method_name, descriptor) = agent.jvmti.method_name(method)?;
     resolved.class_name = name.to_string();
     resolved.method_name = method_name;
-    if name.starts_with("java/lang/LucceRt") {
+    let is_inherited =
+        name == "java/lang/Object" && resolved.method_name.starts_with(planner::INHERITED);
+    if name.starts_with("java/lang/LucceRt") || is_inherited {
         resolved.kind = Kind::Helper;
         return None;
     }
@@ -186,13 +188,20 @@ fn fill(
         return None;
     }
     resolved.lines = agent.jvmti.lines(method);
+    // In a stable order: those that begin at one place stay as they are.
+    resolved.lines.sort_by_key(|(start, _)| *start);
     let loader = agent.jvmti.loader(class)?;
     let id = agent.loaders.id(agent.jvmti, env, loader);
     env.forget(loader);
     if !scope::holds(agent, id, name) {
         resolved.kind = Kind::Hidden;
         let method = &resolved.method_name;
-        resolved.outside = !outside::asks_the_vm(name, method, &descriptor);
+        let role = if agent.loaders.is_trusted(id) {
+            name
+        } else {
+            ""
+        };
+        resolved.outside = !outside::asks_the_vm(role, method, &descriptor);
         return None;
     }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {
@@ -212,30 +221,35 @@ fn fill(
     resolved.announced = resolved.native
         && name != "java/lang/Throwable"
         && !planner::is_leaf(name, &resolved.method_name);
-    resolved.vm = info.frame == planner::FrameKind::Vm;
+    let vm = info.frame == planner::FrameKind::Vm;
     resolved.entered_with_lock = info.frame == planner::FrameKind::Push
         && info.access & SYNCHRONIZED != 0
         && !resolved.native;
     drop(book);
-    if resolved.vm && resolved.method_name != "<init>" {
-        resolved.unwind = unwind(agent, method);
+    if vm {
+        resolved.vm = Some(behind_entry(agent, method));
+        if resolved.method_name != "<init>" {
+            resolved.unwind = unwind(agent, method);
+        }
     }
     Some(())
 }
 
 const SYNCHRONIZED: u16 = 0x20;
 
-/// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`, where `N`
-/// is the last local.
+/// The first call in a method that the VM enters is that of the entry hook.
+fn behind_entry(agent: &Agent, method: jmethodID) -> i64 {
+    const CALL: i64 = 3;
+    let code = agent.jvmti.bytecodes(method);
+    let first = call_places(&code).first().copied();
+    i64::from(first.unwrap_or(0)) + CALL
+}
+
+/// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`.
 fn unwind(agent: &Agent, method: jmethodID) -> Option<(i64, i64)> {
-    let local = agent.jvmti.max_locals(method)?.checked_sub(2)?;
-    let load = match local {
-        0..=3 => 1,
-        4..=255 => 2,
-        _ => 4,
-    };
-    let last = agent.jvmti.last_location(method)?;
-    Some((last - load - 3, last))
+    let code = agent.jvmti.bytecodes(method);
+    let [load, _, throw] = last_places(&code).map(i64::from);
+    (throw > 0).then_some((load, throw))
 }
 
 /// Of `GetStackTrace`: there are no more frames than were skipped.
@@ -250,13 +264,10 @@ pub struct Frame {
     pub location: i64,
 }
 
-/// The entry hook's call follows the push of a number, which takes three bytes at most.
-const VM_ENTRY_END: i64 = 4;
-
 impl Frame {
     /// Whether there is a slot that belongs to this frame.
     pub fn has_slot(&self) -> bool {
-        self.method.slot && !(self.method.vm && self.location < VM_ENTRY_END)
+        self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
     }
 
     pub fn line(&self) -> i32 {

@@ -6,29 +6,23 @@ use crate::agent::{Agent, count};
 use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
 use crate::options::{Events, Level, Tracking};
 use crate::planner::{self, FrameKind, Hooks, Mark, Shape, Wants};
-use crate::watch::Watched;
 use crate::{acting, outside, scope};
 
 /// New bytes for a class; `None`: it stays as it is.
 pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
-        // The VM will refuse the class and tell its user.
-        Err(_) => return None,
+        Err(_) => return unread(agent),
     };
     if class.name() == "module-info" {
         return None;
     }
+    agent.watch.forget(loader, class.name());
     if !scope::holds(agent, loader, class.name()) {
         return outside(agent, loader, &class);
     }
-    let shapes = match shapes(agent, &class) {
-        Ok(shapes) => shapes,
-        Err(error) => {
-            count(&agent.counts.classes_skipped);
-            agent.skipped(class.name(), None, &error.to_string());
-            return None;
-        }
+    let Ok(shapes) = shapes(agent, loader, &class) else {
+        return unread(agent);
     };
     let Some(ids) = note(agent, loader, &class, &shapes) else {
         count(&agent.counts.classes_skipped);
@@ -38,11 +32,20 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     insert(agent, loader, &class, &shapes, ids)
 }
 
-fn shapes(agent: &Agent, class: &ClassFile<'_>) -> Result<Vec<Shape>, Error> {
+/// The VM will refuse the class, and tell its user, or else say that it has accepted it.
+fn unread(agent: &Agent) -> Option<Vec<u8>> {
+    if agent.watch.unread(agent.jvmti).is_err() {
+        agent.say(Level::Warn, "a class cannot be read, nor watched");
+    }
+    None
+}
+
+fn shapes(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Result<Vec<Shape>, Error> {
     let book = agent.book();
     let wants = Wants {
         events: &agent.options.hooks(),
         idle: agent.options.is_idle(),
+        trusted: agent.loaders.is_trusted(loader),
         holds: &|class| scope::holds(agent, Loader::BOOT, class),
         jdk_is_out_of_scope: scope::is_without_the_jdk(&agent.options),
         calls_quiet: &|call| book.is_quiet(&call.owner, &call.name, &call.descriptor),
@@ -67,15 +70,27 @@ fn ask_where_nobody_says(book: &Book, class: &ClassFile<'_>, shapes: &mut [Shape
 fn outside(agent: &Agent, loader: Loader, class: &ClassFile<'_>) -> Option<Vec<u8>> {
     let creates = |of: &str| scope::may_create(agent, loader, of);
     let counts = agent.options.hooks();
-    rewrite_quietly(agent, class, &outside::plan(class, &creates, &counts).ok()?)
+    let trusted = agent.loaders.is_trusted(loader);
+    let plan = outside::plan(class, trusted, &creates, &counts).ok()?;
+    rewrite_quietly(agent, class, inherits(plan, agent.loaders.is_own(loader)))
+}
+
+/// `own`: the class's loader is one of the program's.
+fn inherits(mut plan: Plan<'static>, own: bool) -> Plan<'static> {
+    plan.inherited = own.then_some(planner::INHERITED);
+    plan
+}
+
+fn is_empty(plan: &Plan<'_>) -> bool {
+    plan.methods.is_empty() && plan.fields.is_empty() && plan.new_methods.is_empty()
 }
 
 /// A class that is in no trace.
-fn rewrite_quietly(agent: &Agent, class: &ClassFile<'_>, plan: &Plan<'_>) -> Option<Vec<u8>> {
-    if plan.methods.is_empty() && plan.fields.is_empty() {
+fn rewrite_quietly(agent: &Agent, class: &ClassFile<'_>, plan: Plan<'_>) -> Option<Vec<u8>> {
+    if is_empty(&plan) {
         return None;
     }
-    match rewrite(class, plan) {
+    match rewrite(class, &plan) {
         Ok(done) => Some(done.bytes),
         Err(error) => {
             count(&agent.counts.classes_skipped);
@@ -124,6 +139,8 @@ fn insert(
         at_entry: agent.options.tracking != Tracking::Lazy,
         restores: agent.options.is_partial(),
         tasks: agent.options.hooks().thread,
+        trusted: agent.loaders.is_trusted(loader),
+        inherits: agent.loaders.is_own(loader),
     };
     let plan = planner::plan(
         class,
@@ -133,7 +150,7 @@ fn insert(
         &native_site,
         hooks,
     );
-    if plan.methods.is_empty() && plan.fields.is_empty() {
+    if is_empty(&plan) {
         return None;
     }
     match rewrite(class, &plan) {
@@ -144,13 +161,8 @@ fn insert(
         }
         Err(error) => {
             count(&agent.counts.classes_skipped);
-            let mut book = agent.book_mut();
             for index in plan.methods.keys() {
-                book.untouched(ids.first_method + *index as u32);
-            }
-            drop(book);
-            for index in plan.methods.keys() {
-                watch(agent, loader, class, *index);
+                leave(agent, loader, class, ids, *index);
             }
             agent.skipped(class.name(), None, &error.to_string());
             None
@@ -167,39 +179,32 @@ fn accept(
 ) -> Vec<u8> {
     for (index, error) in &done.skipped {
         count(&agent.counts.methods_skipped);
-        agent.book_mut().untouched(ids.first_method + *index as u32);
-        watch(agent, loader, class, *index);
+        leave(agent, loader, class, ids, *index);
         let name = class.methods().get(*index).map_or("", |m| &m.name);
         agent.skipped(class.name(), Some(name), &error.to_string());
     }
     done.bytes
 }
 
-/// What a method without hooks calls does not know where its slot is: the method is watched.
-fn watch(agent: &Agent, loader: Loader, class: &ClassFile<'_>, index: usize) {
+/// A method stays without hooks. What it calls would not know where its slot is, so it is watched.
+fn leave(agent: &Agent, loader: Loader, class: &ClassFile<'_>, ids: Ids, index: usize) {
     let Some(method) = class.methods().get(index) else {
         return;
     };
-    let code = method.code.as_ref();
-    let scan = code.and_then(|code| class.scan(code).ok());
-    let calls: Vec<u16> = scan.map_or_else(Vec::new, |scan| {
-        scan.calls.iter().map(|call| call.bci).collect()
-    });
-    if !calls.is_empty() {
-        let watched = Watched {
-            name: method.name.to_string(),
-            descriptor: method.descriptor.to_string(),
-            calls,
-        };
-        let known = agent.watch.add(agent.jvmti, loader, class.name(), watched);
-        if known.is_err() {
-            let text = format!(
-                "{}.{} calls without being watched: traces of what it calls may show frames that have ended",
-                class.name(),
-                method.name
-            );
-            agent.say(Level::Warn, &text);
-        }
+    let watched = agent.watch.add(
+        agent.jvmti,
+        (loader, class.name()),
+        (&method.name, &method.descriptor),
+    );
+    let id = ids.first_method + index as u32;
+    agent.book_mut().untouched(id, watched.is_ok());
+    if watched.is_err() {
+        let text = format!(
+            "{}.{} calls without being watched: traces of what it calls may show frames that have ended",
+            class.name(),
+            method.name
+        );
+        agent.say(Level::Warn, &text);
     }
 }
 
@@ -235,10 +240,13 @@ pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
     let plan = match agent.options.is_partial() {
         true => outside::plan(
             &class,
+            true,
             &|of| scope::may_be_created(agent, of),
             &Events::default(),
         ),
         false => planner::hidden_plan(&class),
     };
-    rewrite_quietly(agent, &class, &plan.ok()?)
+    // Those of the JDK's own loaders have the names of its packages.
+    let own = !class.name().starts_with("java/");
+    rewrite_quietly(agent, &class, inherits(plan.ok()?, own))
 }

@@ -20,6 +20,7 @@ use crate::hook;
 use crate::jvm::Env;
 use crate::natives::guard;
 use crate::options::Level;
+use crate::planner::INHERITED;
 
 mod recent;
 
@@ -44,7 +45,8 @@ pub fn loading(name: &[u8]) {
 
 /// The same with its bytes: whether it has hooks already, because Java agents were asked first.
 pub fn has_hooks(class: &[u8]) -> bool {
-    ARE_THERE.load(Ordering::Relaxed) && class.windows(HELPER.len()).any(|part| part == HELPER)
+    let has = |text: &[u8]| class.windows(text.len()).any(|part| part == text);
+    ARE_THERE.load(Ordering::Relaxed) && (has(HELPER) || has(INHERITED.as_bytes()))
 }
 
 /// Java agents may be asked next.

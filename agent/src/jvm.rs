@@ -13,6 +13,7 @@ use jvmti_bindings::sys::jni::{
     jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_bytecode::mutf8;
 
 /// A result of the VM that is not success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,18 +149,21 @@ impl Jvmti {
     pub fn system_property(self, key: &CStr) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
-        Some(self.text(text))
+        // As it came from the system.
+        Some(self.text_by(text, |text| text.to_string_lossy().into_owned()))
     }
 
-    /// Copies and frees a string of the VM.
+    /// Copies and frees a string of the VM, which is in modified UTF-8.
     fn text(self, text: *mut c_char) -> String {
+        self.text_by(text, |text| mutf8::decode(text.to_bytes()).into_owned())
+    }
+
+    fn text_by(self, text: *mut c_char, read: impl FnOnce(&CStr) -> String) -> String {
         if text.is_null() {
             return String::new();
         }
         // SAFETY: the VM gave a terminated string that this function owns.
-        let copy = unsafe { CStr::from_ptr(text) }
-            .to_string_lossy()
-            .into_owned();
+        let copy = read(unsafe { CStr::from_ptr(text) });
         self.free(text.cast());
         copy
     }
@@ -325,19 +329,6 @@ impl Jvmti {
         let bytes = unsafe { std::slice::from_raw_parts(code, count as usize) }.to_vec();
         self.free(code);
         bytes
-    }
-
-    pub fn max_locals(self, method: jmethodID) -> Option<usize> {
-        let mut most = 0;
-        call!(self, GetMaxLocals, method, &mut most).ok()?;
-        usize::try_from(most).ok()
-    }
-
-    /// The last bci of a method's code.
-    pub fn last_location(self, method: jmethodID) -> Option<i64> {
-        let (mut first, mut last) = (0, 0);
-        call!(self, GetMethodLocation, method, &mut first, &mut last).ok()?;
-        Some(last)
     }
 
     pub fn tag(self, object: jobject) -> Result<i64, Failed> {
@@ -665,7 +656,7 @@ impl Env {
     }
 
     pub fn string(self, text: &str) -> Option<jobject> {
-        let units: Vec<u16> = text.encode_utf16().collect();
+        let units = mutf8::to_utf16(text);
         let string = jni!(self, NewString, units.as_ptr(), units.len() as jint);
         self.checked(string)
     }
@@ -675,7 +666,7 @@ impl Env {
         let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
         let mut units = vec![0_u16; length as usize];
         jni!(self, GetStringRegion, string, 0, length, units.as_mut_ptr());
-        String::from_utf16_lossy(&units)
+        mutf8::from_utf16(&units)
     }
 
     /// An instance whose constructor did not run.

@@ -16,9 +16,12 @@ struct Seen {
     weak: usize,
     /// The loader of the JDK's modules that the boot loader does not define.
     is_platform: bool,
+    /// It asks the boot loader for every class of `java.base`.
+    is_of_the_jdk: bool,
 }
 
 const PLATFORM: &str = "Ljdk/internal/loader/ClassLoaders$PlatformClassLoader;";
+const APPLICATION: &str = "Ljdk/internal/loader/ClassLoaders$AppClassLoader;";
 
 impl Loaders {
     /// `loader` null is the boot loader.
@@ -42,9 +45,14 @@ impl Loaders {
             .take(EARLY)
             .position(|seen| env.is_same(seen.weak as jobject, loader));
         let at = known.unwrap_or_else(|| {
+            let class = env.class_of(loader);
+            let signature = jvmti.signature(class).unwrap_or_default();
+            env.forget(class);
+            let is_platform = signature == PLATFORM;
             all.push(Seen {
                 weak: env.weak_global(loader) as usize,
-                is_platform: is_platform(jvmti, env, loader),
+                is_platform,
+                is_of_the_jdk: is_platform || signature == APPLICATION,
             });
             all.len() - 1
         });
@@ -63,6 +71,21 @@ impl Loaders {
         (!local.is_null()).then_some(local)
     }
 
+    /// Whether the VM trusts this loader's classes with annotations of its own: the boot loader and the
+    /// platform loader.
+    pub fn is_trusted(&self, loader: Loader) -> bool {
+        !self.is_application(loader)
+    }
+
+    /// Whether this is a loader of a program's own, which may refuse classes of the JDK.
+    pub fn is_own(&self, loader: Loader) -> bool {
+        let Some(at) = loader.0.checked_sub(1) else {
+            return false;
+        };
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(at as usize).is_some_and(|seen| !seen.is_of_the_jdk)
+    }
+
     /// Whether a program's own classes come from this loader.
     pub fn is_application(&self, loader: Loader) -> bool {
         let Some(at) = loader.0.checked_sub(1) else {
@@ -71,11 +94,4 @@ impl Loaders {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(at as usize).is_some_and(|seen| !seen.is_platform)
     }
-}
-
-fn is_platform(jvmti: Jvmti, env: Env, loader: jobject) -> bool {
-    let class = env.class_of(loader);
-    let signature = jvmti.signature(class);
-    env.forget(class);
-    signature.as_deref() == Some(PLATFORM)
 }

@@ -21,36 +21,39 @@ use crate::options::Events;
 use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM,
     REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, defines_hidden,
-    is_leaf_call, is_pinned, park, starts, starts_virtual_thread, thread_fields,
+    inherited_methods, is_leaf_call, is_pinned, park, role_name, starts, starts_virtual_thread,
+    thread_fields,
 };
 use crate::{io, java_agents, vm_calls};
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
-/// may call, one in scope. `counts`: what is counted.
+/// may call, one in scope. `counts`: what is counted. `trusted`: see `planner::Wants`.
 ///
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
 pub fn plan(
     class: &ClassFile<'_>,
+    trusted: bool,
     creates: &dyn Fn(&str) -> bool,
     counts: &Events,
 ) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
+    let name = role_name(class, trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan(code)?;
-        let planned = method_plan(class.name(), method, &scan, creates);
-        let starts = || start(class.name(), method, &scan);
+        let planned = method_plan(name, method, &scan, creates);
+        let starts = || start(name, method, &scan);
         let start = counts.thread.then(starts).flatten();
         let mut planned = start.or(planned);
         if counts.io {
-            let inserts = io::inserts_outside(class.name(), &scan, &|call| is_native(class, call));
+            let inserts = io::inserts_outside(name, &scan, &|call| is_native(class, call));
             planned = with_more(planned, inserts);
         }
         if counts.lock {
-            planned = with_more(planned, parks(class.name(), &scan));
+            planned = with_more(planned, parks(name, &scan));
         }
-        if is_pinned(class.name(), &method.name) && !scan.calls.is_empty() {
+        if is_pinned(name, &method.name) && !scan.calls.is_empty() {
             let entry = Some(Entry {
                 helper: ENTER_PINNED,
                 argument: None,
@@ -64,7 +67,7 @@ pub fn plan(
             planned = Some(pinned);
         }
         let asks = scan.calls.iter();
-        let asks = asks.filter(|call| java_agents::asks(class.name(), call));
+        let asks = asks.filter(|call| java_agents::asks(name, call));
         planned = with_more(
             planned,
             asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
@@ -73,8 +76,11 @@ pub fn plan(
             plan.methods.insert(index, planned);
         }
     }
-    if class.name() == "java/lang/Thread" {
+    if name == "java/lang/Thread" {
         plan.fields = thread_fields();
+    }
+    if name == "java/lang/Object" {
+        plan.new_methods = inherited_methods();
     }
     Ok(plan)
 }
@@ -132,7 +138,8 @@ fn method_plan(
     if class.starts_with(RT) {
         return None;
     }
-    if let Some(call) = scan.calls.iter().find(|call| defines_hidden(call)) {
+    let hides = |call: &&Call<'_>| !class.is_empty() && defines_hidden(call);
+    if let Some(call) = scan.calls.iter().find(hides) {
         return Some(MethodPlan {
             inserts: vec![(call.bci, REDIRECT_DEFINITION)],
             ..MethodPlan::default()

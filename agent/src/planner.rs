@@ -19,6 +19,7 @@ mod roles;
 
 mod view;
 
+mod inherited;
 mod inserts;
 
 pub use calls::{defines_hidden, park, starts};
@@ -26,10 +27,11 @@ pub use helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
     REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, thread_fields,
 };
+pub use inherited::{PREFIX as INHERITED, methods as inherited_methods};
 pub use inserts::{Hooks, hidden_plan, plan};
 pub use intrinsics::INTRINSICS;
 pub use leaves::{is_leaf, is_leaf_call};
-pub use roles::{CLASS_INITIALIZER, is_pinned, starts_virtual_thread};
+pub use roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
 pub use shape::{FrameKind, Mark, Shape};
 pub use view::{Wants, shapes};
 

@@ -1,6 +1,7 @@
 //! The agent's life: what the VM tells it, from loading to death.
 #![allow(unsafe_code, reason = "entry points and callbacks of the JVM")]
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, OsString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
@@ -10,6 +11,7 @@ use jvmti_bindings::sys::jni::{
     JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject, jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_bytecode::mutf8;
 
 use crate::agent::Agent;
 use crate::jvm::{Env, Failed, Jvmti};
@@ -17,6 +19,7 @@ use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
+use crate::planner::inherited_methods;
 use crate::{
     bracket, burst, control, finish, hook, java_agents, leaks, native_api, samples, trim, vm_alloc,
     vm_events, watch,
@@ -172,6 +175,8 @@ fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     wanted.set_can_redefine_classes(true);
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
+    // Where methods that the VM enters have their entry hook, and watched ones their calls.
+    wanted.set_can_get_bytecodes(true);
     // Which thread is started: `this` of Thread.start.
     wanted.set_can_access_local_variables(options.records_calls());
     let can = jvmti.potential().unwrap_or_default();
@@ -299,8 +304,52 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
     )?;
     agent.jvmti.redefine(class, &bytes).ok()?;
     tell_of_events(agent);
+    // Without it programs that list the methods of Object see more than there were.
+    if hide_inherited(env).is_none() {
+        env.clear();
+        agent.say(
+            Level::Warn,
+            "reflection shows helpers among the methods of Object",
+        );
+    }
     set_property(env, "lucce.run", &agent.run.to_string())?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+/// Tells reflection to leave out the methods by which classes inherit the helpers.
+fn hide_inherited(env: Env) -> Option<()> {
+    let [reflection, set, object, string] = [
+        c"jdk/internal/reflect/Reflection",
+        c"java/util/Set",
+        c"java/lang/Object",
+        c"java/lang/String",
+    ]
+    .map(|name| env.find_class(name));
+    let (reflection, set, object, string) = (reflection?, set?, object?, string?);
+    let of = env.static_method(set, c"of", c"([Ljava/lang/Object;)Ljava/util/Set;")?;
+    let register = c"registerMethodsToFilter";
+    let register =
+        env.static_method(reflection, register, c"(Ljava/lang/Class;Ljava/util/Set;)V")?;
+    let names: BTreeSet<String> = inherited_methods()
+        .iter()
+        .map(|method| format!("{}{}", method.prefix, method.helper.name))
+        .collect();
+    let array = env.new_objects(string, names.len() as i32)?;
+    for (index, name) in (0..).zip(&names) {
+        let name = env.string(name)?;
+        env.set_element(array, index, name);
+        env.forget(name);
+    }
+    let all = env.call_static_object(set, of, &[jvalue { l: array }])?;
+    env.call_void(
+        reflection,
+        register,
+        &[jvalue { l: object }, jvalue { l: all }],
+    );
+    for one in [reflection, set, object, string, array, all] {
+        env.forget(one);
+    }
+    (!env.has_exception()).then_some(())
 }
 
 fn tell_of_events(agent: &Agent) {
@@ -521,7 +570,9 @@ unsafe extern "system" fn class_file_load_hook(
         };
         java_agents::hooked(class, &new);
         if let Some(name) = name {
-            agent.originals.note(loader, name, class);
+            agent
+                .originals
+                .note(loader, mutf8::decode(name).as_bytes(), class);
         }
         let memory = agent.jvmti.bytes_for_vm(&new).unwrap_or(ptr::null_mut());
         if !memory.is_null() {

@@ -55,9 +55,14 @@ const FUTURE_TASK: &str = "java/util/concurrent/FutureTask";
 const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
 
 /// What a call means for tasks, if anything. `is_first`: of those with its name in the method.
-pub fn mark(class: &str, method: &Method<'_>, call: &Call<'_>, is_first: bool) -> Option<Mark> {
+pub fn mark(
+    class: &str,
+    method: &Method<'_>,
+    call: &Call<'_>,
+    is_first: &dyn Fn() -> bool,
+) -> Option<Mark> {
     match (class, &*method.name, &*call.name) {
-        (POOL, "execute", "get") if is_first => Some(Mark::Submit(Some(1))),
+        (POOL, "execute", "get") if is_first() => Some(Mark::Submit(Some(1))),
         (POOL, "execute", "reject") => Some(Mark::Reject(1)),
         (POOL, "runWorker", "run") => Some(Mark::Run),
         (POOL, "runWorker", "afterExecute") => Some(Mark::Ran),

@@ -1,35 +1,37 @@
 //! Methods that cannot have hooks but call.
 //!
-//! A method of almost 64 KB, or of a class whose constant pool is full, keeps its code. Nothing says
-//! before its calls where the callee's slot is. So the VM stops at each of them, and the frames are
-//! counted. Such methods are rare, and so large that no compiler touches them.
+//! A method of almost 64 KB, or one for which there is no room in its class's constant pool, keeps its code, and
+//! so does a class that the agent cannot read though the VM does. Nothing says before its calls where the
+//! callee's slot is. So the VM stops at each of them, and the frames are counted. Such methods are rare, and
+//! so large that no compiler touches them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use jvmti_bindings::sys::jni::{jclass, jobject};
+use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
 use jvmti_bindings::sys::jvmti::JVMTI_EVENT_CLASS_PREPARE;
+use lucce_bytecode::call_places;
 
-use crate::acting;
-use crate::agent::Agent;
+use crate::agent::{Agent, count};
 use crate::book::Loader;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::state;
-use crate::upcall;
-
-/// A method to watch, with the bcis of its calls.
-pub struct Watched {
-    pub name: String,
-    pub descriptor: String,
-    pub calls: Vec<u16>,
-}
+use crate::{acting, attach, scope, upcall};
 
 /// Methods of classes that are about to be loaded.
 #[derive(Default)]
-pub struct Watch(Mutex<Pending>);
+pub struct Watch {
+    pending: Mutex<Pending>,
+    /// Some class is pending.
+    any: AtomicBool,
+    /// Some class could not be read: it is one that the book does not have when the VM has accepted it.
+    unread: AtomicBool,
+}
 
-type Pending = HashMap<(Loader, String), Vec<Watched>>;
+/// Name and descriptor of methods, by their class.
+type Pending = HashMap<(Loader, String), HashSet<(String, String)>>;
 
 impl Watch {
     /// # Errors
@@ -37,20 +39,32 @@ impl Watch {
     pub fn add(
         &self,
         jvmti: Jvmti,
-        loader: Loader,
-        class: &str,
-        method: Watched,
+        (loader, class): (Loader, &str),
+        (name, descriptor): (&str, &str),
     ) -> Result<(), Failed> {
-        // Both stay on: further events cost nothing that counts.
-        for event in [JVMTI_EVENT_BREAKPOINT, JVMTI_EVENT_CLASS_PREPARE] {
-            jvmti.enable(event)?;
-        }
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pending
-            .entry((loader, class.into()))
-            .or_default()
-            .push(method);
+        enable(jvmti)?;
+        self.any.store(true, Ordering::Relaxed);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let methods = pending.entry((loader, class.into())).or_default();
+        methods.insert((name.into(), descriptor.into()));
         Ok(())
+    }
+
+    /// A class without a known name could not be read.
+    ///
+    /// # Errors
+    /// The VM does not do that for us.
+    pub fn unread(&self, jvmti: Jvmti) -> Result<(), Failed> {
+        self.unread.store(true, Ordering::Relaxed);
+        enable(jvmti)
+    }
+
+    /// A class with this name comes: one that was to come has been refused.
+    pub fn forget(&self, loader: Loader, class: &str) {
+        if self.any.load(Ordering::Relaxed) {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.remove(&(loader, class.to_string()));
+        }
     }
 
     pub fn prepared(&self, agent: &Agent, env: Env, class: jclass) {
@@ -58,28 +72,58 @@ impl Watch {
         let Some(signature) = jvmti.signature(class) else {
             return;
         };
-        let name = signature.trim_start_matches('L').trim_end_matches(';');
-        let Some(loader) = jvmti.loader(class) else {
+        let name = signature
+            .strip_prefix('L')
+            .and_then(|s| s.strip_suffix(';'));
+        let (Some(name), Some(loader)) = (name, jvmti.loader(class)) else {
             return;
         };
         let id = agent.loaders.id(jvmti, env, loader);
         env.forget(loader);
         let found = {
-            let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
             pending.remove(&(id, name.to_string()))
         };
-        let Some(watched) = found else {
-            return;
-        };
-        for method in jvmti.methods(class) {
-            let Some((name, descriptor)) = jvmti.method_name(method) else {
-                continue;
-            };
-            let same = |w: &&Watched| w.name == name && w.descriptor == descriptor;
-            for bci in watched.iter().find(same).iter().flat_map(|w| &w.calls) {
-                let _ = jvmti.set_breakpoint(method, (*bci).into());
+        if let Some(methods) = found {
+            for method in jvmti.methods(class) {
+                if jvmti
+                    .method_name(method)
+                    .is_some_and(|key| methods.contains(&key))
+                {
+                    stop_at_calls(jvmti, method);
+                }
+            }
+        } else if self.unread.load(Ordering::Relaxed) && is_unknown(agent, id, name) {
+            count(&agent.counts.classes_skipped);
+            agent.skipped(name, None, "its class file cannot be read");
+            // Without ids its frames are in no trace, and the VM is asked all the same.
+            let _ = attach::add_class(agent, class, id, name);
+            for method in jvmti.methods(class) {
+                stop_at_calls(jvmti, method);
             }
         }
+    }
+}
+
+/// Both stay on: further events cost nothing that counts.
+fn enable(jvmti: Jvmti) -> Result<(), Failed> {
+    for event in [JVMTI_EVENT_BREAKPOINT, JVMTI_EVENT_CLASS_PREPARE] {
+        jvmti.enable(event)?;
+    }
+    Ok(())
+}
+
+/// Hidden classes, which have a dot in their names, and the agent's own are in no book.
+fn is_unknown(agent: &Agent, loader: Loader, name: &str) -> bool {
+    !name.contains('.')
+        && !name.starts_with("java/lang/LucceRt")
+        && scope::holds(agent, loader, name)
+        && agent.book().class_named(loader, name).is_none()
+}
+
+fn stop_at_calls(jvmti: Jvmti, method: jmethodID) {
+    for bci in call_places(&jvmti.bytecodes(method)) {
+        let _ = jvmti.set_breakpoint(method, bci.into());
     }
 }
 

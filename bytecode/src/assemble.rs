@@ -1,7 +1,9 @@
 //! Emits the few instructions that hooks are made of, each in its shortest form: inserted bytes
 //! count against the JIT compilers' inlining budget.
 
-use crate::error::Error;
+use crate::descriptor::Parameters;
+use crate::error::{Error, ErrorKind};
+use crate::frames::Type;
 use crate::opcode;
 use crate::plan::Helper;
 use crate::pool::{Additions, Room};
@@ -90,6 +92,38 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         }
     }
 
+    /// The body of a static method that passes its arguments on to `helper`, which has the same; how many slots
+    /// they take.
+    pub(crate) fn pass_on(&mut self, helper: &Helper<'p>) -> Result<u16, Error> {
+        let mut parameters = Parameters::of(helper.descriptor.as_bytes())?;
+        let mut slots = 0;
+        while let Some(parameter) = parameters.next()? {
+            let one = Type::of_descriptor(parameter);
+            let (op, op_0) = match one {
+                Type::Int => (opcode::ILOAD, opcode::ILOAD_0),
+                Type::Long => (opcode::LLOAD, opcode::LLOAD_0),
+                Type::Float | Type::Double => {
+                    return Err(Error::new(
+                        ErrorKind::BadPlan("no such parameters"),
+                        0,
+                        "plan",
+                    ));
+                }
+                _ => (opcode::ALOAD, opcode::ALOAD_0),
+            };
+            self.local(op, op_0, slots);
+            slots += one.slots() as u16;
+        }
+        self.call(helper)?;
+        self.op(match parameters.return_type()? {
+            b"V" => opcode::RETURN,
+            b"J" => opcode::LRETURN,
+            b"I" => opcode::IRETURN,
+            _ => opcode::ARETURN,
+        });
+        Ok(slots)
+    }
+
     pub(crate) fn call(&mut self, helper: &Helper<'p>) -> Result<(), Error> {
         let index = self.pool.method(helper)?;
         self.op_u2(opcode::INVOKESTATIC, index);
@@ -106,7 +140,7 @@ mod tests {
     fn assembled_in(room: Room, emit: impl Fn(&mut Assembler<'_, '_, '_, '_>)) -> Vec<u8> {
         let bytes = [0; 2];
         let pool = Pool::parse(&bytes, &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
-        let (mut out, mut pool) = (vec![], Additions::new(&pool, room));
+        let (mut out, mut pool) = (vec![], Additions::new(&pool, room, None));
         emit(&mut Assembler {
             out: &mut out,
             pool: &mut pool,

@@ -40,6 +40,9 @@ struct Effect {
 }
 
 impl Bounds {
+    /// The local that hooks may have: `max_locals`, or one that the method leaves unused if it has far more than
+    /// it uses. The VM's verifier takes time for each slot below it at each frame.
+    ///
     /// # Errors
     /// The method breaks one of its limits.
     pub(crate) fn check<'a>(
@@ -47,7 +50,7 @@ impl Bounds {
         class: &ClassFile<'a>,
         method: &Method<'a>,
         code: &Code<'a>,
-    ) -> Result<(), Error> {
+    ) -> Result<u16, Error> {
         let arguments = argument_slots(method)?;
         if arguments > usize::from(code.max_locals) {
             return Err(out_of_bounds(code.offset()));
@@ -65,7 +68,8 @@ impl Bounds {
         flow.reach(0, 0)?;
         flow.follow()?;
         flow.handlers()?;
-        if flow.check_locals()? && class.major() >= FIRST_WITH_FRAMES {
+        let Locals { end, unreached } = flow.check_locals()?;
+        if unreached && class.major() >= FIRST_WITH_FRAMES {
             match flow.unreached(class, method) {
                 // Before version 51 the VM goes on without frames that it cannot read.
                 Err(error)
@@ -73,8 +77,56 @@ impl Bounds {
                 done => done?,
             }
         }
-        Ok(())
+        let used = usize::from(end).max(arguments);
+        match usize::from(code.max_locals) - used {
+            0..MANY_UNUSED => Ok(code.max_locals),
+            _ => unused_local(class, method, code, used),
+        }
     }
+}
+
+const MANY_UNUSED: usize = 64;
+
+/// The first local that neither instructions, which name `used`, nor frames use.
+fn unused_local<'a>(
+    class: &ClassFile<'a>,
+    method: &Method<'a>,
+    code: &Code<'a>,
+    mut used: usize,
+) -> Result<u16, Error> {
+    if class.major() >= FIRST_WITH_FRAMES {
+        let mut frame = Frame::initial(class, method)?;
+        for attribute in code.attributes() {
+            let (name, body) = attribute?;
+            if class.pool.utf8(name)? != b"StackMapTable" {
+                continue;
+            }
+            let mut frames = FrameReader::new(body)?;
+            // The slot behind each local of the frame.
+            let mut ends = Vec::new();
+            let mut kept = 0;
+            loop {
+                ends.truncate(kept);
+                for one in frame.locals.get(kept..).unwrap_or_default() {
+                    let end = ends.last().copied().unwrap_or(0) + one.slots();
+                    ends.push(end);
+                    used = used.max(end);
+                }
+                match frames.next(&mut frame) {
+                    Ok(Some(place)) => kept = place.kept,
+                    _ => break,
+                }
+            }
+        }
+    }
+    Ok(u16::try_from(used).map_or(code.max_locals, |used| used.min(code.max_locals)))
+}
+
+struct Locals {
+    /// Behind the last one that an instruction names.
+    end: u16,
+    /// There are instructions that control does not reach.
+    unreached: bool,
 }
 
 fn argument_slots(method: &Method<'_>) -> Result<usize, Error> {
@@ -199,10 +251,12 @@ impl<'a> Flow<'_, 'a> {
         self.follow()
     }
 
-    /// Checks the locals that instructions name, those that are never reached included. Whether there
-    /// are such.
-    fn check_locals(&self) -> Result<bool, Error> {
-        let mut unreached = false;
+    /// Checks the locals that instructions name, those that are never reached included.
+    fn check_locals(&self) -> Result<Locals, Error> {
+        let mut locals = Locals {
+            end: 0,
+            unreached: false,
+        };
         let mut instructions = self.code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
             let end = locals_end(instruction.opcode, operands)?;
@@ -210,9 +264,10 @@ impl<'a> Flow<'_, 'a> {
                 return Err(out_of_bounds(operands.offset()));
             }
             let depth = self.bounds.depths.get(instruction.bci as usize);
-            unreached |= depth == Some(&UNKNOWN);
+            locals.unreached |= depth == Some(&UNKNOWN);
+            locals.end = locals.end.max(end as u16);
         }
-        Ok(unreached)
+        Ok(locals)
     }
 
     /// Goes on where the frames say how deep the stack is.

@@ -130,6 +130,17 @@ impl<'a> ClassFile<'a> {
         self.access
     }
 
+    /// The constant of a class by which every static method of `java/lang/Object` can be called that its
+    /// subclasses may call. No class loader is asked for it: it is the class itself. Interfaces
+    /// inherit no static methods; their superclass is `java/lang/Object`.
+    pub(crate) fn heir(&self) -> u16 {
+        const INTERFACE: u16 = 0x0200;
+        match self.access & INTERFACE {
+            0 => self.this_class,
+            _ => self.super_class,
+        }
+    }
+
     /// The major version: 61 for Java 17.
     pub fn major(&self) -> u16 {
         self.major

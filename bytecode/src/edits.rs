@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::slice::Iter;
 
 use crate::assemble::Assembler;
-use crate::code::Code;
 use crate::error::{Error, ErrorKind};
 use crate::opcode;
 use crate::plan::{Entry, Helper, Insert, MethodPlan};
@@ -109,14 +108,14 @@ pub(crate) struct Planner<'x, 'c, 'a, 'p> {
 
 impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
     pub(crate) fn new(
-        code: &Code<'a>,
+        local: u16,
         plan: &'x MethodPlan<'p>,
         pool: &'x mut Additions<'c, 'a, 'p>,
         edits: &'x mut Edits,
     ) -> Result<Self, Error> {
         let mut planner = Self {
             inserts: plan.inserts.iter().peekable(),
-            local: code.max_locals,
+            local,
             pool,
             edits,
             plan,

@@ -1,44 +1,80 @@
 //! Modified UTF-8 (JVMS 4.4.7): NUL takes two bytes, supplementary characters are surrogate pairs.
+//!
+//! The one place where names change between what the JVM has (bytes in class files and from its tool
+//! interface, units of UTF-16 in its strings) and text. No two names become the same text. What text
+//! cannot hold is spelled: `\ud800` is a surrogate without its pair, `\xff` a byte that is no modified UTF-8.
+//! Where that could be meant or is there in a name, its own backslashes are doubled.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Decodes; a surrogate without its pair, which no `str` can hold, becomes the text `\ud800`, and
-/// a byte that is no modified UTF-8 the text `\xff`.
-pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+/// A UTF-16 unit, or a byte where there is none.
+type Unit = Result<u16, u8>;
+
+/// The text for a name.
+pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    let is_plain = |byte: &u8| !matches!(*byte, 0 | b'\\' | 0xf0..);
     match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(decode_slowly(bytes)),
+        Ok(text) if bytes.iter().all(is_plain) => Cow::Borrowed(text),
+        _ => Cow::Owned(decode_slowly(bytes)),
     }
+}
+
+/// What [`decode`] made this text of.
+pub fn encode(text: &str) -> Cow<'_, [u8]> {
+    let is_plain = |c: char| !matches!(c, '\0' | '\\' | '\u{1_0000}'..);
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut bytes = Vec::with_capacity(text.len() * 2);
+    for unit in units_of(text) {
+        match unit {
+            Ok(unit) => encode_unit(&mut bytes, unit),
+            Err(byte) => bytes.push(byte),
+        }
+    }
+    Cow::Owned(bytes)
+}
+
+/// The text for a string of the JVM.
+#[must_use]
+pub fn from_utf16(units: &[u16]) -> String {
+    let units: Vec<Unit> = units.iter().map(|unit| Ok(*unit)).collect();
+    spell(&units)
+}
+
+/// What [`from_utf16`] or [`decode`] made this text of, as a string of the JVM has it.
+#[must_use]
+pub fn to_utf16(text: &str) -> Vec<u16> {
+    let units = units_of(text).into_iter();
+    units.map(|unit| unit.unwrap_or_else(u16::from)).collect()
 }
 
 #[cold]
 fn decode_slowly(mut bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
+    let mut units = Vec::with_capacity(bytes.len());
     while let Some((unit, rest)) = unit(bytes) {
+        units.push(unit);
         bytes = rest;
-        match surrogate_pair(unit, bytes) {
-            Some((c, rest)) => {
-                text.push(c);
-                bytes = rest;
-            }
-            None => push_unit(&mut text, unit),
-        }
     }
-    text
+    spell(&units)
 }
 
-/// One UTF-16 unit, or the first byte where there is none.
-fn unit(bytes: &[u8]) -> Option<(Result<u16, u8>, &[u8])> {
+/// One UTF-16 unit in its shortest form, or the first byte where there is none.
+fn unit(bytes: &[u8]) -> Option<(Unit, &[u8])> {
     let tail = |b: u8| u16::from(b & 0x3f);
     Some(match *bytes {
         [] => return None,
-        [a @ 0..=0x7f, ref rest @ ..] => (Ok(u16::from(a)), rest),
-        [a @ 0xc0..=0xdf, b @ 0x80..=0xbf, ref rest @ ..] => {
+        [a @ 1..=0x7f, ref rest @ ..] => (Ok(u16::from(a)), rest),
+        [0xc0, 0x80, ref rest @ ..] => (Ok(0), rest),
+        [a @ 0xc2..=0xdf, b @ 0x80..=0xbf, ref rest @ ..] => {
             (Ok(u16::from(a & 0x1f) << 6 | tail(b)), rest)
         }
+        [0xe0, b @ 0xa0..=0xbf, c @ 0x80..=0xbf, ref rest @ ..] => {
+            (Ok(tail(b) << 6 | tail(c)), rest)
+        }
         [
-            a @ 0xe0..=0xef,
+            a @ 0xe1..=0xef,
             b @ 0x80..=0xbf,
             c @ 0x80..=0xbf,
             ref rest @ ..,
@@ -47,33 +83,94 @@ fn unit(bytes: &[u8]) -> Option<(Result<u16, u8>, &[u8])> {
     })
 }
 
-fn surrogate_pair(high: Result<u16, u8>, bytes: &[u8]) -> Option<(char, &[u8])> {
-    let high = high.ok().filter(|h| (0xd800..0xdc00).contains(h))?;
-    let (low, rest) = unit(bytes)?;
-    let c = char::decode_utf16([high, low.ok()?]).next()?.ok()?;
-    Some((c, rest))
+fn spell(units: &[Unit]) -> String {
+    let mut text = String::with_capacity(units.len());
+    let is_whole = write(units, false, &mut text);
+    if !is_whole || is_spelled(&text) {
+        text.clear();
+        write(units, true, &mut text);
+    }
+    text
 }
 
-fn push_unit(text: &mut String, unit: Result<u16, u8>) {
-    // Writing to a String cannot fail.
-    let _ = match unit.map(|u| (u, char::from_u32(u32::from(u)))) {
-        Ok((_, Some(c))) => text.write_char(c),
-        Ok((u, None)) => write!(text, "\\u{u:04x}"),
-        Err(byte) => write!(text, "\\x{byte:02x}"),
+/// Whether text has what [`decode`] writes for something else.
+fn is_spelled(text: &str) -> bool {
+    let mut pairs = text.as_bytes().windows(2);
+    pairs.any(|pair| matches!(pair, [b'\\', b'\\' | b'u' | b'x']))
+}
+
+/// Whether text can hold all of it.
+fn write(units: &[Unit], doubles: bool, text: &mut String) -> bool {
+    let mut is_whole = true;
+    let mut rest = units;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        let (one, more) = char_of(*first, tail);
+        if more {
+            rest = rest.get(1..).unwrap_or_default();
+        }
+        // Writing to a String cannot fail.
+        let _ = match one {
+            Ok('\\') if doubles => text.write_str("\\\\"),
+            Ok(c) => text.write_char(c),
+            Err(Ok(unit)) => write!(text, "\\u{unit:04x}"),
+            Err(Err(byte)) => write!(text, "\\x{byte:02x}"),
+        };
+        is_whole &= one.is_ok();
+    }
+    is_whole
+}
+
+/// The character that begins here, and whether it takes two units.
+fn char_of(first: Unit, rest: &[Unit]) -> (Result<char, Unit>, bool) {
+    let Ok(unit) = first else {
+        return (Err(first), false);
     };
+    if let Some(c) = char::from_u32(u32::from(unit)) {
+        return (Ok(c), false);
+    }
+    let pair = rest.first().and_then(|low| low.ok());
+    let pair = pair.and_then(|low| char::decode_utf16([unit, low]).next()?.ok());
+    match pair {
+        Some(c) => (Ok(c), true),
+        None => (Err(first), false),
+    }
 }
 
-/// Encodes what [`decode`] would decode.
-pub(crate) fn encode(text: &str) -> Cow<'_, [u8]> {
-    let plain = |c: char| c != '\0' && u32::from(c) < 0x1_0000;
-    if text.chars().all(plain) {
-        return Cow::Borrowed(text.as_bytes());
+/// The inverse of [`spell`].
+fn units_of(text: &str) -> Vec<Unit> {
+    let mut units = Vec::with_capacity(text.len());
+    let spelled = is_spelled(text);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let escape = if spelled { escaped(rest) } else { None };
+        let (unit, len) = match escape {
+            Some((unit, len)) => (Some(unit), len),
+            None => (None, c.len_utf8()),
+        };
+        match unit {
+            Some(unit) => units.push(unit),
+            None => units.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| Ok(*unit))),
+        }
+        rest = rest.get(len..).unwrap_or_default();
     }
-    let mut bytes = Vec::with_capacity(text.len() * 2);
-    for unit in text.encode_utf16() {
-        encode_unit(&mut bytes, unit);
+    units
+}
+
+/// What is spelled at the start, and in how many bytes.
+fn escaped(text: &str) -> Option<(Unit, usize)> {
+    match text.as_bytes() {
+        [b'\\', b'\\', ..] => Some((Ok(u16::from(b'\\')), 2)),
+        [b'\\', b'u', ..] => {
+            let unit = u16::from_str_radix(text.get(2..6)?, 16).ok()?;
+            Some((Ok(unit), 6))
+        }
+        [b'\\', b'x', ..] => {
+            let byte = u8::from_str_radix(text.get(2..4)?, 16).ok()?;
+            Some((Err(byte), 4))
+        }
+        _ => None,
     }
-    Cow::Owned(bytes)
 }
 
 fn encode_unit(bytes: &mut Vec<u8>, unit: u16) {
@@ -91,6 +188,8 @@ fn encode_unit(bytes: &mut Vec<u8>, unit: u16) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -102,16 +201,61 @@ mod tests {
             "a\0b",
             "\u{1f600}x",
             "\u{ffff}",
+            "a\\b",
         ] {
-            assert_eq!(decode(&encode(text)).replace("\\x", "!"), text);
+            let bytes = encode(text);
+            assert_eq!(decode(&bytes), text);
         }
         assert_eq!(&*encode("\0"), [0xc0, 0x80]);
         assert_eq!(encode("\u{1f600}").len(), 6);
+        assert_eq!(to_utf16("\u{1f600}x"), [0xd83d, 0xde00, 0x78]);
     }
 
     #[test]
     fn no_loss_in_broken_text() {
         assert_eq!(decode(b"a\xed\xa0\x80b"), "a\\ud800b");
         assert_eq!(decode(b"a\xffb\xc0"), "a\\xffb\\xc0");
+        assert_eq!(from_utf16(&[0xdc00, 0x78]), "\\udc00x");
+        // Not what the JVM writes, so not the same name.
+        assert_eq!(decode("\u{1f600}".as_bytes()), "\\xf0\\x9f\\x98\\x80");
+    }
+
+    #[test]
+    fn two_names_are_two_texts() {
+        let names: [&[u8]; 8] = [
+            b"\\ud800",
+            b"\xed\xa0\x80",
+            b"\\\xed\xa0\x80",
+            b"\\\\ud800",
+            b"\\xed\\xa0\\x80",
+            b"\\",
+            b"\\\\",
+            b"\xc1\x9c",
+        ];
+        let texts: std::collections::HashSet<_> = names.iter().map(|name| decode(name)).collect();
+        assert_eq!(texts.len(), names.len(), "{texts:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn nothing_is_lost(bytes in prop::collection::vec(prop_oneof![
+            Just(b'\\'), Just(b'u'), Just(b'x'), Just(b'd'), Just(b'8'), Just(b'0'),
+            Just(0xed_u8), Just(0xa0_u8), Just(0xb0_u8), Just(0x80_u8), any::<u8>(),
+        ], 0..24)) {
+            let text = decode(&bytes);
+            prop_assert_eq!(&*encode(&text), &*bytes);
+        }
+
+        #[test]
+        fn strings_come_back(units in prop::collection::vec(prop_oneof![
+            Just(0x5c_u16), Just(0x75), Just(0xd83d), Just(0xde00), any::<u16>(),
+        ], 0..16)) {
+            let text = from_utf16(&units);
+            prop_assert_eq!(to_utf16(&text), &*units);
+            let bytes = encode(&text);
+            prop_assert_eq!(&*decode(&bytes), &*text);
+        }
     }
 }

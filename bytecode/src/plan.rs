@@ -1,4 +1,4 @@
-//! What to insert. The local variable `N` below is the method's old `max_locals`.
+//! What to insert. The local variable `N` below is the method's old `max_locals`, or a lower one if it has many that it does not use.
 //!
 //! A method whose plan has no entry has no `N`: where others load it, its insertions pass the site alone.
 
@@ -20,8 +20,26 @@ pub struct Helper<'p> {
 pub struct Plan<'p> {
     /// Fields to append.
     pub fields: Vec<NewField<'p>>,
+    /// Methods to append.
+    pub new_methods: Vec<NewMethod<'p>>,
     /// Changes by index of the method.
     pub methods: BTreeMap<usize, MethodPlan<'p>>,
+    /// Helpers are called by way of what every class inherits: `java/lang/Object` has, for each, a
+    /// [`NewMethod`] whose name begins with this. No class loader is asked for the class of the helpers.
+    pub inherited: Option<&'p str>,
+}
+
+/// A static method that passes its arguments on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewMethod<'p> {
+    /// What its name begins with; the helper's follows.
+    pub prefix: &'p str,
+    /// The method to call.
+    pub helper: Helper<'p>,
+    /// Its access flags.
+    pub access: u16,
+    /// The type of an annotation that it has.
+    pub annotation: &'p str,
 }
 
 /// A field without attributes.

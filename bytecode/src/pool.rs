@@ -183,6 +183,14 @@ pub(crate) struct Additions<'c, 'a, 'p> {
     looked_through: bool,
     /// A class has a handful of helpers: searching beats hashing three strings.
     helpers: Vec<(Helper<'p>, u16)>,
+    inherited: Option<Inherited<'p>>,
+}
+
+/// Where helpers are inherited: the class constant to name, and what their names begin with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inherited<'p> {
+    pub(crate) owner: u16,
+    pub(crate) prefix: &'p str,
 }
 
 /// How much room the pool has for constants.
@@ -208,7 +216,7 @@ const FULL: usize = u16::MAX as usize;
 const KEPT_FOR_HELPERS: usize = 64;
 
 impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
-    pub(crate) fn new(pool: &'c Pool<'a>, room: Room) -> Self {
+    pub(crate) fn new(pool: &'c Pool<'a>, room: Room, inherited: Option<Inherited<'p>>) -> Self {
         let mut new = Self {
             pool,
             bytes: Vec::new(),
@@ -219,6 +227,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
             classes: HashMap::new(),
             looked_through: false,
             helpers: Vec::new(),
+            inherited,
         };
         if room == Room::Tight {
             new.reuse();
@@ -369,8 +378,16 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
     }
 
     fn add_method(&mut self, helper: &Helper<'_>) -> Result<u16, Error> {
-        let owner = self.class(&mutf8::encode(helper.class))?.to_be_bytes();
-        let name = self.text(helper.name)?.to_be_bytes();
+        let (owner, name) = match self.inherited {
+            Some(Inherited { owner, prefix }) => {
+                (owner, self.text(&format!("{prefix}{}", helper.name))?)
+            }
+            None => {
+                let owner = self.class(&mutf8::encode(helper.class))?;
+                (owner, self.text(helper.name)?)
+            }
+        };
+        let (owner, name) = (owner.to_be_bytes(), name.to_be_bytes());
         let descriptor = self.text(helper.descriptor)?.to_be_bytes();
         let both = self.add(NAME_AND_TYPE, &[&name, &descriptor])?;
         self.add(METHODREF, &[&owner, &both.to_be_bytes()])

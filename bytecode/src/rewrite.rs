@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::assemble::Assembler;
 use crate::bounds::Bounds;
 use crate::class::{ClassFile, Method};
 use crate::code::Code;
@@ -9,8 +10,8 @@ use crate::edits::{Edits, Planner};
 use crate::error::{Error, ErrorKind};
 use crate::indices;
 use crate::layout::{self, Branches, Layout};
-use crate::plan::{MethodPlan, NewField, Plan};
-use crate::pool::{Additions, Room};
+use crate::plan::{MethodPlan, NewField, NewMethod, Plan};
+use crate::pool::{Additions, Inherited, Room};
 use crate::reader::Reader;
 use crate::tables::{Tables, with_length};
 
@@ -66,17 +67,22 @@ fn rewrite_in(
     branches: Branches,
     room: Room,
 ) -> Result<Rewritten, Error> {
+    let inherited = plan.inherited.map(|prefix| Inherited {
+        owner: class.heir(),
+        prefix,
+    });
     let mut rewriter = Rewriter {
         class,
         branches,
-        pool: Additions::new(&class.pool, room),
+        pool: Additions::new(&class.pool, room, inherited),
         skipped: Vec::new(),
         bounds: Bounds::default(),
         edits: Edits::default(),
         layout: Layout::default(),
     };
     let fields = rewriter.new_fields(&plan.fields)?;
-    let methods = rewriter.methods(plan)?;
+    let mut methods = rewriter.methods(plan)?;
+    rewriter.new_methods(&plan.new_methods, &mut methods)?;
     if rewriter.pool.count() > class.pool.count() {
         indices::check(class)?;
     }
@@ -144,6 +150,58 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         Ok(out)
     }
 
+    /// Appends to what begins with `methods_count`.
+    fn new_methods(&mut self, new: &[NewMethod<'p>], out: &mut Vec<u8>) -> Result<(), Error> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let count = self.class.methods().len() + new.len();
+        let count = u16::try_from(count).map_err(|_| bad_plan("too many methods"))?;
+        for method in new {
+            self.new_method(method, out)?;
+        }
+        if let Some(slot) = out.get_mut(..2) {
+            slot.copy_from_slice(&count.to_be_bytes());
+        }
+        Ok(())
+    }
+
+    fn new_method(&mut self, method: &NewMethod<'p>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let helper = &method.helper;
+        let name = self
+            .pool
+            .text(&format!("{}{}", method.prefix, helper.name))?;
+        let descriptor = self.pool.text(helper.descriptor)?;
+        for value in [method.access, name, descriptor, 2] {
+            out.extend(value.to_be_bytes());
+        }
+        let mut code = Vec::new();
+        let mut asm = Assembler {
+            out: &mut code,
+            pool: &mut self.pool,
+        };
+        let slots = asm.pass_on(helper)?;
+        let attribute = self.pool.utf8(b"Code")?;
+        with_length(out, attribute, |out| {
+            for value in [slots.max(2), slots] {
+                out.extend(value.to_be_bytes());
+            }
+            out.extend((code.len() as u32).to_be_bytes());
+            out.extend(&code);
+            // Neither handlers nor attributes.
+            out.extend([0; 4]);
+            Ok(())
+        })?;
+        let annotation = self.pool.text(method.annotation)?;
+        let attribute = self.pool.utf8(b"RuntimeVisibleAnnotations")?;
+        with_length(out, attribute, |out| {
+            for value in [1, annotation, 0] {
+                out.extend(value.to_be_bytes());
+            }
+            Ok(())
+        })
+    }
+
     fn has_ample_room(&self) -> bool {
         self.pool.room() == Room::Ample
     }
@@ -161,12 +219,14 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         if plan.unwind.is_some() && method.raw_name == b"<init>" {
             return Err(bad_plan("no unwind handler in a constructor"));
         }
-        self.bounds.check(self.class, method, code)?;
+        let local = self.bounds.check(self.class, method, code)?;
         // The name and the length of the attribute are in front of its contents.
         let (start, body) = (code.body.offset() - 6, code.body);
         out.extend(self.copy(method.span.start..start));
         let mut header = Reader::new(self.copy(start..body.offset()), start, "code");
-        with_length(out, header.u2()?, |out| self.code(method, code, plan, out))?;
+        with_length(out, header.u2()?, |out| {
+            self.code(method, code, (plan, local), out)
+        })?;
         out.extend(self.copy(body.offset() + body.rest().len()..method.span.end));
         Ok(())
     }
@@ -176,19 +236,21 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         &mut self,
         method: &'c Method<'a>,
         code: &'c Code<'a>,
-        plan: &MethodPlan<'p>,
+        (plan, local): (&MethodPlan<'p>, u16),
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         self.edits.clear();
-        let planner = Planner::new(code, plan, &mut self.pool, &mut self.edits)?;
+        let planner = Planner::new(local, plan, &mut self.pool, &mut self.edits)?;
         self.layout.decode(code, planner)?;
         self.layout.arrange(code, &self.edits, self.branches)?;
-        let new_locals = if plan.entry.is_some() { 2 } else { 0 };
-        for (old, extra) in [
-            (code.max_stack, self.edits.extra_stack()),
-            (code.max_locals, new_locals),
-        ] {
-            out.extend(grown(old, extra, code)?.to_be_bytes());
+        let max_stack = grown(code.max_stack, self.edits.extra_stack(), code)?;
+        let local = plan.entry.map(|_| local);
+        let max_locals = match local {
+            Some(local) => grown(local, 2, code)?.max(code.max_locals),
+            None => code.max_locals,
+        };
+        for value in [max_stack, max_locals] {
+            out.extend(value.to_be_bytes());
         }
         let length = self.layout.end() as usize + self.edits.unwind().len();
         out.extend((length as u32).to_be_bytes());
@@ -198,6 +260,8 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             method,
             code,
             plan,
+            local,
+            more_locals: max_locals - code.max_locals,
             layout: &self.layout,
             edits: &self.edits,
             pool: &mut self.pool,

@@ -94,6 +94,31 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// Where calls are in code, as far as it can be read.
+#[must_use]
+pub fn call_places(code: &[u8]) -> Vec<u16> {
+    let mut instructions = opcode::Instructions::starting_at(code, 0, 0);
+    let mut places = Vec::new();
+    while let Ok(Some((instruction, _))) = instructions.next() {
+        if opcode::is_invoke(instruction.opcode) {
+            places.extend(u16::try_from(instruction.bci));
+        }
+    }
+    places
+}
+
+/// Where the last three instructions of code are.
+#[must_use]
+pub fn last_places(code: &[u8]) -> [u32; 3] {
+    let mut instructions = opcode::Instructions::starting_at(code, 0, 0);
+    let mut last = [0; 3];
+    while let Ok(Some((instruction, _))) = instructions.next() {
+        let [_, second, third] = last;
+        last = [second, third, instruction.bci];
+    }
+    last
+}
+
 /// Whether a branch goes backwards; of switches and `ret`, whether one may.
 fn jumps_back(op: u8, operands: &[u8]) -> bool {
     let is_branch = matches!(op, opcode::IFEQ..=opcode::JSR | opcode::IFNULL..=opcode::JSR_W);

@@ -18,6 +18,10 @@ pub(crate) struct Tables<'x, 'c, 'a, 'p> {
     pub(crate) method: &'c Method<'a>,
     pub(crate) code: &'c Code<'a>,
     pub(crate) plan: &'x MethodPlan<'p>,
+    /// The new variable.
+    pub(crate) local: Option<u16>,
+    /// By so much `max_locals` has grown.
+    pub(crate) more_locals: u16,
     pub(crate) layout: &'x Layout,
     pub(crate) edits: &'x Edits,
     pub(crate) pool: &'x mut Additions<'c, 'a, 'p>,
@@ -110,9 +114,8 @@ impl<'a> Tables<'_, '_, 'a, '_> {
     /// `StackMapTable` (JVMS 4.7.4)
     fn stack_map(&mut self, body: Option<Reader<'a>>, out: &mut Vec<u8>) -> Result<(), Error> {
         let mut frame = Frame::initial(self.class, self.method)?;
-        let local = self.plan.entry.map(|_| self.code.max_locals);
         let (layout, edits) = (self.layout, self.edits);
-        let mut writer = FrameWriter::new(self.pool, layout, edits, &frame, local);
+        let mut writer = FrameWriter::new(self.pool, layout, edits, &frame, self.local);
         if let Some(body) = body {
             let missing = layout.behind_wide_branches();
             let at = (self.class, self.code);
@@ -166,9 +169,9 @@ impl<'a> Tables<'_, '_, 'a, '_> {
             let index = reader.u2()?;
             let is_wide = || matches!(self.pool.pool().utf8(descriptor), Ok(b"J" | b"D"));
             let last = index.saturating_add(u16::from(has_descriptors && is_wide()));
-            let is_beyond = last >= self.code.max_locals && self.plan.entry.is_some();
+            let is_beyond = last >= self.code.max_locals;
             let index = if is_beyond {
-                index.saturating_add(2)
+                index.saturating_add(self.more_locals)
             } else {
                 index
             };

@@ -87,7 +87,8 @@ pub fn add(agent: &Agent, class: jclass, loader: Loader, name: &str) -> Option<(
     let shapes: Vec<Shape> = methods
         .iter()
         .map(|method| {
-            Shape::without_hooks(is_hidden(release, name, &method.name, &method.descriptor))
+            let hidden = is_hidden(release, name, &method.name, &method.descriptor);
+            Shape::without_hooks(hidden && agent.loaders.is_trusted(loader))
         })
         .collect();
     let methods: Vec<_> = methods
@@ -237,7 +238,7 @@ mod tests {
         };
         let methods = class.methods().iter();
         let wrong = methods.filter(|method| {
-            let hidden = planner::HIDDEN.iter().any(|a| method.has_annotation(a));
+            let hidden = method.has_annotation(planner::HIDDEN);
             hidden != is_hidden(release, class.name(), &method.name, &method.descriptor)
         });
         wrong

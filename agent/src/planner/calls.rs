@@ -1,6 +1,6 @@
 //! What a call is: one of the API, one that parks, starts, makes an object, defines a class.
 
-use lucce_bytecode::{Alloc, AllocKind, Call, ClassFile, Helper, Method, Scan};
+use lucce_bytecode::{Alloc, AllocKind, Call, Helper, Method, Scan};
 
 use super::helpers::{CLONED, DEFINE_CLASS_0, REFLECTED, helper};
 use super::leaves::UNSAFE;
@@ -16,9 +16,12 @@ const API: [(&str, &str, &str, Mark); 4] = [
     (SCOPE_CLASS, "end", "()V", Mark::ScopeEnd),
 ];
 
+const INVOKESTATIC: u8 = 184;
+
 pub fn api_mark(call: &Call<'_>) -> Option<Mark> {
     let known = API.iter().find(|(owner, name, descriptor, _)| {
         (*owner, *name, *descriptor) == (&*call.owner, &*call.name, &*call.descriptor)
+            && call.opcode == INVOKESTATIC
     });
     known.map(|(.., mark)| mark.clone())
 }
@@ -49,7 +52,8 @@ const THREADS: &str = "jdk/internal/access/JavaLangAccess";
 const IMPLEMENTS_PARKING: &str = "java/lang/";
 
 pub fn park(class: &str, call: &Call<'_>) -> Option<Helper<'static>> {
-    if class.starts_with(IMPLEMENTS_PARKING) {
+    // Others than classes of the JDK, which have no name here, must not call these.
+    if class.is_empty() || class.starts_with(IMPLEMENTS_PARKING) {
         return None;
     }
     let found = PARKS.iter().find(|(owner, name, descriptor, _)| {
@@ -59,14 +63,11 @@ pub fn park(class: &str, call: &Call<'_>) -> Option<Helper<'static>> {
 }
 
 /// Whether a method may wait for a lock by itself.
-pub fn waits(class: &ClassFile<'_>, method: &Method<'_>, scan: &Scan<'_>) -> bool {
+pub fn waits(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> bool {
     const SYNCHRONIZED: u16 = 0x20;
     method.access & SYNCHRONIZED != 0
         || !scan.monitors.is_empty()
-        || scan
-            .calls
-            .iter()
-            .any(|call| park(class.name(), call).is_some())
+        || scan.calls.iter().any(|call| park(class, call).is_some())
 }
 
 /// `super.clone()` or that of an array, and what `Array.newInstance` stands on.

@@ -68,6 +68,7 @@ impl Known {
         let wants = Wants {
             events,
             idle: false,
+            trusted: true,
             holds: &|_| true,
             jdk_is_out_of_scope: false,
             calls_quiet: &|call| quiet.contains(&key(&call.owner, &call.name, &call.descriptor)),

@@ -10,8 +10,9 @@ use super::helpers::{
     SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, UNWIND_VM, array_helper,
     thread_fields,
 };
+use super::inherited;
 use super::intrinsics::INTRINSICS;
-use super::roles::{peek, restores};
+use super::roles::{peek, restores, role_name};
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::{io, recorder, tasks};
 
@@ -24,6 +25,10 @@ pub struct Hooks {
     pub at_entry: bool,
     /// It puts the pointer back when it ends: code without hooks may call it.
     pub restores: bool,
+    /// See [`super::Wants::trusted`].
+    pub trusted: bool,
+    /// Its loader is not asked for the helper class: see `inherited`.
+    pub inherits: bool,
     /// Its class's objects, if they are tasks, carry where they were submitted.
     pub tasks: bool,
 }
@@ -100,7 +105,7 @@ pub fn plan(
             let name = method.map_or("", |method| &method.name);
             let mut method = method_plan(shape, id, inserts, name == "<init>");
             hooks.add(&mut method, shape.frame, id, name);
-            if recorder::loses(class.name(), name) {
+            if recorder::loses(role_name(class, hooks.trusted), name) {
                 method.exit = Some(EXIT_UNSAID);
             }
             count_entries(&mut method, shape.frame, entry_site);
@@ -112,6 +117,12 @@ pub fn plan(
     }
     if class.name() == "java/lang/Thread" {
         plan.fields = thread_fields();
+    }
+    if class.name() == "java/lang/Object" {
+        plan.new_methods = inherited::methods();
+    }
+    if hooks.inherits {
+        plan.inherited = Some(inherited::PREFIX);
     }
     if hooks.tasks {
         plan.fields.extend(tasks::field(class.name()));

@@ -1,7 +1,7 @@
 //! What the VM does with a method in a way of its own: which frame it gets, whether it is shown, whether its
 //! entries are counted.
 
-use lucce_bytecode::{Call, Code, Method, Scan};
+use lucce_bytecode::{Call, ClassFile, Code, Method, Scan};
 
 use super::helpers::RT;
 use super::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
@@ -31,11 +31,16 @@ pub const QUIET: [&str; 6] = [
 ];
 pub const QUIET_CLASS: &str = "java/lang/System$";
 
-/// Annotations of methods that the VM leaves out of stack traces.
-pub const HIDDEN: [&str; 2] = [
-    "Ljdk/internal/vm/annotation/Hidden;",
-    "Ljava/lang/invoke/LambdaForm$Hidden;",
-];
+/// The name by which what the VM does with a class is known: of classes that others than the boot loader
+/// and the platform loader define there is nothing to know, whatever they are called and annotated with.
+pub fn role_name<'a>(class: &'a ClassFile<'_>, trusted: bool) -> &'a str {
+    if trusted { class.name() } else { OTHERS }
+}
+
+const OTHERS: &str = "";
+
+/// The annotation of methods that the VM leaves out of stack traces.
+pub const HIDDEN: &str = "Ljdk/internal/vm/annotation/Hidden;";
 
 /// Entry and exit of these happen on different threads (JDK 21 and later).
 const SWITCHES: &str = "Ljdk/internal/vm/annotation/ChangesCurrentThread;";
@@ -52,12 +57,12 @@ const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel"
 
 pub fn is_transparent(class: &str, method: &Method<'_>) -> bool {
     is_untouched(class, &method.name)
-        || switches(method) && !SHOWN_SWITCHES.contains(&&*method.name)
-        || HIDDEN.iter().any(|a| method.has_annotation(a))
+        || switches(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
+        || class != OTHERS && method.has_annotation(HIDDEN)
 }
 
-pub fn switches(method: &Method<'_>) -> bool {
-    method.has_annotation(SWITCHES)
+pub fn switches(class: &str, method: &Method<'_>) -> bool {
+    class != OTHERS && method.has_annotation(SWITCHES)
 }
 
 /// Unsafe is what the helper class itself stands on.
@@ -195,7 +200,7 @@ pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
         && !mounts
         && !is_leaf(class, &method.name)
         && !is_excluded(class, method)
-        && !switches(method)
+        && !switches(class, method)
 }
 
 /// Methods that the VM calls by itself in the middle of others, and in which nothing happens but that they

@@ -9,7 +9,7 @@ use super::intrinsics::{INTRINSICS, intrinsic};
 use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
-    is_vm_called, may_be_leaf, restores, switches,
+    is_vm_called, may_be_leaf, restores, role_name, switches,
 };
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::options::Events;
@@ -35,6 +35,8 @@ pub struct Wants<'w> {
     pub events: &'w Events,
     /// Nothing that happens in a method by itself is counted or recorded.
     pub idle: bool,
+    /// The VM trusts the class's loader: it is the boot loader or the platform loader.
+    pub trusted: bool,
     /// Whether a class of the JDK is in scope.
     pub holds: &'w dyn Fn(&str) -> bool,
     /// Whether none of them is.
@@ -56,6 +58,8 @@ impl Wants<'_> {
 /// A class with everything that is asked of it several times.
 struct View<'v, 'a> {
     class: &'v ClassFile<'a>,
+    /// See [`role_name`].
+    name: &'v str,
     wants: Wants<'v>,
     scans: Vec<Option<Scan<'a>>>,
     by_name: HashMap<(&'v str, &'v str), usize>,
@@ -79,42 +83,88 @@ impl<'v, 'a> View<'v, 'a> {
         }
         let mut view = View {
             class,
+            name: role_name(class, wants.trusted),
             wants,
             leaves: vec![false; scans.len()],
             scans,
             by_name,
         };
-        while view.finds_leaves() {}
+        view.find_leaves();
         Ok(view)
     }
 
-    /// Whether there are more leaves than were known: methods that call no others.
-    fn finds_leaves(&mut self) -> bool {
-        let methods = self.class.methods().iter().zip(&self.scans);
-        let leaves: Vec<bool> = methods
-            .zip(&self.leaves)
-            .map(|((method, scan), known)| *known || self.is_leaf(method, scan.as_ref()))
-            .collect();
-        let more = leaves != self.leaves;
-        self.leaves = leaves;
-        more
+    /// A method is a leaf if it calls none but leaves. One that becomes a leaf may make leaves of those that call it:
+    /// only these are looked at again, so each call is looked at twice at most, but for methods that call many leaves.
+    fn find_leaves(&mut self) {
+        // Calls of other methods of this class that are not known to be leaves, by the calling method; and the
+        // methods that call a method.
+        let mut open = vec![0_usize; self.scans.len()];
+        let mut callers = vec![Vec::new(); self.scans.len()];
+        let mut found = Vec::new();
+        for (index, method) in self.class.methods().iter().enumerate() {
+            let Some(scan) = self.scans.get(index).and_then(Option::as_ref) else {
+                continue;
+            };
+            if !self.may_be_leaf(method, scan) {
+                continue;
+            }
+            let Some(called) = self.own_calls(scan) else {
+                continue;
+            };
+            if let Some(open) = open.get_mut(index) {
+                *open = called.len();
+            }
+            if called.is_empty() {
+                found.push(index);
+            }
+            for one in called {
+                if let Some(callers) = callers.get_mut(one) {
+                    callers.push(index);
+                }
+            }
+        }
+        while let Some(leaf) = found.pop() {
+            if let Some(leaf) = self.leaves.get_mut(leaf) {
+                *leaf = true;
+            }
+            for caller in callers
+                .get_mut(leaf)
+                .map(std::mem::take)
+                .unwrap_or_default()
+            {
+                if let Some(open) = open.get_mut(caller) {
+                    *open -= 1;
+                    if *open == 0 {
+                        found.push(caller);
+                    }
+                }
+            }
+        }
     }
 
-    fn is_leaf(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> bool {
-        let (class, events) = (self.class, self.wants.events);
-        scan.is_some_and(|scan| {
-            let silent = |call| self.wants.is_leaf(call) || self.calls_own_leaf(call);
-            scan.calls.iter().all(silent)
-                && (!events.alloc || scan.allocations.is_empty())
-                && (!events.lock || !waits(class, method, scan))
-                && (!events.call || !is_counted(class.name(), method))
-                && may_be_leaf(class.name(), method)
-        })
+    /// Methods of this class on which it depends whether the calls are silent. `None`: one is not, in any case.
+    fn own_calls(&self, scan: &Scan<'_>) -> Option<Vec<usize>> {
+        let mut called = Vec::new();
+        for call in &scan.calls {
+            if !self.wants.is_leaf(call) && !self.calls_own_leaf(call) {
+                called.push(self.fixed_own_method(call)?);
+            }
+        }
+        Some(called)
+    }
+
+    /// Whether nothing happens in the method, its calls aside.
+    fn may_be_leaf(&self, method: &Method<'_>, scan: &Scan<'_>) -> bool {
+        let (name, events) = (self.name, self.wants.events);
+        (!events.alloc || scan.allocations.is_empty())
+            && (!events.lock || !waits(name, method, scan))
+            && (!events.call || !is_counted(name, method))
+            && may_be_leaf(name, method)
     }
 
     fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
         let mut shape = Shape::none();
-        let name = self.class.name();
+        let name = self.name;
         shape.transparent = is_transparent(name, method);
         let Some(scan) = scan else {
             return shape;
@@ -134,7 +184,7 @@ impl<'v, 'a> View<'v, 'a> {
             };
             shape.places.insert(0, entry);
         }
-        shape.switches = switches(method);
+        shape.switches = switches(name, method);
         if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
             shape.restores = restores(&method.name, scan);
         }
@@ -153,7 +203,7 @@ impl<'v, 'a> View<'v, 'a> {
 
     /// The body of an intrinsic counts nothing itself. `None`: it is not one.
     fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) -> Option<()> {
-        let index = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let index = intrinsic(self.name, &method.name, &method.descriptor)?;
         let through = INTRINSICS.get(index)?.through;
         let allocates = |place: &&Place| match through {
             None => matches!(place.mark, Mark::Array(_)),
@@ -196,13 +246,12 @@ impl<'v, 'a> View<'v, 'a> {
     fn call_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
         let events = self.wants.events;
         if events.lock
-            && let Some(helper) = park(self.class.name(), call)
+            && let Some(helper) = park(self.name, call)
         {
             return Some(Mark::Park(helper));
         }
         if events.io
-            && let Some(operation) =
-                io::operation(self.class.name(), call, &|call| self.is_native(call))
+            && let Some(operation) = io::operation(self.name, call, &|call| self.is_native(call))
         {
             return Some(Mark::Io(operation));
         }
@@ -214,7 +263,7 @@ impl<'v, 'a> View<'v, 'a> {
         if let Some(mark) = api_mark(call) {
             return Some(mark);
         }
-        if events.thread && starts(self.class.name(), method, call) {
+        if events.thread && starts(self.name, method, call) {
             return Some(Mark::Start);
         }
         if events.thread
@@ -225,7 +274,7 @@ impl<'v, 'a> View<'v, 'a> {
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;
         }
-        if defines_hidden(call) {
+        if self.wants.trusted && defines_hidden(call) {
             return Some(Mark::DefineHidden);
         }
         if self.wants.events.alloc
@@ -233,10 +282,10 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(mark);
         }
-        if java_agents::asks(self.class.name(), call) {
+        if java_agents::asks(self.name, call) {
             return Some(Mark::Asks);
         }
-        if BRACKETED.contains(&(self.class.name(), &*call.name)) {
+        if BRACKETED.contains(&(self.name, &*call.name)) {
             return self.own_method(call).map(Mark::Bracket);
         }
         Some(if recorder::lists(&call.owner, &call.name) {
@@ -249,9 +298,11 @@ impl<'v, 'a> View<'v, 'a> {
     }
 
     fn task_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
-        let first = scan.calls.iter().find(|other| other.name == call.name);
-        let is_first = first.is_some_and(|first| first.bci == call.bci);
-        tasks::mark(self.class.name(), method, call, is_first)
+        let is_first = || {
+            let first = scan.calls.iter().find(|other| other.name == call.name);
+            first.is_some_and(|first| first.bci == call.bci)
+        };
+        tasks::mark(self.name, method, call, &is_first)
     }
 
     fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {
@@ -259,7 +310,7 @@ impl<'v, 'a> View<'v, 'a> {
             let counted = (self.wants.holds)(&call.owner);
             return counted.then_some(Mark::Intrinsic(index));
         }
-        let within = intrinsic(self.class.name(), &method.name, &method.descriptor)?;
+        let within = intrinsic(self.name, &method.name, &method.descriptor)?;
         let through = INTRINSICS.get(within)?.through?;
         (call.name == through).then_some(Mark::Uncounted)
     }
@@ -278,15 +329,19 @@ impl<'v, 'a> View<'v, 'a> {
 
     /// A call of a method of this very class that has no hooks and cannot be overridden.
     fn calls_own_leaf(&self, call: &Call<'_>) -> bool {
-        const INVOKEVIRTUAL: u8 = 182;
-        let Some(index) = self.own_method(call) else {
+        let Some(index) = self.fixed_own_method(call) else {
             return false;
         };
-        let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
         let leaf = self.leaves.get(index).copied().unwrap_or(false);
-        fixed
-            && (leaf || is_native_leaf(call) && self.is_native(call))
-            && self.class.access() & INTERFACE == 0
+        leaf || is_native_leaf(call) && self.is_native(call)
+    }
+
+    /// The method of this very class that a call is one of, as no class can override it.
+    fn fixed_own_method(&self, call: &Call<'_>) -> Option<usize> {
+        const INVOKEVIRTUAL: u8 = 182;
+        let index = self.own_method(call)?;
+        let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
+        (fixed && self.class.access() & INTERFACE == 0).then_some(index)
     }
 
     /// Whether no class can override the method, which has one of these flags or belongs to a final class.

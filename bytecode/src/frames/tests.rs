@@ -50,7 +50,7 @@ fn written(
 ) -> Vec<u8> {
     let pool = Pool::parse(&[], &mut Reader::new(&[0, 1], 0, "pool")).unwrap();
     let (mut pool, layout, edits) = (
-        Additions::new(&pool, Room::Ample),
+        Additions::new(&pool, Room::Ample, None),
         Layout::default(),
         Edits::default(),
     );

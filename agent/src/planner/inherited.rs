@@ -1,0 +1,73 @@
+//! Helpers for classes whose loader need not know the helper class.
+//!
+//! A class names what its loader finds, and a loader may have a list of what it lets through: it would refuse
+//! `java/lang/LucceRt`, or notice that it is asked for it. So classes of a program's own loaders call the
+//! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the class
+//! itself, which no loader is asked for. The methods are protected, static and synthetic, and reflection does
+//! not show them.
+
+use lucce_bytecode::NewMethod;
+
+use super::helpers::{
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_VM, CHANGED, CLONED, CURRENT, ENTER, ENTER_AT,
+    ENTER_VM, EVENT, EXIT, EXIT_VM, PUB, PUB_HERE, PUB_UNSAID, REFLECTED, RESTORE, SCOPE,
+    SCOPE_END, UNWIND_VM, array_helper,
+};
+use super::intrinsics::INTRINSICS;
+
+/// What the names of these methods begin with; no compiler makes such names.
+pub const PREFIX: &str = "$lucce$";
+
+const ARRAYS_OF: [&str; 9] = [
+    "[B",
+    "[Z",
+    "[S",
+    "[C",
+    "[I",
+    "[F",
+    "[J",
+    "[D",
+    "[Ljava/lang/Object;",
+];
+
+/// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
+pub fn methods() -> Vec<NewMethod<'static>> {
+    const PROTECTED_STATIC_SYNTHETIC: u16 = 0x100c;
+    let arrays = ARRAYS_OF.iter();
+    let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
+    let mut helpers = vec![
+        ENTER, ENTER_AT, ENTER_VM, EXIT, EXIT_VM, UNWIND_VM, RESTORE, PUB, PUB_HERE, PUB_UNSAID,
+        CHANGED, ALLOC, ALLOC_HERE, ARRAYS, CURRENT, EVENT, CALLED, CALLED_VM, SCOPE, SCOPE_END,
+        CLONED, REFLECTED,
+    ];
+    helpers.extend(arrays);
+    for intrinsic in INTRINSICS {
+        if !helpers.contains(&intrinsic.counted) {
+            helpers.push(intrinsic.counted);
+        }
+    }
+    let method = |helper| NewMethod {
+        prefix: PREFIX,
+        helper,
+        access: PROTECTED_STATIC_SYNTHETIC,
+        annotation: "Ljdk/internal/vm/annotation/ForceInline;",
+    };
+    helpers.into_iter().map(method).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_helper_is_inherited_once() {
+        let methods = methods();
+        let keys: HashSet<_> = methods
+            .iter()
+            .map(|one| (one.helper.name, one.helper.descriptor))
+            .collect();
+        assert_eq!(keys.len(), methods.len());
+    }
+}
