@@ -5,6 +5,7 @@
 mod attach;
 mod bad_options;
 mod bursts;
+mod classes;
 mod commands;
 mod control;
 mod counts;
@@ -103,6 +104,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         tasks::tests(setup),
+        classes::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),
@@ -128,8 +130,9 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 9] = [
+const DIFFERENT: [&str; 10] = [
     "attach",
+    "classes",
     "ending",
     "image",
     "io",
