@@ -13,8 +13,10 @@ mod bench;
 mod build;
 mod checks;
 mod demo;
+mod dependencies;
 mod guard;
 mod jvm;
+mod licence;
 mod pages;
 mod record;
 mod suite;
@@ -32,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   fmt                   formatting
   arch                  which crate may depend on which
+  dependencies          licences, sources and versions of what others wrote, and NOTICE
   clippy                lints, warnings are errors
   unit [--quick]        unit, property, file-format and command-line tests
   loom                  every interleaving of the graph's readers and writers, in a model
@@ -44,6 +47,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
+  notice                writes NOTICE: whose packages go into the agent and the command
   record                recordings of the applications' calls, for `lucce replay`
       [--app NAME]      one application only
       [--limit SIZE]    the largest size of each (default 32m)
@@ -83,6 +87,8 @@ fn run(args: &[&str]) -> Outcome {
         ["test", "--quick"] => suite::quick(),
         ["fmt"] => checks::fmt(),
         ["arch"] => arch::check(),
+        ["dependencies"] => dependencies::check(),
+        ["notice"] => dependencies::write_notice(),
         ["clippy"] => checks::clippy(),
         ["unit"] => checks::unit(),
         ["unit", "--quick"] => checks::unit_quick(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, apps, arch, build, checks, cpu, guard, jvm, pages};
+use crate::{Outcome, apps, arch, build, checks, cpu, dependencies, guard, jvm, pages};
 
 struct Step {
     name: &'static str,
@@ -35,6 +35,7 @@ pub fn full() -> Outcome {
     all(&[
         step("fmt", checks::fmt),
         step("arch", arch::check),
+        step("dependencies", dependencies::check),
         step("clippy", checks::clippy),
         step(BUILD, build::all),
         step("java", build::tested_java),
@@ -105,11 +106,11 @@ fn summary(done: &[Done]) -> Outcome {
             .as_ref()
             .map_or_else(|e| e.lines().next().unwrap_or("failed"), |()| "ok");
         let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
-        println!("{name:<12} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
+        println!("{name:<13} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
     let sum = |of: fn(&Done) -> Duration| done.iter().map(of).sum::<Duration>().as_secs_f64();
     let (took, cpu) = (sum(|done| done.took), sum(|done| done.cpu));
-    println!("{:<12} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
+    println!("{:<13} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
     let failed: Vec<&str> = done
         .iter()
         .filter(|done| done.outcome.is_err())

@@ -1,0 +1,203 @@
+//! `dependencies`: under which licences, from where and how often others' packages are used; and `NOTICE`, the list of
+//! those that go into the agent and the command.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::licence::{self, Allowed};
+use crate::{Outcome, place, tools};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// What users get.
+const SHIPPED: [&str; 2] = ["lucce-agent", "lucce-decoder"];
+/// Programs that run while others are compiled are in neither.
+const IN_IT: &str = "normal,no-proc-macro";
+const ALL: &str = "normal,build,dev";
+
+const HEAD: &str = "lucce
+Copyright 2026 the lucce authors
+
+Licensed under the Apache License, Version 2.0: see LICENSE.
+
+The agent (liblucce.so) and the lucce command contain the packages below. Where a package may be had under
+the Apache License it is used under that one, else under the MIT License, whose text is at the end.
+`cargo xtask notice` makes this list.
+";
+
+/// A package that cargo fetched.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Package {
+    name: String,
+    version: String,
+    licence: String,
+    repository: String,
+}
+
+/// # Errors
+/// A licence that is not allowed, a source other than the registry, two versions of one package in what
+/// users get, or a `NOTICE` that is not up to date.
+pub fn check() -> Outcome {
+    let all = packages(&["--workspace"], ALL)?;
+    let shipped = shipped()?;
+    let allowed = Allowed::read(&place::root().join("deny.toml"))?;
+    let mut wrong: Vec<String> = all
+        .iter()
+        .filter(|package| !allowed.admits(&package.licence))
+        .map(|package| format!("{}: licence {}", package.name, package.licence))
+        .collect();
+    wrong.extend(twice(&shipped));
+    let notice = fs::read_to_string(file()).unwrap_or_default();
+    if notice != text(&shipped)? {
+        wrong.push("NOTICE is not up to date: run `cargo xtask notice`".to_owned());
+    }
+    if wrong.is_empty() {
+        let (all, shipped) = (all.len(), shipped.len());
+        println!("{all} packages under allowed licences, {shipped} of them in what users get");
+        return Ok(());
+    }
+    Err(format!("dependencies:\n  {}", wrong.join("\n  ")))
+}
+
+/// Writes `NOTICE`.
+///
+/// # Errors
+/// Cargo does not tell of packages, or the file cannot be written.
+pub fn write_notice() -> Outcome {
+    fs::write(file(), text(&shipped()?)?).map_err(|e| format!("{}: {e}", file().display()))
+}
+
+fn file() -> PathBuf {
+    place::root().join("NOTICE")
+}
+
+fn shipped() -> Result<BTreeSet<Package>, String> {
+    packages(&SHIPPED.map(|name| ["--package", name]).concat(), IN_IT)
+}
+
+/// Others' packages that these ones of the workspace are made of.
+fn packages(of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
+    let mut tree = place::cargo();
+    tree.args(["tree", "--locked", "--target", TARGET, "--edges", edges])
+        .args(["--prefix", "none", "--format", "{p}\t{l}\t{r}"])
+        .args(of);
+    let printed = tools::output(&mut tree)?;
+    let root = place::root().display().to_string();
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    // The workspace's own have their folder.
+    let others = printed
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.contains(&format!("({root}")));
+    others.map(parse).collect()
+}
+
+/// `NAME vVERSION[ (proc-macro)]`, licence and repository, between tabs, perhaps ` (*)` at the end; from anywhere but the
+/// registry, the place in parentheses.
+fn parse(line: &str) -> Result<Package, String> {
+    let line = line.strip_suffix(" (*)").unwrap_or(line);
+    let mut fields = line.split('\t');
+    let package = fields.next().unwrap_or_default();
+    let package = package.strip_suffix(" (proc-macro)").unwrap_or(package);
+    let [name, version] = package.split(' ').collect::<Vec<_>>()[..] else {
+        return Err(format!("not from the registry: {package}"));
+    };
+    let mut next = || fields.next().unwrap_or_default().trim().to_owned();
+    Ok(Package {
+        name: name.to_owned(),
+        version: version.trim_start_matches('v').to_owned(),
+        licence: next(),
+        repository: next(),
+    })
+}
+
+fn twice(packages: &BTreeSet<Package>) -> Vec<String> {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        let versions = versions.entry(&package.name).or_default();
+        versions.push(&package.version);
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    let line = |(name, versions): (&str, Vec<&str>)| {
+        format!(
+            "{name} is used in several versions: {}",
+            versions.join(", ")
+        )
+    };
+    versions.into_iter().map(line).collect()
+}
+
+fn text(packages: &BTreeSet<Package>) -> Result<String, String> {
+    let folders = folders()?;
+    let mut text = HEAD.to_owned();
+    for package in packages {
+        let Package {
+            name,
+            version,
+            licence,
+            repository,
+        } = package;
+        let _ = write!(text, "\n{name} {version}\n  {licence}\n  {repository}\n");
+        let folder = folders.get(&(name.clone(), version.clone()));
+        for line in folder.map_or_else(BTreeSet::new, |folder| licence::copyrights(folder)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    Ok(text + "\n" + licence::MIT)
+}
+
+/// Where the sources of packages are.
+fn folders() -> Result<BTreeMap<(String, String), PathBuf>, String> {
+    let mut metadata = place::cargo();
+    metadata.args(["metadata", "--locked", "--format-version=1"]);
+    metadata.args(["--filter-platform", TARGET]);
+    let metadata = tools::output(&mut metadata)?;
+    let metadata: Value = serde_json::from_slice(&metadata).map_err(|e| e.to_string())?;
+    let packages = metadata["packages"].as_array();
+    let packages = packages.ok_or("cargo metadata: no packages")?.iter();
+    let folder = |package: &Value| {
+        let manifest = Path::new(package["manifest_path"].as_str()?);
+        let text = |key: &str| Some(package[key].as_str()?.to_owned());
+        let key = (text("name")?, text("version")?);
+        Some((key, manifest.parent()?.to_owned()))
+    };
+    Ok(packages.filter_map(folder).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(line: &str) -> Package {
+        parse(line).unwrap()
+    }
+
+    #[test]
+    fn what_cargo_prints_is_understood() {
+        let line =
+            "serde_derive v1.0.229 (proc-macro)\tMIT OR Apache-2.0\thttps://example.org/serde (*)";
+        let parsed = package(line);
+        assert_eq!(
+            (&*parsed.name, &*parsed.version),
+            ("serde_derive", "1.0.229")
+        );
+        assert_eq!(parsed.licence, "MIT OR Apache-2.0");
+        assert_eq!(parsed.repository, "https://example.org/serde");
+    }
+
+    #[test]
+    fn other_sources_are_refused() {
+        let line = "fast v1.0.0 (https://example.org/fast?rev=1#0123abcd)\tMIT\t";
+        assert!(parse(line).unwrap_err().contains("not from the registry"));
+    }
+
+    #[test]
+    fn two_versions_are_told() {
+        let lines = ["a v1.0.0\tMIT\t", "a v2.0.0\tMIT\t", "b v1.0.0\tMIT\t"];
+        let packages: BTreeSet<Package> = lines.map(package).into_iter().collect();
+        let told = twice(&packages);
+        assert_eq!(told, ["a is used in several versions: 1.0.0, 2.0.0"]);
+    }
+}
