@@ -19,6 +19,7 @@ use lucce_tracelog::{
 use crate::book::Book;
 use crate::burst::Ended;
 use crate::clock;
+use crate::coverage::Coverage;
 use crate::earlier::Earlier;
 use crate::events::EventTypes;
 use crate::frames::FrameCache;
@@ -83,6 +84,8 @@ pub struct Agent {
     /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
     totals: Option<Counters<Total>>,
     pub gate: Gate,
+    /// What the VM says that threads allocate.
+    pub coverage: Coverage,
     pub ended: Ended,
     /// With `tracking=cct`: the memory of all threads' trees.
     pub trees: Trees,
@@ -214,6 +217,7 @@ impl Agent {
             threads: Mutex::default(),
             counts: Counts::default(),
             totals,
+            coverage: Coverage::default(),
             gate: Gate::new(options.events.gates()),
             ended: Ended::default(),
             trees: Trees::default(),

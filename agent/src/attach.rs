@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jint};
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jint, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 
@@ -147,6 +147,9 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     for event in events(&agent.options.events) {
         jvmti.enable(event).map_err(refused("the agent's events"))?;
     }
+    if let Some(env) = Vm::new(vm).env() {
+        agent.coverage.start(agent, agent.env(env));
+    }
     if let Some(leaks) = &agent.leaks {
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
     }
@@ -171,6 +174,8 @@ fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
     if wanted.alloc {
         events.push(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+        events.push(ti::JVMTI_EVENT_THREAD_START);
+        events.push(ti::JVMTI_EVENT_THREAD_END);
     }
     if wanted.lock {
         events.extend(vm_events::LOCKS);
@@ -183,6 +188,8 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.SampledObjectAlloc = Some(sampled::callback);
     callbacks.GarbageCollectionFinish = Some(start::garbage_collection_finish);
     locks::add_callbacks(&mut callbacks);
+    callbacks.ThreadStart = Some(thread_start);
+    callbacks.ThreadEnd = Some(thread_end);
     callbacks.VMDeath = Some(vm_death);
     callbacks
 }
@@ -193,9 +200,21 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
             if let Some(leaks) = &agent.leaks {
                 leaks.finish(agent, agent.env(env));
             }
+            agent.coverage.ends_all(agent, agent.env(env));
             finish(agent);
         }
     });
+}
+
+/// For what the VM says that threads allocate.
+unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
+    guard((), |agent| {
+        agent.coverage.begins(agent, agent.env(env), thread);
+    });
+}
+
+unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    guard((), |agent| agent.coverage.ends(agent, agent.env(env)));
 }
 
 fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
@@ -228,6 +247,7 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
     attached
         .vm
         .in_thread(|env| {
+            agent.coverage.ends_all(agent, agent.env(env));
             let events = events(&agent.options.events);
             let told = events
                 .into_iter()

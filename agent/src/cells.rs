@@ -17,13 +17,23 @@ use crate::thread::ThreadState;
 /// The current thread's lane.
 pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
     let (is_virtual, origin) = (state.is_virtual, state.origin);
-    state.lane(|| take(agent, natives::thread_name(agent, env), is_virtual, origin))
+    state.lane(|| {
+        let name = natives::thread_name(agent, env);
+        take(agent, env, name, (is_virtual, origin))
+    })
 }
 
-/// A lane for a thread of this name, which the context `origin` has started.
-pub fn take(agent: &Agent, name: String, is_virtual: bool, origin: ContextId) -> Lane {
+/// A lane for the current thread, of this name, which the context `origin` has started.
+pub fn take(
+    agent: &Agent,
+    env: Env,
+    name: String,
+    (is_virtual, origin): (bool, ContextId),
+) -> Lane {
     let mut lane = agent.lanes.take(name);
     lane.is_virtual = is_virtual;
+    lane.env = env.raw() as usize;
+    agent.coverage.counts_in(&lane);
     // Virtual threads share one lane; their contexts say it themselves, see `tasks`.
     lane.origin = match is_virtual && agent.options.tracking == Tracking::Lazy {
         true => ContextId::UNKNOWN,
@@ -69,6 +79,7 @@ pub fn id(agent: &Agent, lane: &mut Lane) -> ThreadId {
         is_virtual: lane.is_virtual,
     });
     lane.id = Some(id);
+    agent.coverage.counts_in(lane);
     tell_origin(agent, lane);
     id
 }

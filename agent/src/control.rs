@@ -10,7 +10,9 @@ use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
 
 use crate::agent::Agent;
 use crate::attach;
+use crate::coverage;
 use crate::dump;
+use crate::gate;
 use crate::natives::guard;
 use crate::options::{Ctl, Level, Options, names_of};
 use crate::signals;
@@ -77,9 +79,15 @@ fn talk(agent: &Agent, client: &Conversation) {
 fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
     match command {
         Command::Start => agent.gate.start(),
-        Command::Stop => agent.gate.stop(),
+        Command::Stop => {
+            agent.gate.stop();
+            coverage::interrupted(agent, "counting was stopped (lucce ctl stop)");
+        }
         Command::Set(setting) => set(agent, setting)?,
-        Command::Dump(file) => return dump::dump(agent, file.as_deref()),
+        Command::Dump(file) => {
+            agent.coverage.read(agent, None);
+            return dump::dump(agent, file.as_deref());
+        }
         Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }
@@ -124,5 +132,11 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
         ));
     }
     agent.gate.set(wanted);
+    if agent.gate.state().0 & (gate::ALLOC | gate::SAMPLES) == 0 {
+        coverage::interrupted(
+            agent,
+            "allocations were not counted all the time (lucce ctl set)",
+        );
+    }
     Ok(())
 }

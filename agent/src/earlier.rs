@@ -61,7 +61,7 @@ impl Earlier {
                         earlier.record(record);
                     }
                 }
-                Item::Cells(_) | Item::EventCells(_) | Item::Totals(_) => {}
+                Item::Cells(_) | Item::EventCells(_) | Item::Totals(_) | Item::VmCells(_) => {}
             }
         }
         Ok(earlier)

@@ -16,6 +16,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject, jvalue};
 use lucce_bytecode::Call;
 
 use crate::agent::Agent;
+use crate::coverage::ours;
 use crate::hook;
 use crate::jvm::Env;
 use crate::natives::guard;
@@ -120,7 +121,7 @@ impl Asked {
             let must = self.is_loaded && has_hooks(&given);
             must.then(|| self.original(agent, env)).flatten()
         })?;
-        env.byte_array(&plain)
+        ours(env, || env.byte_array(&plain))
     }
 
     /// Runs Java code, which finds its slot where the caller says, and leaves that as it was.
@@ -148,7 +149,7 @@ impl Asked {
         }
         let loader = agent.loaders.id(agent.jvmti, env, self.loader);
         let hooked = hook::transform(agent, loader, &class)?;
-        let array = env.byte_array(&hooked);
+        let array = ours(env, || env.byte_array(&hooked));
         recent::keep(class, hooked);
         array
     }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
-use lucce_tracelog::{Counters, EventCell, Full, Record, SiteSize, ThreadId, Writer};
+use lucce_tracelog::{Counters, EventCell, Full, Record, SiteSize, ThreadId, VmCell, Writer};
 
 use crate::book::Book;
 use crate::names::Told;
@@ -51,6 +51,12 @@ impl Log {
         cells: u32,
     ) -> Result<Counters<EventCell>, Full> {
         self.lock().writer.event_counters(thread, cells)
+    }
+
+    /// # Errors
+    /// The log is full.
+    pub fn vm_counters(&self, cells: u32) -> Result<Counters<VmCell>, Full> {
+        self.lock().writer.vm_counters(cells)
     }
 
     /// The size of what a `new` site allocates, and the site.

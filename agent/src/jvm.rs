@@ -9,8 +9,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use jvmti_bindings::sys::jni::{
-    JNI_OK, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong, jmethodID, jobject,
-    jvalue,
+    JNI_OK, JNI_VERSION_10, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong,
+    jmethodID, jobject, jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
@@ -41,6 +41,14 @@ impl Vm {
     /// `vm` is what the VM gave to the agent.
     pub fn new(vm: *mut JavaVM) -> Vm {
         Vm(vm)
+    }
+
+    /// The calling thread's environment, if the VM knows the thread.
+    pub fn env(self) -> Option<*mut JNIEnv> {
+        let mut env = ptr::null_mut();
+        // SAFETY: `vm` is the VM's own.
+        let code = unsafe { ((**self.0).GetEnv)(self.0, &mut env, JNI_VERSION_10) };
+        (code == JNI_OK).then_some(env.cast())
     }
 
     /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code.
@@ -425,6 +433,11 @@ impl Env {
             false => table,
         };
         Env { env, table }
+    }
+
+    /// The environment itself.
+    pub fn raw(self) -> *mut JNIEnv {
+        self.env
     }
 
     /// Room for so many references at once, more than the sixteen that there always is.

@@ -44,6 +44,8 @@ pub struct Lane {
     /// The thread that has it.
     pub name: String,
     pub is_virtual: bool,
+    /// The environment of the thread that has it.
+    pub env: usize,
     /// Known to the log from its first event on.
     pub id: Option<ThreadId>,
     /// The log knows that several threads have used it.
@@ -80,6 +82,7 @@ impl Lane {
             kind,
             name: String::new(),
             is_virtual: false,
+            env: 0,
             id: None,
             shared: false,
             table: JavaTable::default(),

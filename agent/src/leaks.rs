@@ -28,6 +28,7 @@ use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
 use crate::agent::{Agent, count};
 use crate::attach;
 use crate::canaries::{Canaries, Canary, Freed, Look};
+use crate::coverage::ours;
 use crate::followed::{Followed, Place};
 use crate::gate;
 use crate::here::{self, Made};
@@ -372,10 +373,10 @@ fn tell(agent: &Agent, env: Env, place: &Place, size: u64) {
 
 /// A canary and a probe.
 fn make(env: Env) -> Option<(Canary<usize>, usize)> {
-    let canary = env.new_bytes(0)?;
+    let canary = ours(env, || env.new_bytes(0))?;
     let (strong, weak) = (env.global(canary), env.weak_global(canary));
     env.forget(canary);
-    let probe = env.new_bytes(0)?;
+    let probe = ours(env, || env.new_bytes(0))?;
     let weak_probe = env.weak_global(probe);
     env.forget(probe);
     let canary = Canary {

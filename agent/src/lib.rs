@@ -52,8 +52,10 @@ mod tree;
 mod gate;
 
 mod burst;
+mod coverage;
 mod java_agents;
 mod trim;
+mod vm_count;
 
 mod acting;
 mod agent;

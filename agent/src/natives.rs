@@ -19,6 +19,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use crate::agent::{Agent, Field, ThreadFields, c_string, count};
 use crate::book;
 use crate::cells::lane_of;
+use crate::coverage::ours;
 use crate::events::own_event;
 use crate::frames::Walk;
 use crate::jvm::Env;
@@ -556,7 +557,7 @@ fn size_once(agent: &Agent, env: Env, site: u32) {
 
 fn instance_size(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<u64> {
     let class = find_loaded(agent, env, loader, class)?;
-    let object = env.allocate(class);
+    let object = ours(env, || env.allocate(class));
     env.forget(class);
     let object = object?;
     let size = agent.jvmti.object_size(object);
@@ -582,7 +583,7 @@ fn find_loaded(
         c"(Ljava/lang/String;)Ljava/lang/Class;",
     );
     env.forget(base);
-    let name = env.string(&class.replace('/', "."))?;
+    let name = ours(env, || env.string(&class.replace('/', ".")))?;
     let found = env.call_object(loader, method?, &[jvalue { l: name }]);
     env.forget(name);
     env.forget(loader);
@@ -805,7 +806,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
         let repaired = env
             .bytes(bytes, offset, length)
             .and_then(|bytes| hook::hidden(agent, &bytes))
-            .and_then(|bytes| env.byte_array(&bytes));
+            .and_then(|bytes| ours(env, || env.byte_array(&bytes)));
         repaired.unwrap_or(std::ptr::null_mut())
     })
 }

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_tracelog::EventTypeId;
 
+use crate::coverage::ours;
 use crate::jvm::Env;
 
 /// A power of two: the helper class takes so many bits of a hash.
@@ -47,7 +48,7 @@ impl OwnKinds {
         {
             return None;
         }
-        let array = env.new_objects(env.class_of(text), PLACES as i32)?;
+        let array = ours(env, || env.new_objects(env.class_of(text), PLACES as i32))?;
         env.set_static_object(helper, c"kinds", c"[Ljava/lang/String;", array)
     }
 

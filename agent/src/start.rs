@@ -14,6 +14,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 
 use crate::agent::Agent;
+use crate::coverage::ours;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::memory::{BOOT_STACK, SLOT};
 use crate::natives::{self, guard};
@@ -203,7 +204,7 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.VMDeath = Some(vm_death);
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
-    callbacks.VirtualThreadEnd = Some(thread_end);
+    callbacks.VirtualThreadEnd = Some(virtual_thread_end);
     callbacks.ClassPrepare = Some(class_prepare);
     callbacks.Breakpoint = Some(breakpoint);
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
@@ -283,7 +284,7 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
     });
 }
 
-fn go_live(agent: &Agent, env: Env) -> Option<()> {
+fn go_live(agent: &'static Agent, env: Env) -> Option<()> {
     let found = env.find_class(c"java/lang/LucceRt")?;
     let class = env.global(found);
     measure_arrays(agent, env, class)?;
@@ -302,7 +303,9 @@ fn go_live(agent: &Agent, env: Env) -> Option<()> {
             agent.encoder.tables().block,
         ],
     )?;
-    agent.jvmti.redefine(class, &bytes).ok()?;
+    // From here on threads count.
+    agent.coverage.start(agent, env);
+    ours(env, || agent.jvmti.redefine(class, &bytes)).ok()?;
     tell_of_events(agent);
     // Without it programs that list the methods of Object see more than there were.
     if hide_inherited(env).is_none() {
@@ -463,6 +466,7 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
     guard((), |agent| {
         let env = agent.env(env);
         if agent.is_live() {
+            agent.coverage.begins(agent, env, thread);
             natives::begin(agent, env, thread);
         } else if let Some(class) = env.find_class(c"java/lang/LucceRt") {
             env.set_static_boolean(class, c"threads");
@@ -472,6 +476,19 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
 }
 
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
+    guard((), |agent| {
+        let env = agent.env(env);
+        agent.coverage.ends(agent, env);
+        natives::detach(agent, env, thread);
+    });
+}
+
+/// Its carrier goes on.
+unsafe extern "system" fn virtual_thread_end(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+) {
     guard((), |agent| natives::detach(agent, agent.env(env), thread));
 }
 
@@ -533,6 +550,7 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
         if let Some(leaks) = &agent.leaks {
             leaks.finish(agent, agent.env(env));
         }
+        agent.coverage.ends_all(agent, agent.env(env));
         finish::finish(agent);
     });
 }

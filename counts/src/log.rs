@@ -84,7 +84,7 @@ pub fn read(file: &Path) -> String {
             match item.expect("a whole log") {
                 Item::Record(_) => records += 1,
                 Item::Cells(cells) => events += cells.iter().map(|cell| cell.count).sum::<u64>(),
-                Item::EventCells(_) | Item::Totals(_) => {}
+                Item::EventCells(_) | Item::Totals(_) | Item::VmCells(_) => {}
             }
         }
     });

@@ -124,6 +124,10 @@ impl Profile {
         }
     }
 
+    pub(crate) fn is_of(&self, event: EventTypeId, kind: &str) -> bool {
+        self.types.is(event, kind)
+    }
+
     /// The events of one kind.
     #[must_use]
     pub fn events_of(&self, kind: &str) -> Events {

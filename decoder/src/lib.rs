@@ -40,6 +40,7 @@ mod streamed;
 
 mod collapsed;
 mod contexts;
+mod coverage;
 
 mod labels;
 
@@ -56,6 +57,7 @@ pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, SiteInfo, What, type_name};
 pub use collapsed::{Collapsed, Value};
 pub use contexts::{Context, Contexts};
+pub use coverage::{Coverage, Covered, ThreadCoverage};
 pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use frame::StackFrame;

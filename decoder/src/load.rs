@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lucce_callgraph::{Graph, Layout};
 use lucce_tracelog::{
-    Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record, Totals,
+    Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record, Totals, VmCells,
 };
 
 use crate::code::Code;
@@ -46,6 +46,10 @@ impl Profile {
                 }
                 Item::EventCells(cells) => {
                     profile.event_cells(&cells, &mut shares, tick);
+                    Ok(())
+                }
+                Item::VmCells(cells) => {
+                    profile.vm_cells(&cells, tick);
                     Ok(())
                 }
             });
@@ -187,6 +191,23 @@ impl Profile {
         tick(cells.size());
     }
 
+    /// What the VM says stands for itself.
+    fn vm_cells(&mut self, cells: &VmCells<'_>, tick: Tick<'_>) {
+        for count in cells.iter() {
+            if count.bytes > MAX_BYTES {
+                self.damage.get_or_insert(Damage::at(
+                    count.offset,
+                    "a counter of more than any program can count",
+                ));
+                continue;
+            }
+            self.vm_counts.push(count);
+            self.sizes.counters.0 += 1;
+        }
+        self.sizes.counters.1 += cells.size();
+        tick(cells.size());
+    }
+
     /// Counters by type whose type the log does not know, or whose values nothing can have.
     fn leave_out_unknown(&mut self, shares: &mut Vec<Share>) {
         let mut wrong: Option<(u64, &'static str)> = None;
@@ -220,6 +241,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         types: Types::default(),
         threads: Default::default(),
         origins: Default::default(),
+        vm_counts: Vec::new(),
         across_threads: false,
         meta: Default::default(),
         stats: Default::default(),

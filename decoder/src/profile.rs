@@ -5,7 +5,7 @@ use std::fmt;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{Damage, Header, Kind, Number, ThreadId};
+use lucce_tracelog::{Damage, Header, Kind, Number, ThreadId, VmCount};
 
 use crate::code::Code;
 use crate::escape::Text;
@@ -30,6 +30,8 @@ pub struct Profile {
     pub threads: HashMap<ThreadId, ThreadInfo>,
     /// The contexts that started a thread, or threads of one name, one after the other.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
+    /// What the VM says that threads have allocated.
+    pub vm_counts: Vec<VmCount>,
     pub meta: BTreeMap<String, String>,
     pub stats: BTreeMap<String, u64>,
     pub mismatches: Vec<Mismatch>,

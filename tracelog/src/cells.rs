@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lucce_callgraph::ContextId;
 
 use crate::map::Map;
-use crate::record::EventTypeId;
+use crate::record::{EventTypeId, ThreadId};
 
 /// The events of one context in one thread.
 ///
@@ -131,6 +131,49 @@ impl Total {
     }
 }
 
+/// What the VM says that the threads of one number have allocated. One thread at a time may write it.
+///
+/// ```text
+/// +0  thread the threads' number; 0: those that have none
+/// +4  flags  1 in use, 2 carriers of virtual threads
+/// +8  bytes  what they have allocated while they were followed
+/// +16 at     when the VM said so, nanoseconds since 1970
+/// ```
+#[repr(C, align(8))]
+#[derive(Debug, Default)]
+pub struct VmCell {
+    thread: AtomicU32,
+    flags: AtomicU32,
+    bytes: AtomicU64,
+    at: AtomicU64,
+}
+
+const _: () = assert!(size_of::<VmCell>() == crate::layout::VM_CELL as usize);
+
+impl VmCell {
+    pub(crate) const IN_USE: u32 = 1;
+    pub(crate) const CARRIERS: u32 = 2;
+
+    /// Gives the cell to the threads of a number.
+    pub fn claim(&self, thread: ThreadId, carriers: bool) {
+        let flags = match carriers {
+            true => Self::IN_USE | Self::CARRIERS,
+            false => Self::IN_USE,
+        };
+        // Relaxed: the flags say whether this holds.
+        self.thread.store(thread.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the flags sees the thread.
+        self.flags.store(flags.to_le(), Ordering::Release);
+    }
+
+    /// The VM says so now.
+    pub fn set(&self, bytes: u64, at: u64) {
+        // Relaxed: each number stands for itself.
+        self.bytes.store(bytes.to_le(), Ordering::Relaxed);
+        self.at.store(at.to_le(), Ordering::Relaxed);
+    }
+}
+
 #[inline]
 fn add(to: &AtomicU64, more: u64) {
     // Relaxed, twice: this thread is the only writer, and each number stands for itself.
@@ -151,7 +194,7 @@ pub struct Counters<C = Cell> {
     reason = "the pointer is the map's, which this keeps alive"
 )]
 mod shared {
-    use super::{Cell, Counters, Deref, EventCell, Total};
+    use super::{Cell, Counters, Deref, EventCell, Total, VmCell};
 
     /// What may lie in a log that is written and read at a time.
     ///
@@ -165,6 +208,8 @@ mod shared {
     unsafe impl Shared for EventCell {}
     // SAFETY: see its fields.
     unsafe impl Shared for Total {}
+    // SAFETY: see its fields.
+    unsafe impl Shared for VmCell {}
 
     // SAFETY: cells are atomics; the map that holds them is kept alive.
     unsafe impl<C: Shared> Send for Counters<C> {}

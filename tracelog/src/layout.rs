@@ -21,7 +21,7 @@
 //! | at | bytes | field |
 //! |---|---|---|
 //! | 0 | 4 | magic `LBLK`, stored last: a block without it does not exist yet |
-//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type, 4 totals; others are skipped |
+//! | 4 | 1 | kind: 1 records, 2 counters, 3 counters by type, 4 totals, 5 what the VM counted; others are skipped |
 //! | 5 | 3 | zero |
 //! | 8 | 4 | capacity: a multiple of 64 |
 //! | 12 | 4 | counters: the thread they belong to |
@@ -39,13 +39,18 @@
 //! allocations by bytecode. A block of totals holds cells of 64 bytes: a key, 56 bytes of UTF-8 with zeros behind it,
 //! and `value: u64`, which changes in place. It means what a `Stat` of this key does, and is there when a JVM is killed
 //! before it writes its `Stat`s, which hold from then on.
+//! A block of what the VM counted holds cells of 24 bytes, too, whose thread is
+//! in the cell: `thread: u32` (0: threads that have no number because nothing was counted in them),
+//! `flags: u32` (1 in use, 2 carriers of virtual threads), `bytes: u64`, what the VM says that these threads have
+//! allocated while they were followed, and `at: u64`, when it said so, in nanoseconds since 1970.
 //!
 //! Format versions:
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of
 //!   kind 3 and records of kinds 17 to 21.
 //! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
 //! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
-//!   Since then, and skipped by readers that do not know them: blocks of kind 4.
+//!   Since then, and skipped by readers that do not know them: blocks of kinds 4
+//!   and 5.
 
 use crate::error::{Damage, OpenError};
 use crate::fields::{array_at, put, u32_at, u64_at};
@@ -63,11 +68,13 @@ pub(crate) const CELL: u64 = 24;
 pub(crate) const EVENT_CELL: u64 = 32;
 pub(crate) const TOTAL: u64 = 64;
 pub(crate) const TOTAL_KEY: u64 = 56;
+pub(crate) const VM_CELL: u64 = 24;
 pub(crate) const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"LBLK");
 pub(crate) const RECORDS: u8 = 1;
 pub(crate) const COUNTERS: u8 = 2;
 pub(crate) const EVENT_COUNTERS: u8 = 3;
 pub(crate) const TOTALS: u8 = 4;
+pub(crate) const VM_COUNTERS: u8 = 5;
 
 pub(crate) const AT_COMMITTED: u64 = 24;
 pub(crate) const AT_CRC: u64 = 32;

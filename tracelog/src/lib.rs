@@ -28,11 +28,13 @@ mod writer;
 
 mod reader;
 
-pub use cells::{Cell, Counters, EventCell, Total};
+pub use cells::{Cell, Counters, EventCell, Total, VmCell};
 pub use error::{Damage, OpenError};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use map::{Map as MappedFile, PIECE, file_size_limit};
-pub use reader::{Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals};
+pub use reader::{
+    Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals, VmCells, VmCount,
+};
 pub use record::*;
 pub use run_id::{Number, RunId};
 pub use writer::{Full, Writer, new_file};

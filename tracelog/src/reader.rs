@@ -9,11 +9,13 @@ use std::path::Path;
 
 use lucce_callgraph::ContextId;
 
+use crate::cells::VmCell;
 use crate::error::{Damage, OpenError};
 use crate::fields::{u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS, VM_CELL,
+    VM_COUNTERS,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{EventTypeId, Kind, Record, ThreadId};
@@ -82,6 +84,7 @@ pub enum Item<'a> {
     Cells(Cells<'a>),
     EventCells(EventCells<'a>),
     Totals(Totals<'a>),
+    VmCells(VmCells<'a>),
 }
 
 /// A record and where it is.
@@ -207,6 +210,51 @@ impl<'a> Totals<'a> {
     }
 }
 
+/// What the VM says that threads have allocated.
+#[derive(Clone, Copy, Debug)]
+pub struct VmCells<'a> {
+    pub offset: u64,
+    bytes: &'a [u8],
+}
+
+/// What a cell of the VM's count held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VmCount {
+    /// Where the cell is in the file.
+    pub offset: u64,
+    /// 0: threads in which nothing was counted.
+    pub thread: ThreadId,
+    /// They carry virtual threads.
+    pub carriers: bool,
+    pub bytes: u64,
+    /// When the VM said so, nanoseconds since 1970.
+    pub at: u64,
+}
+
+impl<'a> VmCells<'a> {
+    /// Bytes in the file.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The cells in use.
+    pub fn iter(&self) -> impl Iterator<Item = VmCount> + use<'a> {
+        let cells = (self.offset..).step_by(VM_CELL as usize);
+        let cells = cells.zip(self.bytes.chunks_exact(VM_CELL as usize));
+        cells.filter_map(|(offset, cell)| {
+            let flags = u32_at(cell, 4)?;
+            (flags & VmCell::IN_USE != 0).then_some(VmCount {
+                offset,
+                thread: ThreadId(u32_at(cell, 0)?),
+                carriers: flags & VmCell::CARRIERS != 0,
+                bytes: u64_at(cell, 8)?,
+                at: u64_at(cell, 16)?,
+            })
+        })
+    }
+}
+
 /// The cells of `size` bytes that have a number, and where they are in the file; the first is at `start`.
 fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, ContextId, &[u8])> {
     let cells = (start..)
@@ -236,6 +284,7 @@ enum Step<'a> {
     Cells(Cells<'a>),
     EventCells(EventCells<'a>),
     Totals(Totals<'a>),
+    VmCells(VmCells<'a>),
     Skip,
     End,
 }
@@ -257,6 +306,7 @@ impl<'a> Iterator for Items<'a> {
                 Ok(Step::Cells(cells)) => return Some(Ok(Item::Cells(cells))),
                 Ok(Step::EventCells(cells)) => return Some(Ok(Item::EventCells(cells))),
                 Ok(Step::Totals(totals)) => return Some(Ok(Item::Totals(totals))),
+                Ok(Step::VmCells(cells)) => return Some(Ok(Item::VmCells(cells))),
                 Ok(Step::End) => return None,
                 Err(damage) => {
                     self.stop();
@@ -316,7 +366,7 @@ impl<'a> Items<'a> {
     fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
         let used = match head.kind {
             RECORDS => u64_at(header, AT_COMMITTED as usize).unwrap_or(0),
-            COUNTERS | EVENT_COUNTERS | TOTALS => cells_size(head),
+            COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => cells_size(head),
             _ => return Ok(Step::Skip),
         };
         if used > u64::from(head.capacity) {
@@ -351,6 +401,7 @@ impl<'a> Items<'a> {
                 }));
             }
             TOTALS => return Ok(Step::Totals(Totals { offset, bytes })),
+            VM_COUNTERS => return Ok(Step::VmCells(VmCells { offset, bytes })),
             _ => {}
         }
         let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
@@ -376,6 +427,7 @@ fn cells_size(head: BlockHead) -> u64 {
     let each = match head.kind {
         COUNTERS => CELL,
         TOTALS => TOTAL,
+        VM_COUNTERS => VM_CELL,
         _ => EVENT_CELL,
     };
     u64::from(head.cells) * each
@@ -403,7 +455,7 @@ fn is_finished(bytes: &[u8]) -> bool {
 /// earlier reading of the same file: what they count, `now` explains.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
     let counters: Vec<_> = blocks(now)
-        .filter(|(_, head)| matches!(head.kind, COUNTERS | EVENT_COUNTERS))
+        .filter(|(_, head)| matches!(head.kind, COUNTERS | EVENT_COUNTERS | VM_COUNTERS))
         .map(|(at, head)| (at + BLOCK_HEADER as usize, cells_size(head)))
         .collect();
     for (start, size) in counters {

@@ -20,10 +20,11 @@ use std::{error, fmt};
 
 use lucce_callgraph::{Change, Journal, Refused};
 
-use crate::cells::{Counters, EventCell, Total};
+use crate::cells::{Counters, EventCell, Total, VmCell};
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
-    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS,
+    EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS, VM_CELL,
+    VM_COUNTERS,
 };
 use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::map::{Map, PIECE, file_size_limit};
@@ -171,6 +172,15 @@ impl Writer {
         cells: u32,
     ) -> Result<Counters<EventCell>, Full> {
         let at = self.cells((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
+        Counters::new(&self.map, at, cells).ok_or(Full)
+    }
+
+    /// Cells for what the VM counts, all zero.
+    ///
+    /// # Errors
+    /// As `counters`.
+    pub fn vm_counters(&mut self, cells: u32) -> Result<Counters<VmCell>, Full> {
+        let at = self.cells((VM_COUNTERS, VM_CELL), ThreadId::default(), cells)?;
         Counters::new(&self.map, at, cells).ok_or(Full)
     }
 

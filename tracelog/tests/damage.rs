@@ -4,8 +4,8 @@ mod sample;
 
 use lucce_tracelog::{Header, Item, Log, OpenError, Stat, Writer};
 
-/// Where the sample's records block begins: after the file header and the counters.
-const BLOCK: usize = 64 + 64 + 128;
+/// Where the sample's records block begins: after the file header and two blocks of counters.
+const BLOCK: usize = 64 + 2 * (64 + 128);
 
 fn bytes() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
@@ -24,6 +24,7 @@ fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
             Ok(Item::Cells(cells)) => count += cells.iter().count(),
             Ok(Item::EventCells(cells)) => count += cells.iter().count(),
             Ok(Item::Totals(totals)) => count += totals.iter().count(),
+            Ok(Item::VmCells(cells)) => count += cells.iter().count(),
             Err(damage) => return Some((count, Some(damage.offset))),
         }
     }

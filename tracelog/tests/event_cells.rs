@@ -58,7 +58,7 @@ fn read(log: &Log) -> (Vec<(u32, EventCount)>, usize, bool) {
                 cells.extend(some.iter().map(|cell| (some.thread.0, cell)));
             }
             Ok(Item::Record(_)) => records += 1,
-            Ok(Item::Cells(_)) => unreachable!("there are none"),
+            Ok(Item::Cells(_) | Item::VmCells(_)) => unreachable!("there are none"),
             Err(_) => damaged = true,
         }
     }

@@ -75,7 +75,9 @@ fn nothing_appended_is_lost() {
                     assert_eq!(entry.record, Some(Record::Stat(expected)));
                     next += 1;
                 }
-                Item::EventCells(_) | Item::Totals(_) => panic!("nobody asked for them"),
+                Item::EventCells(_) | Item::Totals(_) | Item::VmCells(_) => {
+                    panic!("nobody asked for them")
+                }
                 Item::Cells(cells) => counted = cells.iter().map(|c| c.count).sum(),
             }
         }

@@ -298,7 +298,7 @@ impl Local {
                 false => agent.jvmti.thread_name(env).unwrap_or_default(),
                 true => "virtual threads".into(),
             };
-            cells::take(agent, name, is_virtual, ContextId::UNKNOWN)
+            cells::take(agent, env, name, (is_virtual, ContextId::UNKNOWN))
         })
     }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ALLOC, Bursts, Context, ContextId, Contexts, IO, IO_TIME, Kind, Listed, Profile, Submissions,
-    Trace, Traces, Value,
+    ALLOC, Bursts, Context, ContextId, Contexts, Coverage, IO, IO_TIME, Kind, Listed, Profile,
+    Submissions, Trace, Traces, Value,
 };
 use regex_lite::Regex;
 use serde::{Serialize, Serializer};
@@ -70,6 +70,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
     drop(bar);
     let value = Weigh::of(args.sort, &kind, &contexts);
+    let is_whole = args.part.is_whole() && !profile.is_restricted() && kind.name == ALLOC;
+    let coverage = match is_whole {
+        true => profile.coverage(&contexts).ok(),
+        false => None,
+    };
     select(&profile, &mut contexts, args, value);
     let totals = Totals::new(&kind, &contexts.list);
     let shown = shown(&contexts.list, args, value, value_of(value, &totals));
@@ -83,7 +88,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     complain_if_large(rows.bytes(args.json), rows.list.len() as u64);
     let left = contexts.list.get(rows.list.len()..).unwrap_or_default();
     let rest = args.threshold.is_set().then(|| Totals::new(&kind, left));
-    let report = Report::new(&profile, &contexts, (totals, rest), rows);
+    let mut report = Report::new(&profile, &contexts, (totals, rest), rows);
+    report.coverage = coverage;
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -143,6 +149,8 @@ struct Report<'r> {
     /// Other kinds of events in the log, and how many.
     others: BTreeMap<String, u64>,
     totals: Totals,
+    /// Of allocations, if what the VM says can be compared.
+    coverage: Option<Coverage>,
     /// The JVM ended by itself.
     ended: bool,
     damage: Option<Damage>,
@@ -328,6 +336,7 @@ impl<'r> Report<'r> {
             others: others.map(|other| (other.name, other.count)).collect(),
             totals,
             rest,
+            coverage: None,
             ended: profile.ended,
             damage: contexts.damage.as_ref().map(|damage| Damage {
                 offset: damage.offset,
@@ -360,6 +369,9 @@ impl<'r> Report<'r> {
 
     /// Where there are other kinds than allocations, which is shown.
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        if let Some(coverage) = &self.coverage {
+            writeln!(out, "counted: {coverage}\n")?;
+        }
         if self.event == ALLOC && self.others.is_empty() {
             return Ok(());
         }

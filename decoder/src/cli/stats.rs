@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{ALLOC, Contexts, Profile, Stream, path_beside};
+use lucce_decoder::{ALLOC, Contexts, Coverage, Covered, Profile, Stream, path_beside};
 use serde::Serialize;
 
 use super::classes::Classes;
@@ -13,6 +13,9 @@ use super::output::{grouped, json, stdout};
 use super::progress::Bar;
 use super::window;
 use super::{End, Failure, ending_of_all};
+
+/// Threads whose coverage is shown; `--json` has all.
+const THREADS: usize = 8;
 
 /// Prints the sizes of the graph and the log, the run's facts and the agent's counters.
 #[derive(clap::Args)]
@@ -40,6 +43,11 @@ struct Stats<'a> {
     graph: BTreeMap<&'static str, u64>,
     code: BTreeMap<&'static str, u64>,
     events: BTreeMap<&'static str, u64>,
+    /// What of the bytes that the VM allocated was counted.
+    coverage: Option<Coverage>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage_none: Option<&'a str>,
     kinds: Vec<KindOf>,
     log: Vec<LogPart>,
     /// Of the file beside it, if there is one.
@@ -101,6 +109,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 impl<'a> Stats<'a> {
     fn new(profile: &'a Profile, contexts: &Contexts) -> Self {
         let (graph, code) = (&profile.graph, &profile.code);
+        let coverage = match profile.is_restricted() {
+            true => Err("only some classes are shown (--include, --exclude)"),
+            false => profile.coverage(contexts),
+        };
         Stats {
             run: &profile.meta,
             run_id: profile.header.run.map(|run| run.to_string()),
@@ -122,6 +134,8 @@ impl<'a> Stats<'a> {
                 ("skipped", profile.skipped.len()),
             ]),
             events: events(profile, contexts),
+            coverage_none: coverage.as_ref().err().copied(),
+            coverage: coverage.ok(),
             kinds: kinds(profile, contexts),
             log: log_parts(profile),
             stream: None,
@@ -153,6 +167,7 @@ impl<'a> Stats<'a> {
         section(out, "code", numbers(&self.code))?;
         section(out, "events", numbers(&self.events))?;
         self.write_kinds(out)?;
+        self.write_coverage(out)?;
         section(
             out,
             "log",
@@ -208,6 +223,23 @@ impl StreamOf {
 }
 
 impl Stats<'_> {
+    fn write_coverage(&self, out: &mut impl Write) -> io::Result<()> {
+        match (&self.coverage, self.coverage_none) {
+            (Some(coverage), _) => {
+                writeln!(out, "counted: {coverage}")?;
+                let threads = coverage.threads.iter();
+                threads
+                    .take(THREADS)
+                    .try_for_each(|thread| row(out, &thread.thread, &covered(thread.bytes)))
+            }
+            (None, Some(reason)) => writeln!(
+                out,
+                "counted, of the bytes that the VM allocated: not known, {reason}"
+            ),
+            (None, None) => Ok(()),
+        }
+    }
+
     fn write_kinds(&self, out: &mut impl Write) -> io::Result<()> {
         let rows = self.kinds.iter().map(|kind| {
             let sum = match (kind.unit.as_str(), kind.value) {
@@ -222,6 +254,15 @@ impl Stats<'_> {
             false => section(out, "events by kind", rows),
         }
     }
+}
+
+/// `99.8%    998 of 1,000 bytes`
+fn covered(bytes: Covered) -> String {
+    let percent = bytes
+        .percent
+        .map_or("-".into(), |percent| format!("{percent:.1}%"));
+    let (counted, allocated) = (grouped(bytes.counted), grouped(bytes.allocated));
+    format!("{percent:>7} {counted:>18} of {allocated} bytes")
 }
 
 fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'static str, u64> {

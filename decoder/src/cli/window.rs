@@ -60,6 +60,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// The log's counters are shown, and not a part of them.
+    pub fn is_whole(&self) -> bool {
+        !self.stream && self.times.is_open()
+    }
+
     /// The stream beside the log, if it is asked for.
     pub fn stream(&self, log: &Path) -> Result<Option<Stream>, Failure> {
         self.times.check()?;

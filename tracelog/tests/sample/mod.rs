@@ -24,6 +24,11 @@ pub fn write(path: &Path) {
     counters[2].count(0);
     let totals = writer.totals(&["verify.compared"]).unwrap();
     totals[0].count();
+    let vm = writer.vm_counters(3).unwrap();
+    vm[0].claim(ThreadId(0), false);
+    vm[0].set(48, 1_763_730_000_000_000_001);
+    vm[2].claim(ThreadId(1), true);
+    vm[2].set(24, 1_763_730_000_000_000_002);
     code(&mut writer);
     let change = |writer: &mut Writer, change: Change| writer.append(change).unwrap();
     graph(|c| change(&mut writer, c));
@@ -196,6 +201,12 @@ pub fn print(log: &Log) -> String {
             }
             Ok(Item::EventCells(cells)) => {
                 writeln!(text, "{} {:?} by type", cells.offset, cells.thread).unwrap();
+                cells
+                    .iter()
+                    .for_each(|c| writeln!(text, "  {c:?}").unwrap());
+            }
+            Ok(Item::VmCells(cells)) => {
+                writeln!(text, "{} the VM's count", cells.offset).unwrap();
                 cells
                     .iter()
                     .for_each(|c| writeln!(text, "  {c:?}").unwrap());
