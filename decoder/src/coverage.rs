@@ -83,20 +83,7 @@ impl Profile {
             let covered = of.entry(who).or_insert(Covered::NONE);
             covered.allocated = covered.allocated.saturating_add(count.bytes);
         }
-        let sum = of.values().fold(Covered::NONE, |sum, covered| Covered {
-            counted: sum.counted.saturating_add(covered.counted),
-            allocated: sum.allocated.saturating_add(covered.allocated),
-            ..sum
-        });
-        let mut threads: Vec<_> = of
-            .into_iter()
-            .map(|(who, bytes)| ThreadCoverage {
-                thread: self.name(who),
-                bytes: bytes.with_percent(),
-            })
-            .filter(|thread| thread.bytes != Covered::NONE)
-            .collect();
-        threads.sort_by(|a, b| (b.bytes.allocated, &a.thread).cmp(&(a.bytes.allocated, &b.thread)));
+        let sum = of.values().copied().fold(Covered::NONE, Covered::plus);
         let sum = sum.with_percent();
         let asked = self.vm_counts.iter().map(|count| count.at / 1_000_000);
         Ok(Coverage {
@@ -104,8 +91,26 @@ impl Profile {
             estimated: self.meta.contains_key("sampled.bytes"),
             asked: asked.max().filter(|_| !self.ended),
             reason: sum.percent.and_then(|percent| self.reason(percent)),
-            threads,
+            threads: self.by_name(of),
         })
+    }
+
+    /// Threads of one name are one; those that allocated most come first.
+    fn by_name(&self, of: BTreeMap<Who, Covered>) -> Vec<ThreadCoverage> {
+        let mut by_name: BTreeMap<String, Covered> = BTreeMap::new();
+        for (who, bytes) in of {
+            let sum = by_name.entry(self.name(who)).or_insert(Covered::NONE);
+            *sum = sum.plus(bytes);
+        }
+        let threads = by_name.into_iter().map(|(thread, bytes)| ThreadCoverage {
+            thread,
+            bytes: bytes.with_percent(),
+        });
+        let mut threads: Vec<_> = threads
+            .filter(|thread| thread.bytes != Covered::NONE)
+            .collect();
+        threads.sort_by(|a, b| b.bytes.allocated.cmp(&a.bytes.allocated));
+        threads
     }
 
     /// What was counted in each thread; whether any is a virtual one.
@@ -150,10 +155,10 @@ impl Profile {
         match who {
             Who::Virtual => VIRTUAL.into(),
             Who::Silent => SILENT.into(),
-            Who::Thread(id) => self
-                .threads
-                .get(&id)
-                .map_or_else(|| format!("thread {}", id.0), |thread| thread.name.clone()),
+            Who::Thread(id) => match self.threads.get(&id) {
+                Some(thread) if !thread.name.is_empty() => thread.name.clone(),
+                _ => format!("thread {}", id.0),
+            },
         }
     }
 
@@ -181,6 +186,14 @@ impl Covered {
         allocated: 0,
         percent: None,
     };
+
+    fn plus(self, more: Covered) -> Covered {
+        Covered {
+            counted: self.counted.saturating_add(more.counted),
+            allocated: self.allocated.saturating_add(more.allocated),
+            percent: None,
+        }
+    }
 
     fn with_percent(self) -> Covered {
         let percent = self.counted as f64 * 100.0 / self.allocated as f64;

@@ -9,6 +9,7 @@ mod classes;
 mod commands;
 mod control;
 mod counts;
+mod coverage;
 mod damage;
 mod ending;
 mod entries;
@@ -98,6 +99,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     [
         programs::tests(setup),
         counts::tests(setup),
+        coverage::tests(setup),
         ending::tests(setup),
         entries::tests(setup),
         own_events::tests(setup),
