@@ -224,18 +224,16 @@ impl StreamOf {
 
 impl Stats<'_> {
     fn write_coverage(&self, out: &mut impl Write) -> io::Result<()> {
+        let title = "counted, of the bytes that the VM allocated";
         match (&self.coverage, self.coverage_none) {
             (Some(coverage), _) => {
                 writeln!(out, "counted: {coverage}")?;
-                let threads = coverage.threads.iter();
-                threads
-                    .take(THREADS)
-                    .try_for_each(|thread| row(out, &thread.thread, &covered(thread.bytes)))
+                coverage.threads.iter().take(THREADS).try_for_each(|of| {
+                    let name = Text(&of.thread).to_string();
+                    writeln!(out, "  {name:<22} {}", covered(of.bytes))
+                })
             }
-            (None, Some(reason)) => writeln!(
-                out,
-                "counted, of the bytes that the VM allocated: not known, {reason}"
-            ),
+            (None, Some(reason)) => writeln!(out, "{title}: not known, {}", Line(reason)),
             (None, None) => Ok(()),
         }
     }
