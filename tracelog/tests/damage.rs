@@ -4,8 +4,8 @@ mod sample;
 
 use lucce_tracelog::{Header, Item, Log, OpenError, Stat, Writer};
 
-/// Where the sample's records block begins: after the file header and two blocks of counters.
-const BLOCK: usize = 64 + 2 * (64 + 128);
+/// Where the sample's records block begins: after the file header and three blocks of counters.
+const BLOCK: usize = 64 + 3 * (64 + 128);
 
 fn bytes() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
