@@ -39,7 +39,9 @@ use crate::record::Recorder;
 use crate::stream::Streamer;
 use crate::table_memory::Pages;
 use crate::tasks::Tasks;
+use crate::trace::Archive;
 use crate::tree::Trees;
+use crate::twins::Twins;
 use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -65,6 +67,10 @@ pub struct Agent {
     pub frames: FrameCache,
     /// What classes were before their hooks.
     pub originals: Originals,
+    /// What the log says of classes that are gone.
+    pub archive: Archive,
+    /// Classes that several loaders have.
+    pub twins: Twins,
     /// Where tasks of executors were submitted.
     pub tasks: Tasks,
     pub watch: Watch,
@@ -204,6 +210,8 @@ impl Agent {
             loaders: Loaders::default(),
             lanes: Lanes::default(),
             originals: Originals::default(),
+            archive: Archive::default(),
+            twins: Twins::default(),
             tasks: Tasks::default(),
             frames: FrameCache::default(),
             watch: Watch::default(),

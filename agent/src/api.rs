@@ -5,15 +5,14 @@
 )]
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
-use lucce_callgraph::{ContextId, Frame, MethodId};
+use lucce_callgraph::ContextId;
 
-use crate::book::Book;
 use crate::events::own_event;
 use crate::gate;
 use crate::here;
 use crate::jvm::Env;
-use crate::names::external;
 use crate::natives::{current_state, guard};
+use crate::trace::{self, Element};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -30,16 +29,10 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
             env.throw_new(c"java/lang/IllegalArgumentException", &text);
             std::ptr::null_mut()
         };
-        let frames = match agent.encoder.decode(ContextId(id as u64), MethodId::EVENT) {
-            Ok(frames) => frames,
-            Err(error) => return refuse(&error),
-        };
-        let own = frames.get(..agent.tasks.own(&frames)).unwrap_or_default();
         // The book is free again when the elements' constructors run.
-        let known = elements(&agent.book(), own);
-        match known {
-            Some(elements) => trace(env, &elements).unwrap_or(std::ptr::null_mut()),
-            None => refuse(&"it has a frame that is not known"),
+        match trace::of(agent, ContextId(id as u64)) {
+            Ok(elements) => array(env, &elements).unwrap_or(std::ptr::null_mut()),
+            Err(error) => refuse(&error),
         }
     })
 }
@@ -81,31 +74,7 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     });
 }
 
-/// What `StackTraceElement` is made of.
-struct Element {
-    class: String,
-    method: String,
-    file: Option<String>,
-    line: i32,
-}
-
-/// `None`: a frame is not in the book.
-fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
-    let element = |frame: &Frame| {
-        let site = book.site(frame.site.0)?;
-        let method = book.method(site.method)?;
-        let class = book.class(method.class)?;
-        Some(Element {
-            class: external(book.text(class.name)),
-            method: book.text(method.name).to_string(),
-            file: class.source.map(|name| book.text(name).to_string()),
-            line: book.line(&site),
-        })
-    };
-    frames.iter().map(element).collect()
-}
-
-fn trace(env: Env, elements: &[Element]) -> Option<jobject> {
+fn array(env: Env, elements: &[Element]) -> Option<jobject> {
     let class = env.find_class(c"java/lang/StackTraceElement")?;
     let constructor = env.method(
         class,

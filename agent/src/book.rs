@@ -1,14 +1,18 @@
 //! Every class, method and site that was instrumented, by id: what the log will say of them once
 //! a number needs it.
+//!
+//! When the loaders that have a class are gone, so is the class, with its methods and sites: their code runs nowhere
+//! and never will, and what numbers need of them is in the log. Their ids are given to nothing else.
 
 use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::bits::Bits;
 use crate::memory::MethodOfSite;
 use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
-use crate::rows::Rows;
+use crate::rows::{Needed, Rows};
 use crate::texts::Texts;
 
 pub use crate::texts::Name;
@@ -29,8 +33,13 @@ pub struct ClassInfo {
     pub loader: Loader,
     pub first_method: u32,
     pub methods: u32,
+    first_site: u32,
+    sites: u32,
+    /// How many loaders have it, and one if it is kept for others.
+    holders: u32,
     /// Where its descriptors of what is allocated begin.
     allocated: u32,
+    allocates: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,16 +161,25 @@ impl MethodInfo {
 /// Ids count from 1: 0 is "none" everywhere.
 pub struct Book {
     texts: Texts,
-    classes: Vec<ClassInfo>,
+    classes: Rows<ClassInfo>,
+    gone_classes: Bits,
+    gone_methods: Bits,
     methods: Rows<MethodInfo>,
     sites: Rows<Packed>,
     method_of_site: MethodOfSite,
+    /// Its entries.
+    needed_sites: Needed,
     /// Sites that do not fit.
     elsewhere: FxHashMap<u32, SiteInfo>,
     /// Of each class, descriptors of what its methods allocate.
     allocated: Rows<Name>,
     lines: Rows<(u16, u16)>,
-    by_name: HashMap<(Loader, Name), u32>,
+    by_name: FxHashMap<Loader, FxHashMap<Name, u32>>,
+    /// Those that a loader has, with earlier ones of a name that were changed.
+    of_loader: FxHashMap<Loader, Vec<u32>>,
+    /// Methods that are there, and those that went since the last sweep.
+    live: usize,
+    went: usize,
     /// Sites that were not planned: native frames, and places where the VM called something.
     extra: HashMap<(u32, i32), u32>,
     /// The same where something was allocated.
@@ -198,14 +216,20 @@ impl Book {
     pub fn new(method_of_site: MethodOfSite) -> Book {
         let mut book = Book {
             texts: Texts::default(),
-            classes: Vec::new(),
+            classes: Rows::new(1 << MethodId::BITS),
+            gone_classes: Bits::default(),
+            gone_methods: Bits::default(),
             methods: Rows::new(1 << MethodId::BITS),
             sites: Rows::new(1 << SiteId::BITS),
             method_of_site,
+            needed_sites: Needed::default(),
             elsewhere: FxHashMap::default(),
             allocated: Rows::new(MOST_ALLOCATED),
             lines: Rows::new(MOST_LINES),
-            by_name: HashMap::new(),
+            by_name: FxHashMap::default(),
+            of_loader: FxHashMap::default(),
+            live: 0,
+            went: 0,
             extra: HashMap::new(),
             allocations: HashMap::new(),
             sized: HashSet::new(),
@@ -246,7 +270,11 @@ impl Book {
             loader: class.loader,
             first_method: ids.first_method,
             methods: class.methods.len() as u32,
+            first_site: ids.first_site,
+            sites: 0,
+            holders: 0,
             allocated: self.allocated.len() as u32,
+            allocates: 0,
         };
         let names = |(name, descriptor, _): &(&str, &str, u16)| {
             Some((self.texts.name(name)?, self.texts.name(descriptor)?))
@@ -258,8 +286,9 @@ impl Book {
                 self.texts.name(of)?;
             }
         }
-        self.classes.push(info);
-        self.by_name.insert((class.loader, info.name), index);
+        self.classes.push(info)?;
+        self.live += class.methods.len();
+        self.give(class.loader, index);
         let mut allocated = FxHashMap::default();
         let methods = names.iter().zip(class.methods);
         for (((name, descriptor), (.., access)), shape) in methods.zip(class.shapes) {
@@ -279,7 +308,193 @@ impl Book {
                 self.quiet.insert((info.name, *name, *descriptor));
             }
         }
+        if let Some(info) = self.classes.get_mut(index as usize - 1) {
+            info.sites = self.sites.len() as u32 + 1 - info.first_site;
+            info.allocates = allocated.len() as u32;
+        }
         Some(ids)
+    }
+
+    /// A loader has the class.
+    pub fn give(&mut self, loader: Loader, class: u32) {
+        let Some(info) = self.classes.get_mut(index(class)) else {
+            return;
+        };
+        info.loader = loader;
+        info.holders += 1;
+        let name = info.name;
+        self.by_name.entry(loader).or_default().insert(name, class);
+        self.of_loader.entry(loader).or_default().push(class);
+    }
+
+    /// As [`give`](Book::give), unless the loader has it already.
+    pub fn give_once(&mut self, loader: Loader, class: u32) {
+        let name = self.class(class).map(|info| info.name);
+        let known = || self.by_name.get(&loader)?.get(&name?).copied();
+        if known() != Some(class) {
+            self.give(loader, class);
+        }
+    }
+
+    /// The loaders that have the class of a site's method.
+    pub fn loaders_of(&self, site: u32) -> Vec<Loader> {
+        let method = self.site(site).and_then(|site| self.method(site.method));
+        let Some(class) = method.map(|method| method.class) else {
+            return Vec::new();
+        };
+        let have =
+            |(loader, classes): (&Loader, &Vec<u32>)| classes.contains(&class).then_some(*loader);
+        self.of_loader.iter().filter_map(have).collect()
+    }
+
+    /// The class stays until it is let go, whatever its loaders do.
+    pub fn hold(&mut self, class: u32) {
+        if let Some(info) = self.classes.get_mut(index(class)) {
+            info.holders += 1;
+        }
+    }
+
+    /// A loader has the class no more, or nobody keeps it for others.
+    pub fn let_go(&mut self, class: u32) {
+        if let Some(info) = self.classes.get_mut(index(class)) {
+            info.holders = info.holders.saturating_sub(1);
+            if info.holders == 0 {
+                let info = *info;
+                self.end(class, &info);
+            }
+        }
+    }
+
+    /// These loaders are gone.
+    pub fn leave(&mut self, loaders: &[Loader]) {
+        for loader in loaders {
+            self.by_name.remove(loader);
+            for class in self.of_loader.remove(loader).unwrap_or_default() {
+                self.let_go(class);
+            }
+        }
+    }
+
+    /// Whether enough is gone for a [`sweep`](Book::sweep).
+    pub fn is_due(&self) -> bool {
+        const LEAST: usize = 1 << 14;
+        self.went >= LEAST.max(self.live / 2)
+    }
+
+    fn end(&mut self, class: u32, info: &ClassInfo) {
+        let methods = info.first_method..info.first_method + info.methods;
+        for method in methods.clone() {
+            if let Some((from, to)) = self.method(method).map(|method| method.lines) {
+                self.lines.drop_rows(from as usize..to as usize);
+            }
+        }
+        let sites = info.first_site..info.first_site + info.sites;
+        for site in sites.clone() {
+            self.elsewhere.remove(&site);
+            self.sized.remove(&site);
+        }
+        self.drop_sites(sites);
+        let allocated = info.allocated as usize;
+        self.allocated
+            .drop_rows(allocated..allocated + info.allocates as usize);
+        self.methods
+            .drop_rows(index(methods.start)..index(methods.end));
+        self.gone_methods.set_all(methods.start, methods.end);
+        self.classes.drop_rows(index(class)..index(class) + 1);
+        self.gone_classes.set(class);
+        self.live -= info.methods as usize;
+        self.went += info.methods as usize;
+    }
+
+    fn drop_sites(&mut self, sites: std::ops::Range<u32>) {
+        for site in sites.clone() {
+            self.method_of_site.set(site, 0);
+        }
+        self.sites.drop_rows(index(sites.start)..index(sites.end));
+        let (start, end) = (sites.start as usize, sites.end as usize);
+        let free = self
+            .needed_sites
+            .drop(size_of::<u32>(), start..end, self.sites.len() + 1);
+        self.method_of_site.give_back(&free);
+    }
+
+    /// Takes what has gone with methods and classes out of all that is found by something else than their ids:
+    /// as much work as there are living ones.
+    pub fn sweep(&mut self) {
+        self.went = 0;
+        let gone = |method: &u32| self.gone_methods.has(*method);
+        let extra = self
+            .extra
+            .iter()
+            .map(|((method, _), site)| (*method, *site));
+        let allocations = self.allocations.iter();
+        let extra = extra.chain(allocations.map(|((method, ..), site)| (*method, *site)));
+        let sites: Vec<u32> = extra
+            .filter(|(method, _)| gone(method))
+            .map(|(_, site)| site)
+            .collect();
+        for site in sites {
+            self.elsewhere.remove(&site);
+            self.drop_sites(site..site + 1);
+        }
+        let gone = &self.gone_methods;
+        self.extra.retain(|(method, _), _| !gone.has(*method));
+        self.allocations
+            .retain(|(method, ..), _| !gone.has(*method));
+        self.extra.shrink_to(2 * self.extra.len());
+        self.allocations.shrink_to(2 * self.allocations.len());
+        self.elsewhere.shrink_to(2 * self.elsewhere.len());
+        self.sized.shrink_to(2 * self.sized.len());
+        self.by_name.shrink_to(2 * self.by_name.len());
+        self.of_loader.shrink_to(2 * self.of_loader.len());
+        let names = self.names();
+        self.texts.keep(&names);
+    }
+
+    /// All that something names which is there.
+    fn names(&self) -> Bits {
+        let mut names = Bits::default();
+        let mut set = |Name(name): Name| names.set(name);
+        for class in 1..=self.classes.len() as u32 {
+            let Some(info) = self.class(class) else {
+                continue;
+            };
+            set(info.name);
+            info.source.iter().for_each(|name| set(*name));
+            let methods = info.first_method..info.first_method + info.methods;
+            for method in methods.filter_map(|method| self.method(method)) {
+                set(method.name);
+                set(method.descriptor);
+            }
+            let allocated = info.allocated as usize;
+            let allocated = self
+                .allocated
+                .all()
+                .get(allocated..allocated + info.allocates as usize);
+            allocated.into_iter().flatten().for_each(|name| set(*name));
+        }
+        for site in self.elsewhere.values() {
+            if let What::New(of) | What::Array(of) = site.what {
+                set(of);
+            }
+        }
+        self.allocations.keys().for_each(|(.., of)| set(*of));
+        for (class, name, descriptor) in &self.quiet {
+            [class, name, descriptor]
+                .into_iter()
+                .for_each(|name| set(*name));
+        }
+        names
+    }
+
+    /// Whether any class is.
+    pub fn has_gone(&self) -> bool {
+        !self.gone_classes.is_empty()
+    }
+
+    /// Methods of classes that are gone.
+    pub fn gone_methods(&self) -> &Bits {
+        &self.gone_methods
     }
 
     /// Whether a call that names this method is one of a method of the JDK before which nothing is said.
@@ -351,7 +566,7 @@ impl Book {
             match self.pack(place.bci, what, allocated) {
                 Some(packed) => {
                     self.sites.push(packed)?;
-                    self.method_of_site.set(self.sites.len() as u32, id);
+                    self.note_site(id);
                 }
                 None => drop(self.elsewhere(info)?),
             }
@@ -426,8 +641,15 @@ impl Book {
         self.sites.push(Packed::ELSEWHERE)?;
         let id = self.sites.len() as u32;
         self.elsewhere.insert(id, site);
-        self.method_of_site.set(id, site.method);
+        self.note_site(site.method);
         Some(id)
+    }
+
+    /// The last site is in `method`.
+    fn note_site(&mut self, method: u32) {
+        let site = self.sites.len();
+        self.needed_sites.add(size_of::<u32>(), site..site + 1);
+        self.method_of_site.set(site as u32, method);
     }
 
     /// The site at which callers count what an intrinsic allocates.
@@ -448,6 +670,9 @@ impl Book {
     /// The method's hooks could not be inserted: its frames have no slots, but those that they get when it calls
     /// while it is watched.
     pub fn untouched(&mut self, method: u32, watched: bool) {
+        if self.gone_methods.has(method) {
+            return;
+        }
         if let Some(info) = self.methods.get_mut(index(method)) {
             info.frame = FrameKind::Leaf;
             info.transparent |= !watched;
@@ -497,20 +722,31 @@ impl Book {
     }
 
     pub fn class(&self, id: u32) -> Option<&ClassInfo> {
-        self.classes.get(index(id))
+        (!self.gone_classes.has(id))
+            .then(|| self.classes.get(index(id)))
+            .flatten()
     }
 
     pub fn class_named(&self, loader: Loader, name: &str) -> Option<&ClassInfo> {
+        self.class(self.class_id(loader, name)?)
+    }
+
+    pub fn class_id(&self, loader: Loader, name: &str) -> Option<u32> {
         let name = self.find_name(name)?;
-        self.class(*self.by_name.get(&(loader, name))?)
+        self.by_name.get(&loader)?.get(&name).copied()
     }
 
     pub fn method(&self, id: u32) -> Option<&MethodInfo> {
-        self.methods.get(index(id))
+        (!self.gone_methods.has(id))
+            .then(|| self.methods.get(index(id)))
+            .flatten()
     }
 
     pub fn site(&self, id: u32) -> Option<SiteInfo> {
-        self.unpack(id, *self.sites.get(index(id))?)
+        let packed = *self.sites.get(index(id))?;
+        // Only those that stand elsewhere may be in no method.
+        let is_gone = self.method_of_site.get(id) == 0 && packed.kind() != Packed::ELSEWHERE.kind();
+        (!is_gone).then(|| self.unpack(id, packed)).flatten()
     }
 
     pub fn find_method(&self, class: &ClassInfo, name: &str, descriptor: &str) -> Option<u32> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lucce_callgraph::ContextId;
+use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::{EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin};
 
 use crate::agent::Agent;
@@ -93,6 +93,20 @@ fn tell_origin(agent: &Agent, lane: &mut Lane) {
     }
 }
 
+/// What has left the graph leaves the lane's index before that grows. Java code is told where the index is then.
+pub fn sweep(agent: &Agent, lane: &mut Lane) {
+    lane.sweep(agent.encoder.sweeps(), |number| lives(agent, number));
+}
+
+/// The same of samples.
+pub fn sweep_samples(agent: &Agent, lane: &mut Lane) {
+    lane.sweep_samples(agent.encoder.sweeps(), |number| lives(agent, number));
+}
+
+fn lives(agent: &Agent, number: ContextId) -> bool {
+    agent.encoder.lives(number, MethodId::EVENT)
+}
+
 /// The address of a new cell for allocations.
 pub fn new_cell(agent: &Agent, lane: &mut Lane, number: ContextId) -> usize {
     let id = id(agent, lane);
@@ -114,6 +128,7 @@ pub fn event_cell<'l>(
         return None;
     }
     let id = id(agent, lane);
+    lane.sweep_types(agent.encoder.sweeps(), |number| lives(agent, number));
     lane.event_cell(number, event, |cells| {
         let counters = Arc::new(agent.log.event_counters(id, cells).ok()?);
         agent.all_event_cells().push(Arc::clone(&counters));

@@ -144,7 +144,10 @@ pub fn sum(agent: &Agent) -> (u64, u64) {
 /// How many different ones there are, in little memory: a part of all possible numbers at a time.
 fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
     const AT_A_TIME: usize = 1 << 17;
-    let parts = numbers().count().div_ceil(AT_A_TIME) as u64;
+    const MOST_PARTS: usize = 32;
+    let count = numbers().count();
+    // Each part is one pass over all of them.
+    let parts = count.div_ceil(AT_A_TIME.max(count / MOST_PARTS)) as u64;
     let mut contexts = Vec::new();
     let in_part = |part: u64| {
         // Numbers of contexts follow each other.

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use crate::agent::Agent;
 use crate::attach;
-use crate::book::{NATIVE, NO_LINE};
+use crate::book::{Loader, NATIVE, NO_LINE};
 use crate::jvm::{Env, Failed, FrameInfo};
-use crate::{outside, planner, scope};
+use crate::{outside, planner, scope, unloading};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +47,8 @@ pub struct Resolved {
     pub unwind: Option<(i64, i64)>,
     /// (start, line) of the code that the VM runs, sorted.
     lines: Vec<(i64, i32)>,
+    /// Of its class.
+    loader: Loader,
     pub class_name: String,
     pub method_name: String,
 }
@@ -95,13 +97,26 @@ impl Resolved {
 
 /// Method ids live as long as their class; the VM does not reuse them.
 #[derive(Default)]
-pub struct FrameCache(RwLock<FxHashMap<usize, Arc<Resolved>>>);
+pub struct FrameCache(RwLock<Known>);
+
+#[derive(Default)]
+struct Known {
+    methods: FxHashMap<usize, Arc<Resolved>>,
+    /// Which of them are of loaders that may go.
+    of_loader: FxHashMap<Loader, Vec<usize>>,
+}
+
+impl Known {
+    fn get(&self, method: jmethodID) -> Option<&Arc<Resolved>> {
+        self.methods.get(&(method as usize))
+    }
+}
 
 impl FrameCache {
     pub fn resolve(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
         let known = {
             let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            map.get(&(method as usize)).cloned()
+            map.get(method).cloned()
         };
         known.unwrap_or_else(|| self.resolve_new(agent, env, method))
     }
@@ -112,7 +127,7 @@ impl FrameCache {
         let mut frames = Vec::with_capacity(found.len());
         let mut map = read();
         for info in found {
-            let method = match map.get(&(info.method as usize)) {
+            let method = match map.get(info.method) {
                 Some(known) => Arc::clone(known),
                 None => {
                     drop(map);
@@ -132,13 +147,27 @@ impl FrameCache {
     /// Methods may have other code now, and their lines begin elsewhere.
     pub fn forget_all(&self) {
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        map.clear();
+        *map = Known::default();
+    }
+
+    /// The VM has unloaded these loaders' classes.
+    pub fn forget(&self, loaders: &[Loader]) {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for loader in loaders {
+            for method in map.of_loader.remove(loader).unwrap_or_default() {
+                map.methods.remove(&method);
+            }
+        }
     }
 
     fn resolve_new(&self, agent: &Agent, env: Env, method: jmethodID) -> Arc<Resolved> {
         let resolved = Arc::new(resolve(agent, env, method));
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        map.insert(method as usize, Arc::clone(&resolved));
+        let known = map.methods.insert(method as usize, Arc::clone(&resolved));
+        if known.is_none() && resolved.loader != Loader::BOOT {
+            let of_loader = map.of_loader.entry(resolved.loader).or_default();
+            of_loader.push(method as usize);
+        }
         resolved
     }
 }
@@ -154,6 +183,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         announced: false,
         unwind: None,
         lines: Vec::new(),
+        loader: Loader::BOOT,
         class_name: String::new(),
         method_name: String::new(),
     };
@@ -171,6 +201,10 @@ fn fill(
     class: jobject,
     resolved: &mut Resolved,
 ) -> Option<()> {
+    let loader = agent.jvmti.loader(class)?;
+    let id = agent.loaders.id(agent.jvmti, env, loader);
+    env.forget(loader);
+    resolved.loader = id;
     let signature = agent.jvmti.signature(class)?;
     let name = signature.strip_prefix('L')?.strip_suffix(';')?;
     let (method_name, descriptor) = agent.jvmti.method_name(method)?;
@@ -190,9 +224,6 @@ fn fill(
     resolved.lines = agent.jvmti.lines(method);
     // In a stable order: those that begin at one place stay as they are.
     resolved.lines.sort_by_key(|(start, _)| *start);
-    let loader = agent.jvmti.loader(class)?;
-    let id = agent.loaders.id(agent.jvmti, env, loader);
-    env.forget(loader);
     if !scope::holds(agent, id, name) {
         resolved.kind = Kind::Hidden;
         let method = &resolved.method_name;
@@ -205,6 +236,7 @@ fn fill(
         return None;
     }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {
+        unloading::look(agent, env);
         attach::add_class(agent, class, id, name)?;
     }
     let book = agent.book();

@@ -10,6 +10,9 @@ use crate::{acting, outside, scope};
 
 /// New bytes for a class; `None`: it stays as it is.
 pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
+    if let Some(known) = agent.twins.find(agent, loader, bytes) {
+        return Some(known);
+    }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
         Err(_) => return unread(agent),
@@ -27,9 +30,16 @@ pub fn transform(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>>
     let Some(ids) = note(agent, loader, &class, &shapes) else {
         count(&agent.counts.classes_skipped);
         agent.skipped(class.name(), None, "no more ids for methods and sites");
+        // Its frames have no numbers, but what they call finds its slot.
+        for method in class.methods() {
+            let place = (loader, class.name());
+            let _ = agent
+                .watch
+                .add(agent.jvmti, place, (&method.name, &method.descriptor));
+        }
         return None;
     };
-    insert(agent, loader, &class, &shapes, ids)
+    insert(agent, loader, (&class, bytes), &shapes, ids)
 }
 
 /// The VM will refuse the class, and tell its user, or else say that it has accepted it.
@@ -128,7 +138,7 @@ fn note(agent: &Agent, loader: Loader, class: &ClassFile<'_>, shapes: &[Shape]) 
 fn insert(
     agent: &Agent,
     loader: Loader,
-    class: &ClassFile<'_>,
+    (class, bytes): (&ClassFile<'_>, &[u8]),
     shapes: &[Shape],
     ids: Ids,
 ) -> Option<Vec<u8>> {
@@ -157,7 +167,14 @@ fn insert(
         Ok(done) => {
             count(&agent.counts.classes);
             acting::hooked(shapes);
-            Some(accept(agent, loader, class, ids, done))
+            let is_whole = done.skipped.is_empty();
+            let hooked = accept(agent, loader, class, ids, done);
+            if is_whole {
+                agent
+                    .twins
+                    .met(agent, loader, (class, bytes), shapes, &hooked);
+            }
+            Some(hooked)
         }
         Err(error) => {
             count(&agent.counts.classes_skipped);

@@ -66,6 +66,40 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         outgrown
     }
 
+    /// Whether another entry needs another table.
+    pub fn is_full(&self) -> bool {
+        self.entries() > 0 && (self.used + 1) * 4 > self.entries() * 3
+    }
+
+    /// Only the entries that `keep` says, in a table of its own. The owner's words stay; nobody reads the old one.
+    pub fn retain(&mut self, keep: impl Fn(&[u64; W]) -> bool, hash_of: impl Fn(&[u64; W]) -> u64) {
+        if self.entries() == 0 {
+            return;
+        }
+        let used = self.words.get(HEADER..).unwrap_or_default();
+        let entries = used
+            .chunks_exact(W)
+            .filter_map(<[AtomicU64]>::first_chunk)
+            .map(values);
+        let kept: Vec<[u64; W]> = entries
+            .filter(|entry| entry[0] != 0 && keep(entry))
+            .collect();
+        // Half full, or as before: there will be others.
+        let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
+        let size = fits.max(self.entries() / 2).min(self.entries());
+        let old = std::mem::replace(&mut self.words, Words::zeroed(HEADER + size * W));
+        self.set(0, u64::from(64 - size.trailing_zeros()));
+        self.set(1, size as u64 - 1);
+        let header = old.get(..HEADER).unwrap_or_default();
+        for (word, value) in header.iter().enumerate().skip(2) {
+            self.set(word, value.load(Ordering::Relaxed));
+        }
+        self.used = kept.len();
+        for entry in kept {
+            self.store(hash_of(&entry), entry, |_| false);
+        }
+    }
+
     /// One of the owner's words.
     pub fn set(&self, word: usize, value: u64) {
         if let Some(word) = self.words.get(..HEADER).and_then(|words| words.get(word)) {

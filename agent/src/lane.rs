@@ -74,6 +74,10 @@ pub struct Lane {
     lost: Box<[AtomicU64; 3]>,
     /// The same, as a cell by type.
     lost_by_type: Box<[AtomicU64; 4]>,
+    /// How often something had left the graph when they were swept last.
+    swept: u64,
+    swept_types: u64,
+    swept_samples: u64,
 }
 
 impl Lane {
@@ -101,6 +105,9 @@ impl Lane {
             origins: Vec::new(),
             lost: Box::default(),
             lost_by_type: Box::default(),
+            swept: 0,
+            swept_types: 0,
+            swept_samples: 0,
         }
     }
 
@@ -205,6 +212,32 @@ impl Lane {
         })
     }
 
+    /// Before the index grows, it forgets the cells of numbers that have left the graph, of those that `lives` does
+    /// not say: they stay in the log. `sweeps`: how often some have left. Java code must be told the index's address.
+    pub fn sweep(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+        if sweeps != self.swept && self.table.is_full() {
+            self.swept = sweeps;
+            sweep(&mut self.table, lives);
+        }
+    }
+
+    /// The same of cells by type, whose index Java code finds by itself.
+    pub fn sweep_types(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+        if sweeps != self.swept_types && self.by_type.is_full() {
+            self.swept_types = sweeps;
+            sweep(&mut self.by_type, lives);
+            self.table.set(BY_TYPE, self.by_type.address());
+        }
+    }
+
+    /// The same of samples.
+    pub fn sweep_samples(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+        if sweeps != self.swept_samples && self.samples.len() == self.samples.capacity() {
+            self.swept_samples = sweeps;
+            self.samples.retain(|number, _| lives(*number));
+        }
+    }
+
     /// Events that were counted while there was no room.
     pub fn lost(&self) -> u64 {
         let lost = &self.lost[1];
@@ -218,7 +251,26 @@ type Index = JavaTable<2, FIRST_ENTRIES>;
 fn find(index: &Index, context: u64, low: u64) -> Option<usize> {
     let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low;
     let [_, at] = index.find(hash(context, low), is)?;
-    Some(((at << SITE_BITS) >> (SITE_BITS - 3)) as usize)
+    Some(address(at))
+}
+
+fn sweep(index: &mut Index, lives: impl Fn(ContextId) -> bool) {
+    index.retain(
+        |[_, at]| lives(number_at(address(*at))),
+        |[context, at]| hash(*context, at >> CELL_BITS),
+    );
+}
+
+/// Of the cell in an entry's second word.
+fn address(at: u64) -> usize {
+    ((at << SITE_BITS) >> (SITE_BITS - 3)) as usize
+}
+
+/// What a cell counts for: its first word, whatever cell it is.
+fn number_at(cell: usize) -> ContextId {
+    // SAFETY: cells of the log, or those for losses, which outlive the index.
+    let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(cell) };
+    ContextId(u64::from_le(word.load(Ordering::Relaxed)))
 }
 
 fn put(index: &mut Index, context: u64, low: u64, cell: usize) {

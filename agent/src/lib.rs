@@ -15,6 +15,7 @@
 
 mod options;
 
+mod bits;
 mod book;
 mod quiet;
 mod recorder;
@@ -54,7 +55,10 @@ mod gate;
 mod burst;
 mod coverage;
 mod java_agents;
+mod trace;
 mod trim;
+mod twins;
+mod unloading;
 mod vm_count;
 
 mod acting;

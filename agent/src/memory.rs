@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use lucce_callgraph::SiteId;
 
+use crate::rows::give_back;
+
 /// A reserved range; never given back.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
@@ -327,6 +329,11 @@ impl MethodOfSite {
 
     pub fn address(&self) -> usize {
         self.range.start
+    }
+
+    /// These of its pages are not needed any more: they read as zeros.
+    pub fn give_back(&self, pages: &[usize]) {
+        give_back(self.range.start, pages);
     }
 
     /// How many sites there is room for.

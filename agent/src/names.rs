@@ -3,6 +3,7 @@
 use lucce_callgraph::{MethodId, SiteId};
 use lucce_tracelog::{Class, ClassId, Full, LoaderId, Method, Record, Site, SiteKind};
 
+use crate::bits::Bits;
 use crate::book::{Book, What};
 
 /// What of the book is already in the file.
@@ -84,25 +85,4 @@ impl Told {
 /// `a/b/C` as Java prints it.
 pub fn external(internal: &str) -> String {
     internal.replace('/', ".")
-}
-
-/// A set of small numbers.
-#[derive(Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn has(&self, id: u32) -> bool {
-        let word = self.0.get(id as usize / 64).copied().unwrap_or(0);
-        word >> (id % 64) & 1 == 1
-    }
-
-    fn set(&mut self, id: u32) {
-        let at = id as usize / 64;
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        if let Some(word) = self.0.get_mut(at) {
-            *word |= 1 << (id % 64);
-        }
-    }
 }

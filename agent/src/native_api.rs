@@ -11,19 +11,18 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
-use lucce_callgraph::{ContextId, MethodId};
+use lucce_callgraph::ContextId;
 use lucce_tracelog::Number;
 
 use crate::agent::Agent;
-use crate::book::Book;
 use crate::events::{MOST_OF_KIND, own_kind};
 use crate::frames::Kind;
 use crate::gate;
 use crate::here;
 use crate::jvm::Env;
-use crate::names::external;
 use crate::natives::{current_state, guard};
 use crate::thread::ThreadState;
+use crate::trace::{self, Element};
 
 /// As in the header.
 #[repr(i32)]
@@ -188,11 +187,8 @@ pub extern "C" fn lucce_decode(
     frames: *mut usize,
 ) -> i32 {
     answered(|agent| {
-        let decoded = agent.encoder.decode(ContextId(context), MethodId::EVENT);
-        let mut decoded = decoded.map_err(|_| Status::UnknownContext)?;
-        decoded.truncate(agent.tasks.own(&decoded));
-        // What the book does not explain is no number that was given to anybody.
-        let texts = Texts::new(&agent.book(), &decoded).ok_or(Status::UnknownContext)?;
+        let decoded = trace::of(agent, ContextId(context));
+        let texts = Texts::new(&decoded.map_err(|_| Status::UnknownContext)?);
         for (into, value) in [(needed, texts.bytes()), (frames, texts.frames.len())] {
             if !into.is_null() {
                 // SAFETY: the caller's memory for a number.
@@ -324,8 +320,7 @@ struct FrameTexts {
 }
 
 impl Texts {
-    /// `None`: a frame is not in the book.
-    fn new(book: &Book, frames: &[lucce_callgraph::Frame]) -> Option<Texts> {
+    fn new(frames: &[Element]) -> Texts {
         let mut text = Vec::new();
         let mut add = |part: &str| {
             let at = text.len();
@@ -334,19 +329,14 @@ impl Texts {
             text.push(0);
             at
         };
-        let known = frames.iter().map(|frame| {
-            let site = book.site(frame.site.0)?;
-            let method = book.method(site.method)?;
-            let class = book.class(method.class)?;
-            Some(FrameTexts {
-                class: add(&external(book.text(class.name))),
-                method: add(book.text(method.name)),
-                file: class.source.map(|name| add(book.text(name))),
-                line: book.line(&site),
-            })
+        let frames = frames.iter().map(|frame| FrameTexts {
+            class: add(&frame.class),
+            method: add(&frame.method),
+            file: frame.file.as_deref().map(&mut add),
+            line: frame.line,
         });
-        let frames = known.collect::<Option<_>>()?;
-        Some(Texts { frames, text })
+        let frames = frames.collect();
+        Texts { frames, text }
     }
 
     fn bytes(&self) -> usize {
@@ -378,9 +368,10 @@ const _: () = assert!(align_of::<Frame>() == 8 && size_of::<Frame>() == 32);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::book::{Loader, NewClass};
+    use crate::book::{Book, Loader, NewClass};
     use crate::planner::Shape;
-    use lucce_callgraph::SiteId;
+    use crate::trace::elements;
+    use lucce_callgraph::{MethodId, SiteId};
 
     #[test]
     fn every_status_has_a_text() {
@@ -412,10 +403,11 @@ mod tests {
             method: MethodId(method),
             site: SiteId(site),
         };
-        let known = Texts::new(&book, &[frame(site)]).unwrap();
+        let texts = |frames: &[_]| elements(&book, frames).map(|known| Texts::new(&known));
+        let known = texts(&[frame(site)]).unwrap();
         assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
         for unknown in [site + 1, u32::MAX] {
-            assert!(Texts::new(&book, &[frame(site), frame(unknown)]).is_none());
+            assert!(texts(&[frame(site), frame(unknown)]).is_none());
         }
     }
 

@@ -517,6 +517,7 @@ fn insert(
         return None;
     }
     let lane = lane_of(agent, env, state);
+    cells::sweep(agent, lane);
     let cell = match info.what {
         book::What::Entry => typed_cell(agent, lane, number, "call"),
         book::What::Start => typed_cell(agent, lane, number, "thread"),
@@ -548,7 +549,13 @@ fn size_once(agent: &Agent, env: Env, site: u32) {
     if env.has_exception() {
         return;
     }
-    if let Some(bytes) = instance_size(agent, env, loader, &class) {
+    let of = |loader| instance_size(agent, env, loader, &class);
+    // A loader that is gone has left the class to others.
+    let others = || {
+        let loaders = agent.book().loaders_of(site);
+        loaders.into_iter().find_map(of)
+    };
+    if let Some(bytes) = of(loader).or_else(others) {
         let book = agent.book();
         // On failure the log is full, which is told at the end.
         let _ = agent.log.site_size(&book, site, bytes);

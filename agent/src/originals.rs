@@ -10,16 +10,24 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::book::Loader;
 use crate::jvm::Env;
 
-/// The sum of a class by that of its loader and name.
+/// The sum of a class by its loader and the sum of its name.
 #[derive(Default)]
-pub struct Originals(Mutex<FxHashMap<u64, u64>>);
+pub struct Originals(Mutex<FxHashMap<Loader, FxHashMap<u64, u64>>>);
 
 impl Originals {
     /// Whoever changes the class called `name` later begins with these bytes.
     pub fn note(&self, loader: Loader, name: &[u8], bytes: &[u8]) {
-        let (key, sum) = (key(loader, name), sum(bytes));
+        let (key, sum) = (key(name), sum(bytes));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key, sum);
+        known.entry(loader).or_default().insert(key, sum);
+    }
+
+    /// The VM has unloaded these loaders' classes.
+    pub fn forget(&self, loaders: &[Loader]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for loader in loaders {
+            known.remove(loader);
+        }
     }
 
     /// The class as it was noted, read by its loader, an object (null: the boot loader). Runs Java code, and `called`
@@ -33,16 +41,15 @@ impl Originals {
     ) -> Option<Vec<u8>> {
         let wanted = {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *known.get(&key(loader.0, name.as_bytes()))?
+            *known.get(&loader.0)?.get(&key(name.as_bytes()))?
         };
         let bytes = read(env, loader.1, name, called)?;
         (sum(&bytes) == wanted).then_some(bytes)
     }
 }
 
-fn key(loader: Loader, name: &[u8]) -> u64 {
+fn key(name: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
-    hasher.write_u32(loader.0);
     hasher.write(name);
     hasher.finish()
 }
@@ -98,9 +105,11 @@ mod tests {
         originals.note(Loader(0), b"a/B", b"old");
         originals.note(Loader(0), b"a/B", b"new");
         originals.note(Loader(1), b"a/B", b"other");
-        let known = originals.0.lock().unwrap();
-        assert_eq!(known.len(), 2);
-        assert_eq!(known[&key(Loader(0), b"a/B")], sum(b"new"));
+        let sums = |loader| originals.0.lock().unwrap().get(&Loader(loader)).cloned();
+        let of = |bytes| Some([(key(b"a/B"), sum(bytes))].into_iter().collect());
+        assert_eq!((sums(0), sums(1)), (of(b"new"), of(b"other")));
+        originals.forget(&[Loader(1), Loader(7)]);
+        assert_eq!((sums(0), sums(1)), (of(b"new"), None));
     }
 
     #[test]

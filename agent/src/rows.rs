@@ -1,11 +1,13 @@
 //! Arrays that only grow, in address space of their own: they never move, so nothing is copied when they
-//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only.
+//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only. Rows that nobody
+//! needs any more are never used again; a page that has only such rows goes back to the system.
 #![allow(
     unsafe_code,
     reason = "maps memory and gives out slices of what was written there"
 )]
 
 use std::marker::PhantomData;
+use std::ops::Range as Span;
 use std::ptr;
 
 use crate::memory::{Range, reserve};
@@ -14,7 +16,68 @@ use crate::memory::{Range, reserve};
 pub struct Rows<T: Copy> {
     range: Option<Range>,
     len: usize,
+    needed: Needed,
     of: PhantomData<T>,
+}
+
+const PAGE: usize = 4096;
+
+/// Of each page of an array, how many rows that lie there, with a part at least, are still needed.
+#[derive(Default)]
+pub struct Needed(Vec<u16>);
+
+impl Needed {
+    /// These rows of `size` bytes are needed.
+    pub fn add(&mut self, size: usize, rows: Span<usize>) {
+        let end = (rows.end * size).div_ceil(PAGE);
+        if end > self.0.len() {
+            self.0.resize(end, 0);
+        }
+        for (page, rows) in pages(size, rows) {
+            if let Some(needed) = self.0.get_mut(page) {
+                *needed += rows;
+            }
+        }
+    }
+
+    /// These rows, of an array of `len`, are not needed any more. The pages of which no row is needed now, nor
+    /// will be.
+    pub fn drop(&mut self, size: usize, rows: Span<usize>, len: usize) -> Vec<usize> {
+        let whole = len * size / PAGE;
+        let mut free = Vec::new();
+        for (page, rows) in pages(size, rows) {
+            if let Some(needed) = self.0.get_mut(page) {
+                *needed = needed.saturating_sub(rows);
+                if *needed == 0 && page < whole {
+                    free.push(page);
+                }
+            }
+        }
+        free
+    }
+}
+
+/// The pages that these rows lie in, and how many of them do.
+fn pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16)> {
+    let first = rows.start * size / PAGE;
+    let end = match rows.is_empty() {
+        true => first,
+        false => (rows.end * size).div_ceil(PAGE),
+    };
+    (first..end).map(move |page| {
+        let from = (page * PAGE / size).max(rows.start);
+        let to = ((page + 1) * PAGE).div_ceil(size).min(rows.end);
+        (page, (to - from) as u16)
+    })
+}
+
+/// Gives the pages, of a mapping of ours that begins at `start`, back to the system: they are zeros from now on.
+pub fn give_back(start: usize, pages: &[usize]) {
+    for page in pages {
+        let at = ptr::with_exposed_provenance_mut(start + page * PAGE);
+        // SAFETY: whole pages of a mapping that is never unmapped while it is used; nobody needs what is there.
+        unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
+    }
 }
 
 impl<T: Copy> Rows<T> {
@@ -27,6 +90,7 @@ impl<T: Copy> Rows<T> {
         Rows {
             range: reserve(bytes, LEAST),
             len: 0,
+            needed: Needed::default(),
             of: PhantomData,
         }
     }
@@ -49,8 +113,18 @@ impl<T: Copy> Rows<T> {
         let start = ptr::with_exposed_provenance_mut::<T>(range.start);
         // SAFETY: the mapping is writable, has room behind `len` rows, and is nobody else's.
         unsafe { ptr::copy_nonoverlapping(rows.as_ptr(), start.add(self.len), rows.len()) };
+        self.needed
+            .add(size_of::<T>(), self.len..self.len + rows.len());
         self.len += rows.len();
         Some(())
+    }
+
+    /// These rows are never asked for again.
+    pub fn drop_rows(&mut self, rows: Span<usize>) {
+        let free = self.needed.drop(size_of::<T>(), rows, self.len);
+        if let Some(range) = self.range {
+            give_back(range.start, &free);
+        }
     }
 
     /// As `extend`.
@@ -109,5 +183,36 @@ mod tests {
         *rows.get_mut(0).unwrap() = (5, 6);
         assert_eq!(rows.all()[..2], [(5, 6), (1, 7)]);
         assert!(rows.get_mut(last + 1).is_none());
+    }
+
+    #[test]
+    fn pages_go_when_none_of_their_rows_is_needed() {
+        // Rows that lie on two pages, too.
+        type Row = [u8; 24];
+        let mut rows: Rows<Row> = Rows::new(1 << 20);
+        let count = 3 * PAGE / 24 + 5;
+        for n in 0..count {
+            rows.push([n as u8 | 1; 24]).unwrap();
+        }
+        let zeros = |rows: &Rows<Row>| {
+            let bytes = rows.all().as_flattened();
+            let pages = bytes.chunks(PAGE);
+            pages
+                .map(|page| page.iter().all(|byte| *byte == 0))
+                .collect::<Vec<_>>()
+        };
+        let second = PAGE / 24..(2 * PAGE).div_ceil(24);
+        rows.drop_rows(second.start..second.end - 1);
+        assert_eq!(zeros(&rows), [false; 4]);
+        rows.drop_rows(second.end - 1..second.end);
+        assert_eq!(zeros(&rows), [false, true, false, false]);
+        rows.drop_rows(0..0);
+        rows.drop_rows(0..second.start);
+        assert_eq!(zeros(&rows), [true, true, false, false]);
+        // The last page will have more.
+        rows.drop_rows(second.end..count);
+        assert_eq!(zeros(&rows), [true, true, true, false]);
+        rows.push([7; 24]).unwrap();
+        assert_eq!(rows.get(count), Some(&[7; 24]));
     }
 }

@@ -90,6 +90,7 @@ pub fn add(agent: &Agent, lane: &mut Lane, number: ContextId, (size, interval): 
         Some(known) => *known,
         None => {
             let cell = cells::new_cell(agent, lane, number);
+            cells::sweep_samples(agent, lane);
             lane.samples.insert(number, cell);
             cell
         }

@@ -22,8 +22,8 @@ use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::planner::inherited_methods;
 use crate::{
-    bracket, burst, control, finish, hook, java_agents, leaks, native_api, samples, trim, vm_alloc,
-    vm_events, watch,
+    bracket, burst, control, finish, hook, java_agents, leaks, native_api, samples, trim,
+    unloading, vm_alloc, vm_events, watch,
 };
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
@@ -583,6 +583,9 @@ unsafe extern "system" fn class_file_load_hook(
             return;
         }
         let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);
+        if agent.is_live() {
+            unloading::look(agent, agent.env(env));
+        }
         let Some(new) = hook::transform(agent, loader, class) else {
             return;
         };

@@ -4,17 +4,22 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
+use crate::bits::Bits;
 use crate::rows::Rows;
 
 /// Which text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Name(u32);
+pub struct Name(pub u32);
 
 /// All texts lie behind each other.
 pub struct Texts {
     bytes: Rows<u8>,
-    /// Where each one ends.
-    ends: Rows<u32>,
+    /// Where each one begins, and its length.
+    places: Rows<(u32, u32)>,
+    /// Those that are gone.
+    gone: Bits,
+    /// How many are in the table.
+    live: usize,
     /// Their numbers, plus 1, by hash; 0: empty. As many as a power of two, three quarters of which are used at most.
     by_hash: Box<[u32]>,
 }
@@ -27,7 +32,9 @@ impl Default for Texts {
     fn default() -> Texts {
         Texts {
             bytes: Rows::new(MOST_BYTES),
-            ends: Rows::new(MOST),
+            places: Rows::new(MOST),
+            gone: Bits::default(),
+            live: 0,
             by_hash: vec![0; FIRST].into(),
         }
     }
@@ -36,20 +43,21 @@ impl Default for Texts {
 impl Texts {
     /// Its number, new if nobody has asked for it yet. `None`: there is no room.
     pub fn name(&mut self, text: &str) -> Option<Name> {
-        if (self.ends.len() + 1) * 4 > self.by_hash.len() * 3 {
-            self.grow();
+        if (self.live + 1) * 4 > self.by_hash.len() * 3 {
+            self.rebuild(self.by_hash.len() * 2);
         }
         let at = match self.place(text) {
             Ok(known) => return Some(known),
             Err(at) => at,
         };
-        let end = u32::try_from(self.bytes.len() + text.len()).ok()?;
-        if self.ends.len() == self.ends.room() {
+        let start = u32::try_from(self.bytes.len()).ok()?;
+        if self.places.len() == self.places.room() {
             return None;
         }
         self.bytes.extend(text.as_bytes())?;
-        self.ends.push(end)?;
-        let count = self.ends.len() as u32;
+        self.places.push((start, u32::try_from(text.len()).ok()?))?;
+        self.live += 1;
+        let count = self.places.len() as u32;
         if let Some(place) = self.by_hash.get_mut(at) {
             *place = count;
         }
@@ -65,10 +73,32 @@ impl Texts {
     }
 
     fn bytes_of(&self, name: Name) -> &[u8] {
-        let at = name.0 as usize;
-        let end_of = |at: usize| self.ends.get(at).map_or(0, |end| *end as usize);
-        let start = at.checked_sub(1).map_or(0, end_of);
-        self.bytes.all().get(start..end_of(at)).unwrap_or(&[])
+        let (start, len) = match self.gone.has(name.0) {
+            true => (0, 0),
+            false => self.places.get(name.0 as usize).copied().unwrap_or((0, 0)),
+        };
+        let (start, len) = (start as usize, len as usize);
+        self.bytes.all().get(start..start + len).unwrap_or(&[])
+    }
+
+    /// All others are never asked for by their numbers again. A text that comes again gets another one.
+    pub fn keep(&mut self, names: &Bits) {
+        let known = self.by_hash.iter().filter_map(|name| name.checked_sub(1));
+        let gone: Vec<u32> = known.filter(|name| !names.has(*name)).collect();
+        for name in &gone {
+            let at = *name as usize;
+            if let Some(&(start, len)) = self.places.get(at) {
+                let start = start as usize;
+                self.bytes.drop_rows(start..start + len as usize);
+            }
+            self.places.drop_rows(at..at + 1);
+            self.gone.set(*name);
+        }
+        self.live -= gone.len();
+        let fits = |size: &usize| self.live * 4 <= size * 2;
+        let sizes = std::iter::successors(Some(FIRST), |size| Some(size * 2));
+        let size = sizes.into_iter().find(fits).unwrap_or(FIRST);
+        self.rebuild(size);
     }
 
     /// The text's number, or where in the table it belongs.
@@ -86,17 +116,20 @@ impl Texts {
         }
     }
 
-    fn grow(&mut self) {
-        let mask = self.by_hash.len() * 2 - 1;
-        let mut larger: Box<[u32]> = vec![0; mask + 1].into();
-        for name in 0..self.ends.len() as u32 {
-            let mut at = hash(self.bytes_of(Name(name))) & mask;
-            while larger[at] != 0 {
-                at = (at + 1) & mask;
+    /// A table of so many places, with what is in the old one and not gone.
+    fn rebuild(&mut self, size: usize) {
+        let old = std::mem::replace(&mut self.by_hash, vec![0; size].into());
+        for entry in old.into_iter().filter(|entry| *entry != 0) {
+            let name = entry - 1;
+            if self.gone.has(name) {
+                continue;
             }
-            larger[at] = name + 1;
+            let mut at = hash(self.bytes_of(Name(name))) & (size - 1);
+            while self.by_hash[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.by_hash[at] = entry;
         }
-        self.by_hash = larger;
     }
 }
 
@@ -124,6 +157,38 @@ mod tests {
         }
         assert_eq!((texts.text(empty), texts.find("")), ("", Some(empty)));
         assert_eq!(texts.find("5000"), None);
-        assert_eq!(texts.ends.len(), 5001);
+        assert_eq!(texts.places.len(), 5001);
+    }
+
+    #[test]
+    fn what_is_gone_gets_another_name_and_the_rest_stays() {
+        let mut texts = Texts::default();
+        let text = |n: u32| format!("some text {n}");
+        let mut live: Vec<(u32, Name)> = Vec::new();
+        for round in 0..20 {
+            for n in round * 1000..(round + 1) * 1000 {
+                live.push((n, texts.name(&text(n)).unwrap()));
+            }
+            let (kept, gone): (Vec<_>, Vec<_>) = live.iter().partition(|(n, _)| n % 10 == 3);
+            let mut names = Bits::default();
+            for (_, Name(name)) in &kept {
+                names.set(*name);
+            }
+            texts.keep(&names);
+            assert_eq!(texts.live, kept.len());
+            assert!(texts.by_hash.len() <= 8 * kept.len().max(FIRST));
+            for (n, name) in &kept {
+                assert_eq!(
+                    (texts.find(&text(*n)), texts.text(*name)),
+                    (Some(*name), &*text(*n))
+                );
+            }
+            for (n, name) in &gone {
+                assert_eq!((texts.find(&text(*n)), texts.text(*name)), (None, ""));
+            }
+            live = kept;
+        }
+        let again = texts.name(&text(4)).unwrap();
+        assert_eq!((again.0, texts.text(again)), (20_000, "some text 4"));
     }
 }

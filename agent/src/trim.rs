@@ -29,6 +29,7 @@ fn run(agent: &Agent) {
     let mut pause = FIRST;
     while !agent.ended.wait(Instant::now() + pause) {
         let before = Instant::now();
+        agent.archive.forget();
         trim();
         let took = before.elapsed();
         agent.say(Level::Debug, &format!("malloc_trim took {took:?}"));

@@ -67,6 +67,14 @@ impl Watch {
         }
     }
 
+    /// The VM has unloaded these loaders' classes, of which some were never prepared.
+    pub fn forget_all(&self, loaders: &[Loader]) {
+        if self.any.load(Ordering::Relaxed) {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.retain(|(loader, _), _| !loaders.contains(loader));
+        }
+    }
+
     pub fn prepared(&self, agent: &Agent, env: Env, class: jclass) {
         let jvmti = agent.jvmti;
         let Some(signature) = jvmti.signature(class) else {

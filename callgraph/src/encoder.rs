@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::tables::{RawTables, Tables};
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
-    ContextId, DecodeError, Frame, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
+    ContextId, DecodeError, Frame, Gone, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
     TableMemory,
 };
 
@@ -20,6 +20,7 @@ pub struct Encoder<J> {
     tables: Tables,
     learner: Mutex<Learner<J>>,
     unknown: AtomicU64,
+    sweeps: AtomicU64,
 }
 
 impl<J: Journal> Encoder<J> {
@@ -47,6 +48,7 @@ impl<J: Journal> Encoder<J> {
             tables: Tables::new(layout, policy.anchor_budget, memory),
             learner: Mutex::new(learner),
             unknown: AtomicU64::new(0),
+            sweeps: AtomicU64::new(0),
         }
     }
 
@@ -113,6 +115,26 @@ impl<J: Journal> Encoder<J> {
         last: MethodId,
     ) -> Result<Option<(ContextId, Frame)>, DecodeError> {
         self.lock().graph.caller(id, last)
+    }
+
+    /// Code that will never run again leaves the graph and the tables. Numbers of contexts with such code are then
+    /// unknown here; they are given to nothing else.
+    pub fn sweep(&self, gone: &dyn Gone) {
+        if self.lock().sweep(&self.tables, gone) {
+            // Relaxed: a count, nothing depends on it.
+            self.sweeps.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often something has left.
+    pub fn sweeps(&self) -> u64 {
+        // Relaxed: as above.
+        self.sweeps.load(Ordering::Relaxed)
+    }
+
+    /// Whether `id` is a number for `last` of a context that has not left.
+    pub fn lives(&self, id: ContextId, last: MethodId) -> bool {
+        self.lock().graph.lives(id, last)
     }
 
     /// For readers that look numbers up by themselves; see the layout in [`RawTables`].

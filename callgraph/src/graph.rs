@@ -9,12 +9,16 @@
 //!   the anchor field keeps its meaning.
 //! - An anchor's parent was known before the anchor. So walking back ends.
 
+mod anchors;
 mod check;
 mod node;
+mod sweep;
 
 use std::ops::RangeInclusive;
 
-use self::node::{Incoming, Nodes, grow};
+use self::anchors::Anchors;
+use self::node::{Incoming, Nodes};
+pub use self::sweep::Gone;
 use crate::{
     Anchor, AnchorId, Base, Change, ContextId, DecodeError, Effect, GraphError, Layout, MethodId,
     Missing, Node, SiteId, Transition, Version,
@@ -43,7 +47,7 @@ struct Epoch {
     base: Version,
     /// Of numbers of its versions.
     layout: Layout,
-    anchors: Vec<Origin>,
+    anchors: Anchors,
 }
 
 /// An anchor: 20 bytes. A thread's first frame has no parent and [`SiteId::ENTRY`].
@@ -318,8 +322,8 @@ impl Graph {
     /// What was allocated, without the allocator's own bookkeeping.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let anchors = self.epochs.iter().map(|epoch| epoch.anchors.capacity());
-        self.nodes.bytes() + anchors.sum::<usize>() * size_of::<Origin>()
+        let anchors = self.epochs.iter().map(|epoch| epoch.anchors.bytes());
+        self.nodes.bytes() + anchors.sum::<usize>()
     }
 }
 
@@ -331,7 +335,7 @@ impl Graph {
                 self.epochs.push(Epoch {
                     base: version,
                     layout: self.layout_from(base).unwrap_or(self.layout),
-                    anchors: Vec::new(),
+                    anchors: Anchors::default(),
                 });
                 self.newest = version;
             }
@@ -375,7 +379,6 @@ impl Graph {
         let entry = (ContextId::UNKNOWN, SiteId::ENTRY, MethodId(0));
         let (parent, site, caller) = parent.unwrap_or(entry);
         if let Some(epoch) = self.epochs.last_mut() {
-            grow(&mut epoch.anchors);
             epoch.anchors.push(Origin {
                 parent: [(parent.0 >> 32) as u32, parent.0 as u32],
                 site,

@@ -13,8 +13,8 @@ use crate::graph::Graph;
 use crate::tables::Tables;
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
-    Anchor, AnchorId, Base, Change, ContextId, Edge, Effect, Journal, MethodId, Node, Plan, Policy,
-    SiteId, Transition, Version,
+    Anchor, AnchorId, Base, Change, ContextId, Edge, Effect, Gone, Journal, MethodId, Node, Plan,
+    Policy, SiteId, Transition, Version,
 };
 
 pub(crate) struct Learner<J> {
@@ -330,6 +330,16 @@ impl<J: Journal> Learner<J> {
         self.retired = version;
         tables.retire(version);
         self.adaptation.adapted(began.elapsed());
+    }
+
+    /// Code that will never run again leaves the graph and the tables. `false`: numbers that are planned need all.
+    pub(crate) fn sweep(&mut self, tables: &Tables, gone: &dyn Gone) -> bool {
+        if self.plan.is_some() || self.policy.adapt_after > 0 {
+            return false;
+        }
+        self.graph.sweep(gone);
+        tables.sweep(gone);
+        true
     }
 
     /// Of the graph and what belongs to it.

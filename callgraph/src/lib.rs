@@ -7,8 +7,8 @@
 //! ```
 //!
 //! *Architecture Invariant*: a number is handed out only after every change that gives it its
-//! meaning was accepted by the journal. Nothing is ever changed or removed, so a number keeps its
-//! meaning for ever.
+//! meaning was accepted by the journal. Nothing is ever changed, and a number that was given is never
+//! given again, so it keeps its meaning for ever. What is [`Gone`] may leave the encoder; the journal has it.
 
 mod ids;
 mod journal;
@@ -40,7 +40,7 @@ pub mod encodings;
 pub use edge::Edge;
 pub use encoder::Encoder;
 pub use error::{DecodeError, GraphError, Missing};
-pub use graph::{Frame, Graph};
+pub use graph::{Frame, Gone, Graph};
 pub use ids::*;
 pub use journal::*;
 pub use layout::Layout;

@@ -4,7 +4,7 @@ use crate::anchor_table::{AnchorTable, Call};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transition_table::{Key, TransitionTable};
 use crate::words::Source;
-use crate::{ContextId, Layout, Version};
+use crate::{ContextId, Gone, Layout, Version};
 
 const CALLS: usize = 0;
 const VERSION_SHIFT: usize = 1;
@@ -105,6 +105,12 @@ impl Tables {
         self.calls.retire(version);
         self.events.retire(version);
         self.anchors.clear();
+    }
+
+    /// Calls of what is gone, and by it, are never looked up again. The caller holds the encoder's mutex.
+    pub(crate) fn sweep(&self, gone: &dyn Gone) {
+        self.calls.sweep(gone, &self.block[CALLS]);
+        self.events.sweep(gone, &self.block[EVENTS]);
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,4 +1,4 @@
-//! (version, site, callee) → what to add to the caller's number. Never forgets.
+//! (version, site, callee) → what to add to the caller's number. Never forgets but what is gone.
 //!
 //! ```text
 //! entry: [ key, delta ]        key = version << 52 | site << 24 | callee, 0: empty
@@ -15,7 +15,7 @@
 
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::words::{Generations, Source, Words};
-use crate::{MethodId, SiteId, Version};
+use crate::{Gone, MethodId, SiteId, Version};
 
 /// The delta of a transition that anchors.
 pub(crate) const ANCHORING: u64 = u64::MAX;
@@ -31,6 +31,14 @@ impl Key {
         let low = u64::from(site.0) << MethodId::BITS | u64::from(callee.0);
         let key = u64::from(version.0) << (SiteId::BITS + MethodId::BITS) | low;
         (site <= SiteId::ENTRY && callee <= MethodId::EVENT).then_some(Key(key))
+    }
+
+    fn site(self) -> SiteId {
+        SiteId((self.0 >> MethodId::BITS) as u32 & SiteId::ENTRY.0)
+    }
+
+    fn callee(self) -> MethodId {
+        MethodId(self.0 as u32 & MethodId::EVENT.0)
     }
 
     #[inline]
@@ -98,6 +106,37 @@ impl TransitionTable {
                 entry[1].store(ANCHORING, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Moves what is not gone to memory that fits it, if that is smaller. The caller holds the encoder's mutex.
+    pub(crate) fn sweep(&self, gone: &dyn Gone, address: &AtomicU64) {
+        let old = self.generations.newest();
+        let is_left = |entry: &&[AtomicU64]| {
+            // Relaxed: only the mutex's holder writes keys.
+            let key = Key(entry[0].load(Ordering::Relaxed));
+            key.0 != 0 && !gone.site(key.site()) && !gone.method(key.callee())
+        };
+        let entries = || (0..old.slots()).map(|slot| old.entry(slot));
+        let left = entries().filter(is_left).count();
+        // Relaxed: only the mutex's holder writes it.
+        let len = self.len.load(Ordering::Relaxed);
+        // Where little is gone, what is there may stay: memory that was outgrown is not used again.
+        if left * 4 > len * 3 || !self.generations.has_room() {
+            return;
+        }
+        // What comes next will need the room again, or half of it.
+        let slots = match left * 32 < old.slots() {
+            true => old.slots() / 2,
+            false => old.slots(),
+        };
+        let new = self.generations.fitting(slots);
+        for entry in entries().filter(is_left) {
+            // Relaxed: this thread holds the mutex that all writers held.
+            let [key, delta] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
+            put(&new, key, delta);
+        }
+        self.len.store(left, Ordering::Relaxed);
+        self.generations.publish(new, address);
     }
 
     #[cold]

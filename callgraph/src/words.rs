@@ -16,7 +16,7 @@
 
 use std::ops::Deref;
 
-use crate::sync::{AtomicU64, AtomicUsize, OnceLock, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, OnceLock, Ordering};
 
 /// Memory that lasts as long as the process, for tables that are read by address.
 pub trait TableMemory: Send + Sync {
@@ -58,7 +58,9 @@ impl Deref for Held {
 
 const HEADER: usize = 8;
 const ALIGNMENT: usize = 64;
-const GENERATIONS: usize = 40;
+/// How many tables may outgrow each other, and how often one is made anew without what is gone.
+const GROWTHS: usize = 40;
+const GENERATIONS: usize = if cfg!(loom) { GROWTHS } else { 1024 };
 const PAGE: usize = 4096;
 
 pub(crate) const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -134,7 +136,7 @@ impl<const WORDS: usize> Words<WORDS> {
 
 /// All generations of one table. Only the holder of the encoder's mutex publishes.
 pub(crate) struct Generations<const WORDS: usize> {
-    all: [OnceLock<Words<WORDS>>; GENERATIONS],
+    all: Box<[OnceLock<Words<WORDS>>]>,
     newest: AtomicUsize,
     first: Words<WORDS>,
     source: Source,
@@ -146,7 +148,7 @@ impl<const WORDS: usize> Generations<WORDS> {
         // Relaxed: nobody else sees the encoder yet.
         address.store(first.address(), Ordering::Relaxed);
         Generations {
-            all: [const { OnceLock::new() }; GENERATIONS],
+            all: (0..GENERATIONS).map(|_| OnceLock::new()).collect(),
             newest: AtomicUsize::new(0),
             first,
             source,
@@ -159,6 +161,18 @@ impl<const WORDS: usize> Generations<WORDS> {
         let index = self.newest.load(Ordering::Acquire);
         let later = index.checked_sub(1).and_then(|index| self.all[index].get());
         later.unwrap_or(&self.first)
+    }
+
+    /// Whether a table may be made anew that has not outgrown its memory.
+    pub(crate) fn has_room(&self) -> bool {
+        // Relaxed: only the mutex's holder writes it.
+        self.newest.load(Ordering::Relaxed) + GROWTHS < self.all.len()
+    }
+
+    /// Empty memory of at least so many slots.
+    pub(crate) fn fitting(&self, slots: usize) -> Words<WORDS> {
+        let slots = slots.max(FIRST_SLOTS).next_power_of_two();
+        Words::new(slots, self.source)
     }
 
     /// Empty memory, twice as large as the newest.

@@ -34,6 +34,7 @@ pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use map::{Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{
     Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals, VmCells, VmCount,
+    each_record,
 };
 pub use record::*;
 pub use run_id::{Number, RunId};

@@ -77,6 +77,43 @@ impl Log {
     }
 }
 
+/// The records of a log that is being written, one block in memory at a time: those of its first `bytes` bytes, up to
+/// the first damage. `read` fills a part of memory with what begins at an offset, or says that it cannot.
+pub fn each_record(
+    bytes: u64,
+    read: impl Fn(u64, &mut [u8]) -> bool,
+    mut each: impl FnMut(Record<'_>),
+) {
+    let mut at = FILE_HEADER;
+    let mut block = Vec::new();
+    loop {
+        let mut header = [0; BLOCK_HEADER as usize];
+        if at + BLOCK_HEADER > bytes || !read(at, &mut header) {
+            return;
+        }
+        let head = header.get(4..24).and_then(BlockHead::decode);
+        let Some(head) = head.filter(|_| u32_at(&header, 0) == Some(BLOCK_MAGIC)) else {
+            return;
+        };
+        if head.kind == RECORDS {
+            let committed = u64_at(&header, AT_COMMITTED as usize).unwrap_or(0);
+            let used = committed.min(u64::from(head.capacity.min(MAX_CAPACITY)));
+            block.resize(used as usize, 0);
+            if !read(at + BLOCK_HEADER, &mut block) {
+                return;
+            }
+            let mut records = In(&block);
+            while !records.0.is_empty() {
+                match Record::parse(&mut records) {
+                    Ok((_, record)) => record.into_iter().for_each(&mut each),
+                    Err(Malformed(_)) => return,
+                }
+            }
+        }
+        at += BLOCK_HEADER + u64::from(head.capacity);
+    }
+}
+
 /// One thing in the log.
 #[derive(Clone, Debug)]
 pub enum Item<'a> {

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 
+use super::Gone;
 use crate::numbering::FastMap;
 use crate::{MethodId, SiteId, Version};
 
@@ -110,6 +111,15 @@ impl Callers {
         self.bytes() - before
     }
 
+    fn sweep(&mut self, gone: &dyn Gone) {
+        let caller = |origin: Origin| Incoming { av: 1, origin }.caller();
+        self.first = self.first.filter(|origin| !gone.method(caller(*origin)));
+        if let Some(more) = &mut self.more {
+            more.retain(|edge| !gone.method(edge.caller()));
+            more.shrink_to(more.len() + more.len() / 4);
+        }
+    }
+
     fn bytes(&self) -> usize {
         let of = |more: &Vec<Incoming>| {
             size_of::<Vec<Incoming>>() + more.capacity() * size_of::<Incoming>()
@@ -176,6 +186,20 @@ impl Nodes {
             nodes.get_mut(at.ok()?)
         });
         self.bytes += node.map_or(0, |node| node.add(edge, width));
+    }
+
+    /// Without these methods, as callees and as callers.
+    pub(super) fn sweep(&mut self, gone: &dyn Gone) {
+        self.methods.retain(|method, _| !gone.method(*method));
+        self.methods.shrink_to(2 * self.methods.len());
+        self.bytes = 0;
+        for nodes in self.methods.values_mut() {
+            self.bytes += nodes.capacity() * size_of::<Node>();
+            for node in nodes {
+                node.callers.sweep(gone);
+                self.bytes += node.callers.bytes();
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,0 +1,115 @@
+//! The anchors of an epoch, by number. Those of contexts that are gone leave no gap behind: a full chunk that has
+//! lost some keeps the others close together, and a bit for each place says which they are.
+
+use super::Origin;
+use super::node::grow;
+
+const CHUNK: usize = 1024;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Anchors {
+    chunks: Vec<Chunk>,
+    len: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Chunk {
+    rows: Vec<Origin>,
+    /// Which places the rows have; none: the first ones.
+    places: Option<Box<Places>>,
+}
+
+/// A bit for each place of a chunk.
+type Places = [u64; CHUNK / 64];
+
+fn has(places: &Places, place: usize) -> bool {
+    places[place / 64] >> (place % 64) & 1 == 1
+}
+
+/// How many places before this one are taken.
+fn rank(places: &Places, place: usize) -> usize {
+    let words = &places[..place / 64];
+    let whole: u32 = words.iter().map(|word| word.count_ones()).sum();
+    let below = places[place / 64] & ((1 << (place % 64)) - 1);
+    (whole + below.count_ones()) as usize
+}
+
+impl Chunk {
+    fn get(&self, place: usize) -> Option<&Origin> {
+        match &self.places {
+            None => self.rows.get(place),
+            Some(places) => has(places, place)
+                .then(|| self.rows.get(rank(places, place)))
+                .flatten(),
+        }
+    }
+
+    /// Only of a full chunk. `keep` is told a place.
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut places = Places::default();
+        let mut rows = Vec::new();
+        for place in 0..CHUNK {
+            if let (Some(row), true) = (self.get(place), keep(place)) {
+                places[place / 64] |= 1 << (place % 64);
+                rows.push(*row);
+            }
+        }
+        if rows.len() < self.rows.len() {
+            rows.shrink_to_fit();
+            self.rows = rows;
+            self.places = Some(Box::new(places));
+        }
+    }
+}
+
+impl Anchors {
+    /// With those that are gone.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn get(&self, id: usize) -> Option<&Origin> {
+        self.chunks.get(id / CHUNK)?.get(id % CHUNK)
+    }
+
+    pub(super) fn push(&mut self, origin: Origin) {
+        if self.len.is_multiple_of(CHUNK) {
+            self.chunks.push(Chunk::default());
+        }
+        if let Some(last) = self.chunks.last_mut() {
+            grow(&mut last.rows);
+            last.rows.push(origin);
+            self.len += 1;
+        }
+    }
+
+    /// All that are left, with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Origin)> {
+        let chunks = self.chunks.iter().enumerate();
+        chunks.flat_map(|(at, chunk)| {
+            let left = !chunk.rows.is_empty();
+            let places = 0..if left { CHUNK } else { 0 };
+            places.filter_map(move |place| Some((at * CHUNK + place, chunk.get(place)?)))
+        })
+    }
+
+    /// Those of the last chunk stay until it is full.
+    pub(super) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let full = self.len / CHUNK;
+        for (at, chunk) in self.chunks.iter_mut().take(full).enumerate() {
+            if !chunk.rows.is_empty() {
+                chunk.retain(|place| keep(at * CHUNK + place));
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let places = |chunk: &Chunk| chunk.places.as_ref().map_or(0, |_| size_of::<Places>());
+        let rows = |chunk: &Chunk| chunk.rows.capacity() * size_of::<Origin>();
+        let chunks = self.chunks.iter();
+        chunks
+            .map(|chunk| places(chunk) + rows(chunk))
+            .sum::<usize>()
+            + self.chunks.capacity() * size_of::<Chunk>()
+    }
+}
