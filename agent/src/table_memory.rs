@@ -19,22 +19,23 @@ const PAGE: usize = 4096;
 const LARGE_PAGE: usize = 2 << 20;
 
 /// So many bytes of zeros, which will be in use everywhere soon: whole large pages of them are such, if the
-/// system has any.
+/// system has any. The first page is a small one: it has the table's header, which outlives the rest.
 fn reserve_table(bytes: usize) -> Option<Range> {
     if bytes < LARGE_PAGE {
         return reserve(bytes, bytes);
     }
-    let most = bytes.checked_add(LARGE_PAGE)?;
+    let most = bytes.checked_add(LARGE_PAGE + PAGE)?;
     let range = reserve(most, most)?;
-    let start = range.start.next_multiple_of(LARGE_PAGE);
+    let large = (range.start + PAGE).next_multiple_of(LARGE_PAGE);
+    let start = large - PAGE;
     let end = (start + bytes).next_multiple_of(PAGE);
     release(range.start, start);
     release(end, range.start + range.bytes.next_multiple_of(PAGE));
     // SAFETY: pages of the mapping just made. If the system has no large ones, they stay small.
     unsafe {
         libc::madvise(
-            ptr::with_exposed_provenance_mut(start),
-            bytes / LARGE_PAGE * LARGE_PAGE,
+            ptr::with_exposed_provenance_mut(large),
+            (bytes - PAGE) / LARGE_PAGE * LARGE_PAGE,
             libc::MADV_HUGEPAGE,
         )
     };

@@ -31,6 +31,7 @@ mod samples;
 mod starts;
 mod streams;
 mod tasks;
+mod unloading;
 mod vm_events;
 
 use std::path::Path;
@@ -107,6 +108,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         samples::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),
+        unloading::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),

@@ -3,8 +3,11 @@
 
 use super::Origin;
 use super::node::grow;
+use crate::MethodId;
 
 const CHUNK: usize = 1024;
+/// The head of those that are gone and still have their place: no method.
+const GONE: MethodId = MethodId(u32::MAX);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anchors {
@@ -49,7 +52,9 @@ impl Chunk {
         let mut places = Places::default();
         let mut rows = Vec::new();
         for place in 0..CHUNK {
-            if let (Some(row), true) = (self.get(place), keep(place)) {
+            if let (Some(row), true) = (self.get(place), keep(place))
+                && row.head != GONE
+            {
                 places[place / 64] |= 1 << (place % 64);
                 rows.push(*row);
             }
@@ -69,7 +74,8 @@ impl Anchors {
     }
 
     pub(super) fn get(&self, id: usize) -> Option<&Origin> {
-        self.chunks.get(id / CHUNK)?.get(id % CHUNK)
+        let found = self.chunks.get(id / CHUNK)?.get(id % CHUNK);
+        found.filter(|origin| origin.head != GONE)
     }
 
     pub(super) fn push(&mut self, origin: Origin) {
@@ -89,13 +95,22 @@ impl Anchors {
         chunks.flat_map(|(at, chunk)| {
             let left = !chunk.rows.is_empty();
             let places = 0..if left { CHUNK } else { 0 };
-            places.filter_map(move |place| Some((at * CHUNK + place, chunk.get(place)?)))
+            let rows = places.filter_map(move |place| Some((place, chunk.get(place)?)));
+            let left = rows.filter(|(_, origin)| origin.head != GONE);
+            left.map(move |(place, origin)| (at * CHUNK + place, origin))
         })
     }
 
-    /// Those of the last chunk stay until it is full.
+    /// All others are gone; those of the last chunk keep their places until it is full.
     pub(super) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let full = self.len / CHUNK;
+        for chunk in self.chunks.iter_mut().skip(full) {
+            for (place, row) in chunk.rows.iter_mut().enumerate() {
+                if !keep(full * CHUNK + place) {
+                    row.head = GONE;
+                }
+            }
+        }
         for (at, chunk) in self.chunks.iter_mut().take(full).enumerate() {
             if !chunk.rows.is_empty() {
                 chunk.retain(|place| keep(at * CHUNK + place));

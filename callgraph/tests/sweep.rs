@@ -1,0 +1,189 @@
+//! Code that comes and goes, against the plain stack: what lives keeps its numbers, what is gone is unknown and never
+//! taken for something else, and the journal knows all of it.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::collections::HashMap;
+
+use lucce_callgraph::*;
+use proptest::prelude::*;
+use support::*;
+
+/// Methods that stay.
+const STAY: u32 = 5;
+/// Methods of each generation.
+const COME: u32 = 4;
+const SITES: u32 = 3;
+
+/// All generations before this one are gone.
+struct Before(u32);
+
+fn first_of(generation: u32) -> u32 {
+    STAY + 1 + generation * COME
+}
+
+impl Gone for Before {
+    fn method(&self, method: MethodId) -> bool {
+        (STAY + 1..first_of(self.0)).contains(&method.0)
+    }
+
+    fn site(&self, site: SiteId) -> bool {
+        self.method(MethodId(site.0 / SITES))
+    }
+}
+
+impl Before {
+    fn is_in(&self, given: &Given) -> bool {
+        given.plain.iter().any(|frame| self.method(frame.method))
+    }
+}
+
+/// A thread that runs methods that stay and those of one generation.
+struct Program {
+    stack: Vec<(MethodId, ContextId)>,
+    frames: Vec<Frame>,
+    random: u64,
+}
+
+impl Program {
+    fn next(&mut self, below: u32) -> u32 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.random >> 33) as u32 % below
+    }
+
+    fn method(&mut self, generation: u32) -> MethodId {
+        let which = self.next(STAY + COME);
+        MethodId(match which < STAY {
+            true => 1 + which,
+            false => first_of(generation) + which - STAY,
+        })
+    }
+
+    /// Begins with an empty stack, and leaves one.
+    fn run(
+        &mut self,
+        encoder: &Encoder<Vec<Change>>,
+        generation: u32,
+        steps: u32,
+        given: &mut Vec<Given>,
+    ) {
+        let head = MethodId(1 + self.next(STAY));
+        self.stack = vec![(head, encoder.root(head))];
+        self.frames.clear();
+        for _ in 0..steps {
+            let Some(&(caller, context)) = self.stack.last() else {
+                break;
+            };
+            let site = SiteId(caller.0 * SITES + self.next(SITES));
+            match self.next(5) {
+                0 if self.stack.len() > 1 => {
+                    self.stack.pop();
+                    self.frames.pop();
+                }
+                1 | 2 => {
+                    let id = encoder.event(context, site, caller);
+                    let mut plain = vec![Frame {
+                        site,
+                        method: caller,
+                    }];
+                    plain.extend(self.frames.iter().rev());
+                    let last = MethodId::EVENT;
+                    if id != ContextId::UNKNOWN {
+                        given.push(Given { id, last, plain });
+                    }
+                }
+                _ if self.stack.len() < 12 => {
+                    let callee = self.method(generation);
+                    let id = encoder.step(context, site, caller, callee);
+                    self.stack.push((callee, id));
+                    self.frames.push(Frame {
+                        site,
+                        method: caller,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn check_all(encoder: &Encoder<Vec<Change>>, gone: &Before, given: &[Given]) {
+    for given in given {
+        let decoded = encoder.decode(given.id, given.last);
+        match gone.is_in(given) {
+            true => {
+                assert!(!encoder.lives(given.id, given.last));
+                // Never a wrong one.
+                assert!(decoded.is_err(), "{given:?}");
+            }
+            false => {
+                assert!(encoder.lives(given.id, given.last));
+                check(given, decoded);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn what_lives_keeps_its_numbers_and_what_is_gone_is_nobodys(
+        layout in layouts(), policy in forgetful(), random in any::<u64>(),
+    ) {
+        let encoder = Encoder::new(layout, policy, Vec::new());
+        let plans = policy.adapt_after > 0;
+        let mut program = Program { stack: Vec::new(), frames: Vec::new(), random };
+        let mut given = Vec::new();
+        for generation in 0..12 {
+            program.run(&encoder, generation, 150, &mut given);
+            let gone = Before(generation);
+            encoder.sweep(&gone);
+            if !plans {
+                check_all(&encoder, &gone, &given);
+            }
+        }
+        let graph = replay(layout, &encoder.journal(|changes| changes.clone()));
+        for given in &given {
+            check(given, graph.decode(given.id, given.last));
+        }
+        let mut meanings = HashMap::new();
+        for given in &given {
+            let meaning = meanings.entry(given.id).or_insert(&given.plain);
+            assert_eq!(*meaning, &given.plain);
+        }
+    }
+}
+
+#[test]
+fn memory_is_that_of_what_lives() {
+    let encoder = Encoder::new(Layout::DEFAULT, Policy::LUCCE, Vec::new());
+    let mut program = Program {
+        stack: Vec::new(),
+        frames: Vec::new(),
+        random: 1,
+    };
+    let mut given = Vec::new();
+    let mut most = [0; 2];
+    for generation in 0..4000 {
+        given.clear();
+        program.run(&encoder, generation, 400, &mut given);
+        if generation % 50 == 49 {
+            encoder.sweep(&Before(generation));
+            let half = usize::from(generation >= 2000);
+            most[half] = encoder.stats().memory.max(most[half]);
+        }
+    }
+    let gone = given.iter().filter(|given| Before(4000).is_in(given));
+    assert!(gone.clone().count() > 10);
+    encoder.sweep(&Before(4000));
+    let lives = gone.filter(|given| encoder.lives(given.id, given.last));
+    assert_eq!(lives.count(), 0);
+    let given = encoder.stats();
+    assert!(given.transitions > 200_000, "{given:?}");
+    assert!(most[1] < most[0] * 5 / 4 && most[1] < 16 << 20, "{most:?}");
+}
