@@ -9,6 +9,7 @@ use std::time::Instant;
 use crate::adaptation::Adaptation;
 use crate::anchor_table::Call;
 use crate::forgotten::Forgotten;
+use crate::full::Full;
 use crate::graph::Graph;
 use crate::tables::Tables;
 use crate::transition_table::{ANCHORING, Key};
@@ -27,6 +28,7 @@ pub(crate) struct Learner<J> {
     retired: Version,
     pub(crate) adaptation: Adaptation,
     forgotten: Forgotten,
+    full: Full,
     pub(crate) slow_lookups: u64,
     pub(crate) refused: u64,
 }
@@ -72,6 +74,7 @@ impl<J: Journal> Learner<J> {
             retired: Version(0),
             adaptation: Adaptation::new(&policy),
             forgotten: Forgotten::default(),
+            full: Full::default(),
             slow_lookups: 0,
             refused: 0,
         }
@@ -143,7 +146,7 @@ impl<J: Journal> Learner<J> {
         Ok(delta)
     }
 
-    fn place(&self, from: Version, edge: Edge) -> Option<Place> {
+    fn place(&mut self, from: Version, edge: Edge) -> Option<Place> {
         if from < self.retired {
             return None;
         }
@@ -178,7 +181,10 @@ impl<J: Journal> Learner<J> {
     }
 
     /// The first version in reach whose node has, or can be created with, room for the caller.
-    fn found(&self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
+    fn found(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
+        if self.plan.is_none() {
+            return self.found_without_plan(from, callee, need);
+        }
         let last = self.last_version(from);
         let plan = self
             .plan_for(from)
@@ -205,6 +211,37 @@ impl<J: Journal> Learner<J> {
                 });
             }
             to = Version(to.0 + 1);
+        }
+        let capacity = self.capacity(to, callee, need);
+        (to <= last && capacity > need).then_some(Place {
+            to,
+            av: 1,
+            create: Some(capacity),
+        })
+    }
+
+    /// As `found`, past what is known to be full.
+    fn found_without_plan(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
+        let last = self.last_version(from);
+        let mut to = self.full.skip(callee, from, need);
+        let mut found = None;
+        if to > last {
+            return None;
+        }
+        for (version, node) in self.graph.nodes_of(callee, to..=last) {
+            if version != to {
+                break;
+            }
+            if node.capacity.saturating_sub(node.used) >= need {
+                found = Some(node.used);
+                break;
+            }
+            to = Version(to.0 + 1);
+        }
+        self.full.met(callee, (from, to), need);
+        if let Some(av) = found {
+            let create = None;
+            return Some(Place { to, av, create });
         }
         let capacity = self.capacity(to, callee, need);
         (to <= last && capacity > need).then_some(Place {
@@ -338,6 +375,7 @@ impl<J: Journal> Learner<J> {
             return false;
         }
         self.graph.sweep(gone);
+        self.full.sweep(gone);
         tables.sweep(gone);
         true
     }

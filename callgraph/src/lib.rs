@@ -31,6 +31,7 @@ mod transition_table;
 mod adaptation;
 mod encoder;
 mod forgotten;
+mod full;
 mod learner;
 mod stats;
 mod tables;

@@ -163,10 +163,11 @@ impl<const WORDS: usize> Generations<WORDS> {
         later.unwrap_or(&self.first)
     }
 
-    /// Whether a table may be made anew that has not outgrown its memory.
+    /// Whether a table may be made anew that has not outgrown its memory, which then must be forgotten.
     pub(crate) fn has_room(&self) -> bool {
         // Relaxed: only the mutex's holder writes it.
-        self.newest.load(Ordering::Relaxed) + GROWTHS < self.all.len()
+        let newest = self.newest.load(Ordering::Relaxed);
+        self.source.is_some() && newest + GROWTHS < self.all.len()
     }
 
     /// Empty memory of at least so many slots.

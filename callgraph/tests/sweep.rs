@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lucce_callgraph::*;
 use proptest::prelude::*;
@@ -135,7 +136,7 @@ proptest! {
     fn what_lives_keeps_its_numbers_and_what_is_gone_is_nobodys(
         layout in layouts(), policy in forgetful(), random in any::<u64>(),
     ) {
-        let encoder = Encoder::new(layout, policy, Vec::new());
+        let encoder = Encoder::with(layout, policy, Vec::new(), None, Some(&Lasting));
         let plans = policy.adapt_after > 0;
         let mut program = Program { stack: Vec::new(), frames: Vec::new(), random };
         let mut given = Vec::new();
@@ -159,31 +160,52 @@ proptest! {
     }
 }
 
+/// Lasts as long as the process, as the agent's does.
+struct Lasting;
+
+impl TableMemory for Lasting {
+    fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
+        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Some(Box::leak(words))
+    }
+
+    fn forget(&self, words: &'static [AtomicU64]) {
+        words
+            .iter()
+            .for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+}
+
+const GENERATIONS: u32 = 10_000;
+
 #[test]
 fn memory_is_that_of_what_lives() {
-    let encoder = Encoder::new(Layout::DEFAULT, Policy::LUCCE, Vec::new());
+    let (layout, policy) = (Layout::DEFAULT, Policy::LUCCE);
+    let encoder = Encoder::with(layout, policy, Vec::new(), None, Some(&Lasting));
     let mut program = Program {
         stack: Vec::new(),
         frames: Vec::new(),
         random: 1,
     };
     let mut given = Vec::new();
-    let mut most = [0; 2];
-    for generation in 0..4000 {
+    let mut most = [0; 4];
+    for generation in 0..GENERATIONS {
         given.clear();
         program.run(&encoder, generation, 400, &mut given);
         if generation % 50 == 49 {
             encoder.sweep(&Before(generation));
-            let half = usize::from(generation >= 2000);
-            most[half] = encoder.stats().memory.max(most[half]);
+            let quarter = (generation * 4 / GENERATIONS) as usize;
+            most[quarter] = encoder.stats().memory.max(most[quarter]);
         }
     }
-    let gone = given.iter().filter(|given| Before(4000).is_in(given));
+    let gone = given
+        .iter()
+        .filter(|given| Before(GENERATIONS).is_in(given));
     assert!(gone.clone().count() > 10);
-    encoder.sweep(&Before(4000));
+    encoder.sweep(&Before(GENERATIONS));
     let lives = gone.filter(|given| encoder.lives(given.id, given.last));
     assert_eq!(lives.count(), 0);
     let given = encoder.stats();
     assert!(given.transitions > 200_000, "{given:?}");
-    assert!(most[1] < most[0] * 5 / 4 && most[1] < 16 << 20, "{most:?}");
+    assert!(most[3] < most[2] * 9 / 8, "{most:?}");
 }
