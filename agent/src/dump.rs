@@ -31,14 +31,14 @@ pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
     let to = Path::new(file);
     let copied = Copied::of(&log, || bytes, to).map_err(failed)?;
     // Both or none: a failure so far leaves no file behind.
-    let (stream, stream_file) = stream.unzip();
-    let named = stream_file.map(Copied::named).transpose().map_err(failed)?;
+    let streamed = stream.as_ref().map(|copy| (copy.to.clone(), copy.bytes));
+    let named = stream.map(Copied::named).transpose().map_err(failed)?;
     if let Err(e) = copied.named() {
         // The error is the one before.
         let _ = named.map(fs::remove_file);
         return Err(failed(e));
     }
-    Ok(done(to, bytes, stream))
+    Ok(done(to, bytes, streamed))
 }
 
 /// Nothing is copied.
@@ -58,8 +58,8 @@ fn flush(agent: &Agent) -> Result<String, String> {
     Ok(done(&agent.options.out, bytes, streamed))
 }
 
-/// A copy of the stream beside that of the log, if there is a stream: name and size, and the file.
-fn stream(agent: &Agent, file: &str) -> Result<Option<((PathBuf, u64), Copied)>, String> {
+/// A copy of the stream beside that of the log, if there is a stream.
+fn stream(agent: &Agent, file: &str) -> Result<Option<Copied>, String> {
     let Some(streamer) = &agent.streamer else {
         return Ok(None);
     };
@@ -69,7 +69,7 @@ fn stream(agent: &Agent, file: &str) -> Result<Option<((PathBuf, u64), Copied)>,
     // A thread that has begun in the meantime goes on in a block that was there before its own.
     let copied = Copied::of(&stream, || streamer.bytes(), &to);
     let copied = copied.map_err(|e| format!("cannot write {}: {e}", to.display()))?;
-    Ok(Some(((to, copied.bytes), copied)))
+    Ok(Some(copied))
 }
 
 fn done(file: &Path, bytes: u64, stream: Option<(PathBuf, u64)>) -> String {

@@ -103,8 +103,8 @@ fn content(dir: &Path, kind: &str, bad: &str) -> Option<Vec<u8>> {
 /// Of a stream.
 fn last_header(stream: &[u8]) -> usize {
     let blocks = stream.chunks(64).enumerate();
-    let headers = blocks.filter(|(_, block)| block.starts_with(b"LEVB"));
-    64 * headers.last().unwrap().0
+    let mut headers = blocks.filter(|(_, block)| block.starts_with(b"LEVB"));
+    64 * headers.next_back().unwrap().0
 }
 
 struct Cases<'d> {
@@ -130,7 +130,7 @@ impl Cases<'_> {
             None => {}
         }
         if bad == "forbidden" {
-            fs::set_permissions(&path, PermissionsExt::from_mode(0)).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         }
         log.file_name().unwrap().to_str().unwrap().to_owned()
     }
@@ -138,7 +138,8 @@ impl Cases<'_> {
     /// As a user whom permissions bind.
     fn run(&self, command: &str) -> Output {
         const NOBODY: u32 = 65_534;
-        let command = command.replace("@A", &self.ids[&'A'].to_string());
+        let number = self.ids.get(&'A').map(ToString::to_string);
+        let command = command.replace("@A", &number.unwrap_or_default());
         let mut lucce = Command::new(&self.lucce);
         lucce.args(command.split(' ')).current_dir(self.dir);
         if self.is_root() {
