@@ -16,6 +16,7 @@ use lucce_tracelog::{
     self as tracelog, Counters, EventCell, Header, Meta, RunId, Skipped, Stat, Total, Writer,
 };
 
+use crate::alike::Alike;
 use crate::book::Book;
 use crate::burst::Ended;
 use crate::clock;
@@ -65,6 +66,8 @@ pub struct Agent {
     pub loaders: Loaders,
     pub lanes: Lanes,
     pub frames: FrameCache,
+    /// Only with `verify=N`: what was compared already.
+    pub alike: Alike,
     /// What classes were before their hooks.
     pub originals: Originals,
     /// What the log says of classes that are gone.
@@ -214,6 +217,7 @@ impl Agent {
             twins: Twins::default(),
             tasks: Tasks::default(),
             frames: FrameCache::default(),
+            alike: Alike::default(),
             watch: Watch::default(),
             live: AtomicBool::new(false),
             jni: AtomicPtr::default(),

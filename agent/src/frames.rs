@@ -122,7 +122,7 @@ impl FrameCache {
     }
 
     /// What `found` are, without the helper's own frames.
-    fn resolve_all(&self, agent: &Agent, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
+    pub fn resolve_all(&self, agent: &Agent, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
         let read = || self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut frames = Vec::with_capacity(found.len());
         let mut map = read();
@@ -322,7 +322,7 @@ pub struct Walk<'a> {
     /// Of the last piece, those that are not given yet.
     frames: std::vec::IntoIter<Frame>,
     depth: usize,
-    piece: usize,
+    wanted: usize,
     /// The VM gave fewer frames than were asked for.
     ended: bool,
     /// The VM gave none, though there are: it has ended, say, while this thread has not.
@@ -342,7 +342,7 @@ impl<'a> Walk<'a> {
             env,
             frames: Vec::new().into_iter(),
             depth: 0,
-            piece,
+            wanted: piece,
             ended: false,
             failed: false,
             stands: None,
@@ -361,6 +361,19 @@ impl<'a> Walk<'a> {
         self
     }
 
+    pub fn env(&self) -> Env {
+        self.env
+    }
+
+    /// What the VM says of all frames, the helper's among them. `None`: it does not say them.
+    pub fn raw(mut self) -> Option<Vec<FrameInfo>> {
+        let mut all = self.piece();
+        while !self.ended {
+            all.append(&mut self.piece());
+        }
+        (!self.failed).then_some(all)
+    }
+
     /// All frames that are left. `None`: the VM does not say them.
     pub fn rest(mut self) -> Option<Vec<Frame>> {
         let frames = self.by_ref().collect();
@@ -372,15 +385,16 @@ impl<'a> Walk<'a> {
         self.failed
     }
 
-    fn more(&mut self) {
+    /// What the VM says of the next frames.
+    fn piece(&mut self) -> Vec<FrameInfo> {
         if self.depth > 0 {
-            self.piece = (2 * self.piece).max(PIECE);
+            self.wanted = (2 * self.wanted).max(PIECE);
         }
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
         };
-        let mut found = vec![empty; self.piece];
+        let mut found = vec![empty; self.wanted];
         let count = match self.agent.jvmti.stack(self.depth, &mut found) {
             Ok(count) => count,
             // The last piece ended with the outermost frame.
@@ -391,11 +405,16 @@ impl<'a> Walk<'a> {
             }
         };
         found.truncate(count);
-        self.ended = found.len() < self.piece;
+        self.ended = found.len() < self.wanted;
         self.depth += found.len();
         if let (Some(location), Some(innermost)) = (self.stands.take(), found.first_mut()) {
             innermost.location = location;
         }
+        found
+    }
+
+    fn more(&mut self) {
+        let found = self.piece();
         let cache = &self.agent.frames;
         if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
             let innermost = cache.resolve(self.agent, self.env, innermost.method);

@@ -70,6 +70,7 @@ mod io;
 mod own_kinds;
 mod scope;
 
+mod alike;
 mod arrival;
 mod frames;
 mod here;

@@ -7,6 +7,7 @@ use lucce_tracelog::Mismatch;
 use lucce_tracelog::escape::Text;
 
 use crate::agent::Agent;
+use crate::alike::Pair;
 use crate::book::{Book, NATIVE};
 use crate::context_scope;
 use crate::frames::{Frame, Kind, Walk};
@@ -33,10 +34,16 @@ pub fn compare(agent: &Agent, env: Env, number: ContextId, returned: usize) {
 
 /// The same with the current thread's `frames`. Nothing is compared if the VM does not say them.
 pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned: usize) {
-    let Some(mut real) = frames.rest() else {
+    let env = frames.env();
+    let Some(raw) = frames.raw() else {
         return;
     };
     let at = agent.compared() + 1;
+    let pair = Pair::of(number, returned, &raw);
+    let Err(age) = agent.alike.holds(pair) else {
+        return;
+    };
+    let mut real = agent.frames.resolve_all(agent, env, &raw);
     real.retain(|frame| frame.method.kind != Kind::Hidden);
     let decoded = agent.encoder.decode(number, MethodId::EVENT);
     let book = agent.book();
@@ -62,6 +69,7 @@ pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned
         Err(_) => false,
     };
     if same {
+        agent.alike.add(pair, age);
         return;
     }
     if agent.mismatched() >= MOST_RECORDS {
