@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// How the verbs are called on `FILE`, whose kind is the first word.
-const VERBS: [(&str, &str); 17] = [
+const VERBS: [(&str, &str); 20] = [
     ("log", "report FILE"),
     ("log", "report FILE --top 0 --json"),
     ("log", "report FILE --across-threads --include app.*"),
@@ -28,6 +28,9 @@ const VERBS: [(&str, &str); 17] = [
     ("log", "contexts FILE"),
     ("log", "contexts FILE --tables"),
     ("log", "leaks FILE --json"),
+    ("log", "view FILE -o /dev/null"),
+    ("log", "diff FILE FILE --by line"),
+    ("log", "gate FILE --base FILE"),
     ("stream", "stream FILE --traces"),
     ("stream", "report FILE --stream"),
     ("stream", "export FILE --format chrome"),

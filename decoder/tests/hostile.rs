@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use fixture::hostile::{self, FORGED};
 use lucce_tracelog::escape::is_plain;
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 30] = [
     "report hostile.log --top 0",
     "report hostile.log --top 0 --json",
     "report hostile.log --top 0 --event +1",
@@ -31,6 +31,10 @@ const VERBS: [&str; 26] = [
     "contexts hostile.log --tables --plot charts",
     "contexts hostile.calls --similar 1 --top 0",
     "leaks hostile.log --top 0",
+    "diff sample.log hostile.log --top 0",
+    "diff sample.log hostile.log --top 0 --json",
+    "diff sample.log hostile.log --by line",
+    "gate hostile.log --base sample.log --top 0 --max-growth 0",
     "leaks hostile.log --top 0 --json",
     "stream hostile.log",
     "stream hostile.log --traces --json",
@@ -65,6 +69,7 @@ fn no_verb_prints_what_is_obeyed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let ids = hostile::all(dir);
+    fixture::sample(&dir.join("sample.log"));
     let numbers: String = ids.iter().map(|id| format!("{id}\n")).collect();
     for command in VERBS {
         let words: Vec<_> = command.split(' ').collect();

@@ -3,7 +3,7 @@
 //! | exit code | means |
 //! |---|---|
 //! | 0 | fine |
-//! | 1 | a finding: mismatch, leak, or an id that was asked for and is not known |
+//! | 1 | a finding: mismatch, leak, growth beyond what a gate allows, or an id that was asked for and is not known |
 //! | 2 | usage: bad argument, file that cannot be read or written |
 //! | 3 | damaged or foreign log; what could be read was printed |
 
@@ -16,10 +16,14 @@ mod bench;
 mod check;
 mod chrome;
 mod classes;
+mod compare;
 mod contexts;
 mod ctl;
 mod decode;
+mod diff;
 mod export;
+mod gate;
+mod human;
 mod leaks;
 mod replay;
 mod report;
@@ -60,6 +64,8 @@ enum Verb {
     Ctl(ctl::Args),
     Bench(bench::Args),
     View(view::Args),
+    Diff(diff::Args),
+    Gate(gate::Args),
     Report(report::Args),
     Decode(decode::Args),
     Stats(stats::Args),
@@ -102,6 +108,8 @@ pub fn main() -> ExitCode {
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::View(args) => view::run(&args),
+        Verb::Diff(args) => diff::run(&args),
+        Verb::Gate(args) => gate::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
         Verb::Stats(args) => stats::run(&args),

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| newest.with_extension("html"));
-    if output.exists() && !is_page(&output) {
+    if output.is_file() && !is_page(&output) {
         return Err(Failure::Usage(about(
             &output,
             "is there and is no page of lucce; name another one with -o",

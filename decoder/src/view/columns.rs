@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use crate::escape::Text;
+use crate::joined::{KindName, Names};
 use crate::tree::Tree;
 
 use super::heavy::Heavy;
-use super::names::{KindName, Names};
 
 /// What a page says of a run.
 #[derive(Clone, Serialize, Default, Debug)]
@@ -141,8 +142,8 @@ pub struct Cells {
 impl KindSums {
     pub fn new(kind: &KindName, runs: usize) -> KindSums {
         KindSums {
-            name: kind.name.clone(),
-            unit: kind.unit.clone(),
+            name: plain(&kind.name),
+            unit: plain(&kind.unit),
             count: vec![0; runs],
             value: vec![0; runs],
         }
@@ -164,6 +165,10 @@ impl KindSums {
     pub fn is_empty(&self) -> bool {
         self.totals().0 == 0
     }
+}
+
+fn plain(name: &str) -> String {
+    Text(name).to_string()
 }
 
 #[cfg(test)]
@@ -195,8 +200,11 @@ impl Methods {
         let all = names.methods.all();
         Methods {
             owner: all.iter().map(|method| method.class).collect(),
-            name: all.iter().map(|method| method.name.clone()).collect(),
-            file: all.iter().map(|method| method.file.clone()).collect(),
+            name: all.iter().map(|method| plain(&method.name)).collect(),
+            file: all
+                .iter()
+                .map(|method| method.file.as_deref().map(plain))
+                .collect(),
         }
     }
 }

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 
 use lucce_contentid::StackId;
 
+use crate::joined::{Counted, Joined, Meaning, Names};
 use crate::tree::Tree;
 use crate::{Number, RunId};
 
 use super::columns::{Contexts, Nodes, Rest, Shares};
 use super::heavy::{Heavy, Place};
-use super::names::Names;
-use super::{Counted, Meaning};
 
 /// A context of the page.
 type Key = (Place, u32, Option<u32>);
@@ -33,7 +32,8 @@ pub struct Gathered<'p> {
 }
 
 impl<'p> Gathered<'p> {
-    pub fn new(tree: &Tree, heavy: &'p Heavy, names: &Names) -> Self {
+    pub fn new(joined: &Joined, heavy: &'p Heavy) -> Self {
+        let (tree, names) = (&joined.tree, &joined.names);
         Gathered {
             nodes: Nodes::new(tree, heavy, names),
             stacks: stacks(tree, heavy, names),

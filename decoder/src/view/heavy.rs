@@ -1,9 +1,8 @@
 //! Which nodes of the tree a page has: the heaviest. What lies below them is summed up, one node for all
 //! that a node of the page calls and that is too light.
 
+use crate::joined::Counted;
 use crate::tree::{NodeId, Tree};
-
-use super::Counted;
 
 /// The weight of a node in the sums: what it and all below it have of each kind, as a part of the kind's
 /// whole, by value and by number.

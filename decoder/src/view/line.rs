@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use lucce_stream::{Event, Stream};
 
-use super::Meaning;
+use crate::joined::Meaning;
+
 use super::columns::{Cells, Line, Series};
 use super::gather::Gathered;
 

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use lucce_callgraph::{Frame, MethodId, SiteId};
 use lucce_contentid::{Detail, FrameId, FrameText};
 
-use crate::escape::Text;
+use crate::frame::StackFrame;
 use crate::profile::Profile;
 use crate::tree::FrameKey;
 
@@ -81,11 +81,6 @@ pub struct Names {
     pub kinds: Numbered<KindName>,
 }
 
-/// What a name may look like on a page: without what changes the text around it.
-pub fn plain(name: &str) -> String {
-    Text(name).to_string()
-}
-
 impl Names {
     /// The number of a frame; those of another run are found by their names.
     pub fn frames<'n>(
@@ -99,6 +94,18 @@ impl Names {
         }
     }
 
+    /// A frame as the JVM prints it.
+    pub fn shown(&self, key: FrameKey) -> Option<StackFrame> {
+        let frame = self.frames.get(key.0)?;
+        let method = self.methods.get(frame.method)?;
+        Some(StackFrame {
+            class: self.classes.get(method.class)?.clone(),
+            method: method.name.clone(),
+            file: method.file.clone(),
+            line: frame.line,
+        })
+    }
+
     fn frame(&mut self, profile: &Profile, frame: Frame) -> FrameKey {
         let shown = profile.code.frame(frame);
         let text = FrameText {
@@ -108,11 +115,11 @@ impl Names {
             line: shown.line,
         };
         let id = FrameId::of(text, Detail::ByLine);
-        let class = self.classes.number(plain(&shown.class));
+        let class = self.classes.number(shown.class);
         let method = self.methods.number(MethodName {
             class,
-            name: plain(&shown.method),
-            file: shown.file.as_deref().map(plain),
+            name: shown.method,
+            file: shown.file,
         });
         let line = shown.line;
         FrameKey(self.frames.number(FrameName { method, line, id }))

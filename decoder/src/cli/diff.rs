@@ -1,0 +1,226 @@
+//! `lucce diff`: what a newer run does more or less of.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use lucce_decoder::escape::Text;
+use lucce_decoder::{Key, StackFrame};
+use serde::Serialize;
+
+use super::compare::{Change, Compared, Told, What};
+use super::human::{change as signed, growth, human};
+use super::output::{grouped, json, plural, stdout};
+use super::{End, Failure};
+
+/// Compares two runs of a program: what allocates more now, or less.
+///
+/// Contexts are joined by their content id, 128 bits that name a stack trace alike in every run, so versions
+/// and machines may differ. Runs of one program differ by chance: with several on a side the spread is
+/// measured, and changes that stand out of it are marked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce diff old.lucce new.lucce
+  lucce diff old.lucce new.lucce --by method --through 'com\\.acme\\.' --per request
+  lucce diff old-1.lucce old-2.lucce old-3.lucce -- new-1.lucce new-2.lucce new-3.lucce")]
+pub struct Args {
+    /// A log of the old version and one of the new; or several old ones, then `--` and the new ones
+    #[arg(required = true, value_name = "RUN")]
+    files: Vec<PathBuf>,
+    #[arg(last = true, value_name = "NEW")]
+    new: Vec<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Told::Context)]
+    by: Told,
+    /// How many changes; 0: all
+    #[arg(long, default_value_t = 10)]
+    top: usize,
+    /// Only changes that stand out of the noise
+    #[arg(long)]
+    certain: bool,
+    #[command(flatten)]
+    what: What,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Diff {
+    schema: &'static str,
+    version: u32,
+    event: String,
+    unit: String,
+    per: Option<String>,
+    old: Vec<String>,
+    new: Vec<String>,
+    total: Row,
+    /// Changes that there are, of which the largest follow.
+    changes: u64,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// The content id, of a context.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<String>,
+    old: Vec<f64>,
+    new: Vec<f64>,
+    change: f64,
+    /// How far runs of one side lie apart.
+    noise: f64,
+    /// None: one run on each side.
+    stands_out: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frames: Vec<StackFrame>,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let (old, new) = sides(args)?;
+    let compared = Compared::open(old, new, &args.what)?;
+    let mut changes = compared.changes(args.by);
+    if args.certain {
+        changes.retain(|change| change.stands_out() == Some(true));
+    }
+    let top = if args.top == 0 { usize::MAX } else { args.top };
+    let names = |files: &[PathBuf]| {
+        files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect()
+    };
+    let diff = Diff {
+        schema: "lucce-diff",
+        version: 1,
+        event: compared.kind.clone(),
+        unit: compared.unit.clone(),
+        per: args.what.per.clone(),
+        old: names(old),
+        new: names(new),
+        total: row(&compared, &compared.whole()),
+        changes: changes.len() as u64,
+        rows: changes
+            .iter()
+            .take(top)
+            .map(|change| row(&compared, change))
+            .collect(),
+    };
+    let mut out = stdout();
+    match args.json {
+        true => json(&mut out, &diff)?,
+        false => diff.write(args.by, &mut out)?,
+    }
+    out.flush()?;
+    Ok(compared.end)
+}
+
+fn sides(args: &Args) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+    match (&args.files[..], &args.new[..]) {
+        ([old, new], []) => Ok((std::slice::from_ref(old), std::slice::from_ref(new))),
+        (_, []) => Err(Failure::Usage(
+            "two logs are compared, or several: lucce diff OLD… -- NEW…".into(),
+        )),
+        (old, new) => Ok((old, new)),
+    }
+}
+
+/// One thing that changed; no key: all together.
+fn row(compared: &Compared, change: &Change) -> Row {
+    let node = match change.key {
+        Some(Key::Context(node, _)) => Some(node),
+        _ => None,
+    };
+    Row {
+        name: change
+            .key
+            .map_or_else(|| "all".to_owned(), |key| compared.joined.name(key)),
+        stack: node.map(|node| compared.joined.stack(node).to_string()),
+        change: change.by(),
+        noise: change.noise(),
+        stands_out: change.stands_out(),
+        frames: node.map_or_else(Vec::new, |node| compared.joined.trace(node)),
+        old: change.old.clone(),
+        new: change.new.clone(),
+    }
+}
+
+impl Row {
+    fn means(&self) -> (f64, f64) {
+        let mean = |amounts: &[f64]| amounts.iter().sum::<f64>() / amounts.len().max(1) as f64;
+        (mean(&self.old), mean(&self.new))
+    }
+
+    /// `+52.1 MB  +310.2%  16.8 MB → 68.9 MB`
+    fn amounts(&self, unit: &str) -> String {
+        let (old, new) = self.means();
+        let noise = match self.stands_out {
+            Some(true) => "",
+            Some(false) => "  (within the noise)",
+            None => "",
+        };
+        format!(
+            "{}  {}  {} → {}{noise}",
+            signed(self.change, unit),
+            growth(old, new),
+            human(old, unit),
+            human(new, unit)
+        )
+    }
+}
+
+impl Diff {
+    fn write(&self, by: Told, out: &mut impl Write) -> io::Result<()> {
+        let per = self
+            .per
+            .as_ref()
+            .map_or_else(String::new, |per| format!(" per {}", Text(per)));
+        writeln!(
+            out,
+            "{}{per}: {}",
+            self.event,
+            self.total.amounts(&self.unit)
+        )?;
+        let runs = |files: &[String]| plural(files.len() as u64, "run");
+        match self.total.stands_out {
+            Some(_) => {
+                let noise = human(self.total.noise, &self.unit);
+                let (old, new) = (runs(&self.old), runs(&self.new));
+                writeln!(
+                    out,
+                    "{old} and {new}, which differ by up to {noise} on one side\n"
+                )?;
+            }
+            None => writeln!(
+                out,
+                "one run on each side: what is noise is not known (lucce diff OLD… -- NEW…)\n"
+            )?,
+        }
+        for (number, row) in self.rows.iter().enumerate() {
+            match by {
+                Told::Context => row.write_context(number + 1, &self.unit, out)?,
+                _ => writeln!(out, "{:<58} {}", row.amounts(&self.unit), Text(&row.name))?,
+            }
+        }
+        let rest = self.changes.saturating_sub(self.rows.len() as u64);
+        match rest {
+            0 => Ok(()),
+            rest => writeln!(out, "{} smaller changes (--top 0)", grouped(rest)),
+        }
+    }
+}
+
+impl Row {
+    fn write_context(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let stack = self.stack.as_deref().unwrap_or_default();
+        writeln!(
+            out,
+            "#{number} {}  {}  {stack}",
+            self.amounts(unit),
+            Text(&self.name)
+        )?;
+        self.frames
+            .iter()
+            .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+        writeln!(out)
+    }
+}
