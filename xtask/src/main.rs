@@ -1,5 +1,6 @@
 //! Build, test and demo: one subcommand per check, the same here and in continuous integration.
 
+mod coverage;
 mod cpu;
 mod jdk;
 mod place;
@@ -48,6 +49,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
   notice                writes NOTICE: whose packages go into the agent and the command
+  coverage              what of the bytes that the JVM allocates is counted: of constructs of all kinds, of applications
+      [--jdk VERSION]   on one JDK only
+      [--app NAME]      one application only
+      [--quick]         two applications, two JDKs
   record                recordings of the applications' calls, for `lucce replay`
       [--app NAME]      one application only
       [--limit SIZE]    the largest size of each (default 32m)
@@ -99,6 +104,10 @@ fn run(args: &[&str]) -> Outcome {
         ["verify-apps", rest @ ..] => {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))
+        }
+        ["coverage", rest @ ..] => {
+            let wish = coverage::Wish::parse(rest)?;
+            build::all().and_then(|()| coverage::check(&wish))
         }
         ["bench", rest @ ..] => bench::Wish::parse(rest).and_then(|wish| bench::run(&wish)),
         ["guard"] => build::all().and_then(|()| guard::check()),

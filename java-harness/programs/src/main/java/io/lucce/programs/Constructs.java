@@ -107,8 +107,8 @@ import java.util.zip.Inflater;
  * <p>Arguments: how often each is done, and perhaps the names of those that are.
  */
 public final class Constructs {
-    /** Classes are loaded, call sites linked, and reflection has made its accessors. */
-    private static final int BEFORE = 40;
+    /** Classes are loaded, call sites linked, and reflection and method handles have made code of their own. */
+    private static final int BEFORE = 200;
     private static final com.sun.management.ThreadMXBean VM =
             (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
     static volatile Object sink;

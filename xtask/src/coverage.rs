@@ -1,0 +1,332 @@
+//! `coverage`: what of the bytes that the VM allocates is counted, under `-Xint`, where code allocates what its bytecode says.
+//!
+//! `Constructs` does what Java code can do to allocate, each by itself, and says what the VM counted meanwhile for the thread;
+//! compared with that is what the log has below the construct's frames, with `events=alloc=all`. Applications run with
+//! `events=alloc`; their logs say what the VM counted. What is known to stay out is in [`OUT`] and in the README.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::jdk::{self, Jdk};
+use crate::workloads::{APPS, App};
+use crate::{Outcome, place, side_by_side, tools};
+
+const LIMIT: Duration = Duration::from_secs(900);
+const PROGRAM: &str = "io.lucce.programs.Constructs";
+/// How often each construct is done.
+const ROUNDS: &str = "200";
+/// In percent of what the VM counted.
+const CONSTRUCT: RangeInclusive<f64> = 99.5..=100.5;
+const APPLICATION: RangeInclusive<f64> = 99.0..=101.0;
+const QUICK: [&str; 2] = ["H2Mix", "XalanTransform"];
+
+/// What stays out, and at least how much is counted all the same.
+struct Out {
+    names: &'static [&'static str],
+    least: f64,
+    why: &'static str,
+}
+
+const OUT: [Out; 3] = [
+    Out {
+        names: &[
+            "EXCEPTION_BOUNDS",
+            "EXCEPTION_CAST",
+            "EXCEPTION_DIVIDE",
+            "EXCEPTION_NULL_MESSAGE",
+            "EXCEPTION_SIZE",
+        ],
+        least: 0.0,
+        why: "an exception that the VM throws by itself",
+    },
+    Out {
+        names: &["EXCEPTION_NULL", "EXCEPTION_STORE", "EXCEPTION_MISSING"],
+        least: 85.0,
+        why: "such an exception, without its trace or with what else Java code makes for it",
+    },
+    Out {
+        names: &["FILE_LIST"],
+        least: 60.0,
+        why: "texts that a native of the JDK makes of what the system says",
+    },
+];
+
+/// What was asked for.
+pub struct Wish {
+    jdk: Option<u32>,
+    app: Option<String>,
+    quick: bool,
+}
+
+impl Wish {
+    /// All, or what takes a minute.
+    pub fn new(quick: bool) -> Wish {
+        Wish {
+            jdk: None,
+            app: None,
+            quick,
+        }
+    }
+
+    /// # Errors
+    /// An unknown option or a malformed value.
+    pub fn parse(args: &[&str]) -> Result<Wish, String> {
+        let mut wish = Wish::new(false);
+        let mut args = args.iter().copied();
+        while let Some(key) = args.next() {
+            let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
+            match key {
+                "--quick" => wish.quick = true,
+                "--jdk" => {
+                    let version = value()?.parse();
+                    wish.jdk = Some(version.map_err(|_| "--jdk: a number was expected")?);
+                }
+                "--app" => wish.app = Some(value()?.to_owned()),
+                _ => return Err(format!("unknown option {key}")),
+            }
+        }
+        Ok(wish)
+    }
+
+    fn wants(&self, run: &Run) -> bool {
+        let jdk = run.jdk.version;
+        let other_jdk = self.jdk.is_some_and(|version| version != jdk);
+        let is_between = jdk > jdk::OLD && jdk < jdk::NEW;
+        let (other, few, impossible) = match run.app {
+            None => (self.app.is_some(), false, false),
+            Some(app) => (
+                self.app.as_ref().is_some_and(|name| name != app.name),
+                !QUICK.contains(&app.name),
+                app.compiles && !run.jdk.compiles(),
+            ),
+        };
+        !(other || other_jdk || impossible || self.quick && (few || is_between))
+    }
+}
+
+/// An application, or the constructs, on a JDK.
+struct Run<'a> {
+    app: Option<&'a App>,
+    jdk: &'a Jdk,
+}
+
+/// What was compared.
+struct Found {
+    name: String,
+    counted: u64,
+    allocated: u64,
+}
+
+/// # Errors
+/// Something is counted that was not allocated, or the other way round.
+pub fn check(wish: &Wish) -> Outcome {
+    let jdks = jdk::tested()?;
+    let all = [None].into_iter().chain(APPS.iter().map(Some));
+    let runs: Vec<Run> = all
+        .flat_map(|app| jdks.iter().map(move |jdk| Run { app, jdk }))
+        .filter(|run| wish.wants(run))
+        .collect();
+    let folder = place::target().join("coverage");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let results = side_by_side::map(runs, |run| {
+        let found = run.found(&folder);
+        (run, found)
+    });
+    let mut failed = Vec::new();
+    println!(
+        "{:<28} {:>3} {:>9}",
+        "construct, application", "JDK", "counted"
+    );
+    for (run, found) in &results {
+        match found {
+            Ok(found) => failed.extend(found.iter().filter_map(|found| run.told(found))),
+            Err(message) => failed.push(message.clone()),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{} are off:\n{}", failed.len(), failed.join("\n"))),
+    }
+}
+
+impl Run<'_> {
+    /// Prints the row, if it is worth one; what is wrong with it.
+    fn told(&self, found: &Found) -> Option<String> {
+        let percent = found.percent();
+        let (expected, why) = self.expected(&found.name);
+        let is_fine = expected.contains(&percent);
+        let (name, version) = (&found.name, self.jdk.version);
+        if self.app.is_some() || !why.is_empty() || !is_fine {
+            println!("{name:<28} {version:>3} {percent:>8.2}%  {why}");
+        }
+        (!is_fine).then(|| {
+            let Found {
+                counted, allocated, ..
+            } = found;
+            format!("{name} on {version}: {percent:.2}%, {counted} of {allocated} bytes")
+        })
+    }
+
+    fn expected(&self, name: &str) -> (RangeInclusive<f64>, &'static str) {
+        if self.app.is_some() {
+            return (APPLICATION, "");
+        }
+        let out = OUT.iter().find(|out| out.names.contains(&name));
+        out.map_or((CONSTRUCT, ""), |out| {
+            (out.least..=*CONSTRUCT.end(), out.why)
+        })
+    }
+
+    fn found(&self, folder: &Path) -> Result<Vec<Found>, String> {
+        let name = format!(
+            "{}-{}",
+            self.app.map_or("Constructs", |app| app.name),
+            self.jdk.version
+        );
+        let log = folder.join(format!("{name}.lucce"));
+        let fail = |e: String| format!("{name}: {e}");
+        let printed = self.java(&log).map_err(fail)?;
+        let found = match self.app {
+            None => constructs(&log, &printed),
+            Some(app) => application(&log, app),
+        };
+        let found = found.map_err(fail)?;
+        let _ = fs::remove_file(&log);
+        Ok(found)
+    }
+
+    /// What the program prints.
+    fn java(&self, log: &Path) -> Result<String, String> {
+        let _ = fs::remove_file(log);
+        let printed = log.with_extension("out");
+        let file = File::create(&printed).map_err(|e| e.to_string())?;
+        let errors = file.try_clone().map_err(|e| e.to_string())?;
+        let events = if self.app.is_some() {
+            "alloc"
+        } else {
+            "alloc=all"
+        };
+        let mut java = self.jdk.java();
+        java.current_dir(log.parent().unwrap_or(Path::new(".")));
+        java.arg("-Xint").arg(format!(
+            "-agentpath:{}=out={},events={events}",
+            place::agent().display(),
+            log.display()
+        ));
+        match self.app {
+            None => java.arg("-cp").arg(programs()).args([PROGRAM, ROUNDS]),
+            Some(app) => java
+                .args(app.class_path_and_main())
+                .args(["--iterations", "1", "--size", &app.small.to_string()])
+                .args(app.operand()),
+        };
+        java.stdout(Stdio::from(file)).stderr(Stdio::from(errors));
+        let ended = tools::within(LIMIT, &mut java);
+        let text = fs::read_to_string(&printed).unwrap_or_default();
+        match ended {
+            Ok(status) if status.success() => Ok(text),
+            Ok(status) => Err(format!("{status}\n{text}")),
+            Err(e) => Err(format!("{e}\n{text}")),
+        }
+    }
+}
+
+impl Found {
+    fn percent(&self) -> f64 {
+        match (self.counted, self.allocated) {
+            (0, 0) => 100.0,
+            (counted, allocated) => counted as f64 * 100.0 / allocated as f64,
+        }
+    }
+}
+
+fn programs() -> PathBuf {
+    place::harness().join("programs/target/programs.jar")
+}
+
+/// Lines of `NAME CLASS BYTES`, and the stacks below `measured` by the construct's class.
+fn constructs(log: &Path, printed: &str) -> Result<Vec<Found>, String> {
+    let mut lucce = Command::new(place::lucce());
+    lucce.args(["export", "--format", "collapsed", "--value", "bytes"]);
+    let stacks = tools::output(lucce.arg(log))?;
+    let counted = by_construct(&String::from_utf8_lossy(&stacks));
+    let found: Vec<Found> = printed
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [name, class, bytes] = words[..] else {
+                return None;
+            };
+            Some(Found {
+                name: name.to_owned(),
+                counted: counted.get(class).copied().unwrap_or(0),
+                allocated: bytes.parse().ok()?,
+            })
+        })
+        .collect();
+    match found.len() {
+        0 => Err(format!("no construct was done\n{printed}")),
+        _ => Ok(found),
+    }
+}
+
+fn by_construct(stacks: &str) -> BTreeMap<String, u64> {
+    let measured = format!("{PROGRAM}.measured");
+    let construct = format!("{PROGRAM}$Way$");
+    let mut counted = BTreeMap::new();
+    for line in stacks.lines() {
+        let Some((stack, bytes)) = line.rsplit_once(' ') else {
+            continue;
+        };
+        let mut frames = stack.split(';').skip_while(|frame| *frame != measured);
+        let class = frames
+            .find(|frame| frame.starts_with(&construct))
+            .and_then(|frame| frame.rsplit_once('.'));
+        if let (Some((class, _)), Ok(bytes)) = (class, bytes.parse::<u64>()) {
+            *counted.entry(class.to_owned()).or_default() += bytes;
+        }
+    }
+    counted
+}
+
+fn application(log: &Path, app: &App) -> Result<Vec<Found>, String> {
+    let mut lucce = Command::new(place::lucce());
+    let stats = tools::output(lucce.args(["stats", "--json"]).arg(log))?;
+    let stats: Value = serde_json::from_slice(&stats).map_err(|e| e.to_string())?;
+    let of = |key: &str| {
+        let value = stats["coverage"][key].as_u64();
+        value.ok_or_else(|| format!("the log says nothing of {key}: {}", stats["coverage_none"]))
+    };
+    Ok(vec![Found {
+        name: app.name.to_owned(),
+        counted: of("counted")?,
+        allocated: of("allocated")?,
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_below_the_construct() {
+        let stacks = "\
+            M.main;io.lucce.programs.Constructs.say;io.lucce.programs.Constructs$Way$1.make 5\n\
+            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$1.make;A.b 7\n\
+            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$1.make 8\n\
+            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$12.make;A 1\n";
+        let counted = by_construct(stacks);
+        let expected = [
+            ("io.lucce.programs.Constructs$Way$1", 15),
+            ("io.lucce.programs.Constructs$Way$12", 1),
+        ];
+        let expected = expected.map(|(class, bytes)| (class.to_owned(), bytes));
+        assert_eq!(counted, BTreeMap::from(expected));
+    }
+}
