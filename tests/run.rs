@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::{Checked, Jdk, Lucce, Setup, ensure};
 
-const LIMIT: Duration = Duration::from_secs(300);
+/// For a JVM that hangs; one that works on a busy machine may take long.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// A JVM that is to run, in a folder of its own.
 pub struct Java<'a> {

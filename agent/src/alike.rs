@@ -1,7 +1,7 @@
 //! Numbers with the traces that they were found to decode to, so that the oracle looks twice at none.
 //!
 //! A number always decodes to one trace, and a method and location of the VM to one line until classes
-//! change. So an event whose number and frames, as the VM gives them, were compared before needs no second
+//! change or go. So an event whose number and frames, as the VM gives them, were compared before needs no second
 //! comparison. Kept is a hash of 64 bits: that two of a million differ and have one hash is less likely
 //! than one in ten million.
 
@@ -69,7 +69,7 @@ impl Alike {
         known.pairs.insert(pair.0);
     }
 
-    /// Methods may have other code now, and their lines begin elsewhere.
+    /// Methods may have other code now, whose lines begin elsewhere, or are gone.
     pub fn forget_all(&self) {
         let mut known = self.known();
         known.pairs.clear();

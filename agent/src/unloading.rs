@@ -24,6 +24,8 @@ pub fn look(agent: &Agent, env: Env) {
 
 fn forget(agent: &Agent, loaders: &[Loader]) {
     agent.frames.forget(loaders);
+    // What is made next may have their addresses and numbers.
+    agent.alike.forget_all();
     agent.originals.forget(loaders);
     agent.watch.forget_all(loaders);
     if !may_go(agent) {
