@@ -179,6 +179,12 @@ impl<'a> Java<'a> {
 
     fn spawn_as(&self, command: &mut Command, arguments: &[OsString]) -> Result<Child, String> {
         fs::create_dir_all(&self.folder).map_err(|e| e.to_string())?;
+        // The agent would leave the log of an earlier run as it is, and give this one's a number.
+        for beside in ["", ".events", ".calls"] {
+            let mut file = self.log().into_os_string();
+            file.push(beside);
+            let _ = fs::remove_file(file);
+        }
         let file =
             |name| File::create(self.folder.join(name)).map_err(|e: std::io::Error| e.to_string());
         command
@@ -192,6 +198,11 @@ impl<'a> Java<'a> {
         command
             .spawn()
             .map_err(|e| format!("cannot start {command:?}: {e}"))
+    }
+
+    /// What it has printed so far, of a JVM that ended or runs.
+    pub fn so_far(&self) -> Ended {
+        self.ended(&Command::new(self.jdk.tool("java")), None)
     }
 
     fn ended(&self, command: &Command, code: Option<i32>) -> Ended {

@@ -21,6 +21,8 @@ pub struct Setup {
     pub natives: PathBuf,
     /// The agent that samples allocations.
     pub sampler: PathBuf,
+    /// A library with so many bytes of variables of threads.
+    pub room: PathBuf,
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
@@ -68,6 +70,7 @@ impl Setup {
             classes: scratch.join("classes"),
             natives: scratch.join("liblucce_callback.so"),
             sampler: scratch.join("sampler.so"),
+            room: scratch.join("room.so"),
             scratch: scratch.to_owned(),
         };
         fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
@@ -117,14 +120,16 @@ impl Setup {
     fn compile_natives(&self) -> Result<(), String> {
         let callback = self.harness.join("programs/src/main/c/lucce_callback.c");
         self.compile_c(&callback, &self.natives)?;
-        self.compile_c(&self.harness.join("native/sampler.c"), &self.sampler)
+        self.compile_c(&self.harness.join("native/sampler.c"), &self.sampler)?;
+        let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/room.c");
+        self.compile_c(&room, &self.room)
     }
 
     fn compile_c(&self, source: &Path, library: &Path) -> Result<(), String> {
         let include = self.jdk().home.join("include");
         let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/include");
         let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", "-Wall", "-Wextra", "-I"])
+        cc.args(["-shared", "-fPIC", "-Wall", "-Wextra", "-DROOM=1024", "-I"])
             .arg(&include)
             .arg("-I")
             .arg(include.join("linux"));

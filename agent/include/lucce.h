@@ -145,7 +145,7 @@ typedef enum lucce_how {
 } lucce_how;
 
 /*
- * For signal handlers: reads two words of the thread's own memory and nothing else; no lock, no allocation,
+ * For signal handlers: reads a few words of the thread's own memory and nothing else; no lock, no allocation,
  * no call of the JVM. Java code keeps its place in the heap, where a handler must not look; so between
  * scopes the context is not known, and no number is passed off as the current one.
  */

@@ -11,9 +11,8 @@ use std::sync::{
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_bytecode::mutf8;
 use lucce_callgraph::{Encoder, Layout, Plan};
-use lucce_tracelog::escape::Line;
 use lucce_tracelog::{
-    self as tracelog, Counters, EventCell, Header, Meta, RunId, Skipped, Stat, Total, Writer,
+    self as tracelog, Counters, EventCell, Header, Meta, Room, RunId, Size, Skipped, Stat, Total,
 };
 
 use crate::alike::Alike;
@@ -31,8 +30,9 @@ use crate::lane::Lanes;
 use crate::leaks::Leaks;
 use crate::loaders::Loaders;
 use crate::memory::{MethodOfSite, Stacks};
-use crate::options::{Level, Options, Record, Tracking};
+use crate::options::{Level, Options, Tracking};
 use crate::originals::Originals;
+use crate::outputs::Outputs;
 use crate::own_kinds::OwnKinds;
 use crate::paper::Paper;
 use crate::plan::{Matches, NamedPlan};
@@ -156,6 +156,69 @@ pub fn count(counter: &AtomicU64) -> u64 {
     counter.fetch_add(1, Ordering::Relaxed)
 }
 
+/// What the agent stands on: files and address space.
+pub struct Ground {
+    earlier: Option<Earlier>,
+    outputs: Outputs,
+    method_of_site: MethodOfSite,
+    paper: Option<Paper>,
+    stacks: Stacks,
+    run: RunId,
+}
+
+/// Why there is none.
+pub enum Missing {
+    /// What the user asked for cannot be.
+    Wrong(String),
+    /// The system does not give what it takes: the program can run without.
+    Unrecorded(String),
+}
+
+impl Missing {
+    pub fn text(self) -> String {
+        match self {
+            Missing::Wrong(text) | Missing::Unrecorded(text) => text,
+        }
+    }
+}
+
+impl Ground {
+    /// The options are told what the log is called. `with_stacks`: code has hooks.
+    ///
+    /// # Errors
+    /// Nothing is left of it: no file, and the VM has been asked for nothing.
+    pub fn prepare(options: &mut Options, with_stacks: bool) -> Result<Ground, Missing> {
+        // Before the log is made: it may have the same name.
+        let earlier = options.graph.as_deref().map(earlier).transpose();
+        let earlier = earlier.map_err(Missing::Wrong)?;
+        enough().map_err(Missing::Unrecorded)?;
+        let no_memory = || Missing::Unrecorded("no address space for the agent's tables".into());
+        let stacks = match with_stacks {
+            true => Stacks::new(options.tracking == Tracking::Paper),
+            false => Stacks::none(),
+        };
+        let stacks = stacks.map_err(Missing::Unrecorded)?;
+        let paper = match options.tracking {
+            Tracking::Paper => Some(Paper::new().ok_or_else(no_memory)?),
+            Tracking::Lazy | Tracking::Cct => None,
+        };
+        let method_of_site = MethodOfSite::new().ok_or_else(no_memory)?;
+        let run = RunId::random();
+        let outputs = Outputs::create(options, &header(run)).map_err(Missing::Unrecorded)?;
+        if let Some(scarcity) = stacks.scarcity() {
+            options.say(Level::Warn, &scarcity);
+        }
+        Ok(Ground {
+            earlier,
+            outputs,
+            method_of_site,
+            paper,
+            stacks,
+            run,
+        })
+    }
+}
+
 impl Agent {
     /// `None` before the agent has started.
     pub fn get() -> Option<&'static Agent> {
@@ -163,36 +226,31 @@ impl Agent {
     }
 
     /// # Errors
-    /// One line for the user: why the VM must not start.
-    pub fn start(options: Options, jvmti: Jvmti) -> Result<&'static Agent, String> {
+    /// One line for the user: the agent is loaded twice.
+    pub fn start(options: Options, jvmti: Jvmti, ground: Ground) -> Result<&'static Agent, String> {
         let layout = Layout::DEFAULT;
-        // Before the log is made: it may have the same name.
-        let earlier = options.graph.as_deref().map(earlier).transpose()?;
-        let run = RunId::random();
-        let header = header(run);
-        let mut writer = create(&options, &header)?;
+        let Ground {
+            earlier,
+            mut outputs,
+            method_of_site,
+            paper,
+            stacks,
+            run,
+        } = ground;
+        let mut writer = outputs.log.take().ok_or("there is no log")?;
         let totals = writer.totals(&TOTALS).ok();
-        let no_memory = || "no address space for the shadow stacks".to_string();
-        let method_of_site = MethodOfSite::new().ok_or_else(no_memory)?;
         let book = Arc::new(RwLock::new(Book::new(method_of_site)));
         let log = Arc::new(Log::new(writer));
         let journal = LogJournal {
             book: Arc::clone(&book),
             log: Arc::clone(&log),
         };
-        let (recorder, streamer) = match options.record {
-            Record::None => (None, None),
-            Record::Calls => (Some(recorder(&options, &book)?), None),
-            Record::Stream => (None, Some(Streamer::create(&options, &header)?)),
-        };
+        let calls = outputs.calls.take();
+        let recorder = calls.map(|calls| Recorder::new(calls, Arc::clone(&book)));
+        let streamer = outputs.streamer.take();
         let plan = earlier
             .map(|earlier| NamedPlan::new(earlier, layout, &options.encoding, Arc::clone(&book)));
         let matches = plan.as_ref().map(NamedPlan::matches);
-        let paper = match options.tracking {
-            Tracking::Paper => Some(Paper::new().ok_or_else(no_memory)?),
-            Tracking::Lazy | Tracking::Cct => None,
-        };
-        let stacks = Stacks::new(paper.is_some()).ok_or_else(no_memory)?;
         let agent = Agent {
             run,
             jvmti,
@@ -240,6 +298,7 @@ impl Agent {
         AGENT
             .set(agent)
             .map_err(|_| "the agent is loaded twice".to_string())?;
+        outputs.keep();
         AGENT.get().ok_or_else(|| "the agent did not start".into())
     }
 
@@ -284,9 +343,7 @@ impl Agent {
     }
 
     pub fn say(&self, level: Level, text: &str) {
-        if level >= self.options.log {
-            eprintln!("lucce: {}", Line(text));
-        }
+        self.options.say(level, text);
     }
 
     /// A class or method that keeps its bytes: one warning, one record.
@@ -325,13 +382,20 @@ impl Agent {
     }
 }
 
-fn earlier(path: &Path) -> Result<Earlier, String> {
-    Earlier::read(path).map_err(|e| format!("graph={}: {e}", path.display()))
+/// Whether there are addresses for the agent beside those that the JVM needs.
+fn enough() -> Result<(), String> {
+    const LEAST: u64 = 512 << 20;
+    match Room::now() {
+        room @ Room::Addresses { free, .. } if free < LEAST => Err(format!(
+            "not enough address space: the agent takes {} at least, {room}",
+            Size(LEAST)
+        )),
+        _ => Ok(()),
+    }
 }
 
-fn recorder(options: &Options, book: &Arc<RwLock<Book>>) -> Result<Recorder, String> {
-    let recorder = Recorder::create(&options.out, options.record_limit, Arc::clone(book));
-    recorder.map_err(|e| format!("cannot write {}.calls: {e}", options.out.display()))
+fn earlier(path: &Path) -> Result<Earlier, String> {
+    Earlier::read(path).map_err(|e| format!("graph={}: {e}", path.display()))
 }
 
 /// What the log's own pages count.
@@ -348,11 +412,6 @@ fn header(run: RunId) -> Header {
         start: clock::nanos(),
         run: Some(run),
     }
-}
-
-fn create(options: &Options, header: &Header) -> Result<Writer, String> {
-    Writer::create_with_limit(&options.out, header, options.limit)
-        .map_err(|e| format!("cannot write {}: {e}", options.out.display()))
 }
 
 /// For names that go to the VM: modified UTF-8 holds no zero.

@@ -28,8 +28,9 @@ use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jint, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Ground, Missing};
 use crate::control;
+use crate::fate;
 use crate::finish::finish;
 use crate::jvm::{Env, Failed, Jvmti, Vm};
 use crate::leaks;
@@ -106,7 +107,11 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
             Some(_) => "the agent is attached already: use `lucce ctl`".into(),
         });
     }
-    let AttachOptions { options, interval } = AttachOptions::parse(text)?;
+    let AttachOptions {
+        mut options,
+        interval,
+    } = AttachOptions::parse(text)?;
+    fate::survive(vm);
     let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
     let started = start::supported(jvmti)
         .and_then(|()| {
@@ -116,7 +121,8 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
                     "what the agent needs; another agent may sample allocations",
                 ))
         })
-        .and_then(|()| Agent::start(options, jvmti));
+        .and_then(|()| Ground::prepare(&mut options, false).map_err(Missing::text))
+        .and_then(|ground| Agent::start(options, jvmti, ground));
     let agent = match started {
         Ok(agent) => agent,
         Err(message) => {
@@ -154,6 +160,7 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
     }
     control::start(agent);
+    fate::start(agent);
     Ok(())
 }
 

@@ -12,14 +12,19 @@ use lucce_control::json::Object;
 use lucce_stream::path_beside;
 
 use crate::agent::Agent;
+use crate::fate::Fate;
 
-/// `file`: an absolute path. It is replaced if it is an ordinary file.
+/// `file`: an absolute path. What is there stays as it is, unless it is an earlier copy of this log or empty.
 ///
 /// # Errors
 /// One line for the user: what the disk says, or that there is something else.
 pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
+    let fate = agent.log.fate(&agent.options.out);
+    if let Fate::Truncated | Fate::Failed = fate {
+        return Err(fate.told(&agent.options.out).unwrap_or_default());
+    }
     let Some(file) = file else {
-        return flush(agent);
+        return flush(agent, &fate);
     };
     // First, so that the log explains all that is in it.
     let stream = stream(agent, file)?;
@@ -42,7 +47,13 @@ pub fn dump(agent: &Agent, file: Option<&str>) -> Result<String, String> {
 }
 
 /// Nothing is copied.
-fn flush(agent: &Agent) -> Result<String, String> {
+fn flush(agent: &Agent, fate: &Fate) -> Result<String, String> {
+    if *fate == Fate::Removed {
+        let log = agent.options.out.display();
+        return Err(format!(
+            "{log} was removed while the JVM ran: say in which file it is to be saved"
+        ));
+    }
     let streamed = agent.streamer.as_ref().map(|streamer| {
         let (stream, bytes) = streamer.file()?;
         stream.sync_data()?;
@@ -55,7 +66,7 @@ fn flush(agent: &Agent) -> Result<String, String> {
         Ok(bytes)
     });
     let bytes = synced.map_err(|e| format!("cannot write the log: {e}"))?;
-    Ok(done(&agent.options.out, bytes, streamed))
+    Ok(done(fate.path(&agent.options.out), bytes, streamed))
 }
 
 /// A copy of the stream beside that of the log, if there is a stream.
@@ -63,6 +74,10 @@ fn stream(agent: &Agent, file: &str) -> Result<Option<Copied>, String> {
     let Some(streamer) = &agent.streamer else {
         return Ok(None);
     };
+    let fate = streamer.fate();
+    if let Fate::Truncated | Fate::Failed = fate {
+        return Err(fate.told(streamer.path()).unwrap_or_default());
+    }
     let from = streamer.file();
     let (stream, _) = from.map_err(|e| format!("cannot read the stream: {e}"))?;
     let to = path_beside(Path::new(file));
@@ -126,7 +141,7 @@ impl Drop for Copied {
 
 fn replaceable(log: &File, to: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::other(why));
-    let (log, there) = (
+    let (own, there) = (
         log.metadata()?,
         match fs::symlink_metadata(to) {
             Ok(there) => there,
@@ -137,9 +152,22 @@ fn replaceable(log: &File, to: &Path) -> io::Result<()> {
     if !there.is_file() {
         return refused("there is something that is not an ordinary file");
     }
-    match (there.dev(), there.ino()) == (log.dev(), log.ino()) {
-        true => refused("this is the log itself"),
-        false => Ok(()),
+    if (there.dev(), there.ino()) == (own.dev(), own.ino()) {
+        return refused("this is the log itself");
+    }
+    match there.len() == 0 || head(log)? == head(&File::open(to)?)? {
+        true => Ok(()),
+        false => refused("there is a file that is no copy of this log; it stays as it is"),
+    }
+}
+
+/// The beginning of a log or stream: no two runs have one in common.
+fn head(file: &File) -> io::Result<[u8; 64]> {
+    let mut head = [0; 64];
+    match file.read_exact_at(&mut head, 0) {
+        // It is none.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok([0; 64]),
+        read => read.map(|()| head),
     }
 }
 
@@ -147,11 +175,12 @@ fn replaceable(log: &File, to: &Path) -> io::Result<()> {
 fn write(log: &File, bytes: impl Fn() -> u64, to: &Path) -> io::Result<u64> {
     const PIECE: u64 = 1 << 20;
     const LOOKS: u32 = 16;
+    // What an earlier copy has left unfinished, of this process or one of its number.
+    let _ = fs::remove_file(to);
     let mut copy = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(libc::O_NOFOLLOW)
+        .create_new(true)
+        .mode(0o600)
         .open(to)?;
     let mut piece = vec![0; PIECE as usize];
     let mut at = 0;

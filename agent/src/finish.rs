@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use lucce_tracelog::{Cell, End};
 
 use crate::agent::Agent;
+use crate::fate::Fate;
 use crate::java_table::MULTIPLIER;
 use crate::leaks::Leaks;
 use crate::options::{Level, Tracking};
@@ -84,6 +85,7 @@ pub fn finish(agent: &Agent) {
         tell_paper(agent, paper);
     }
     agent.note(End {});
+    let fate = agent.log.fate(&agent.options.out);
     let _ = agent.log.close();
     let recorded = Recorded {
         allocations,
@@ -92,23 +94,33 @@ pub fn finish(agent: &Agent) {
         kinds,
         lost,
     };
-    agent.say(Level::Info, &recorded.line(agent));
+    let level = if fate.is_lost() {
+        Level::Error
+    } else {
+        Level::Info
+    };
+    agent.say(level, &recorded.line(agent, &fate));
     if let Some(streamer) = &agent.streamer {
-        agent.say(Level::Info, &streamer.finish());
+        let (level, line) = streamer.finish();
+        agent.say(level, &line);
     }
     if let Some(recorder) = &agent.recorder {
         let (bytes, whole) = recorder.finish();
-        let path = recorder.path().display();
+        let fate = recorder.fate();
+        let path = fate.path(recorder.path()).display();
         let megabytes = bytes as f64 / 1e6;
         let cut = if whole {
             ""
         } else {
             ", cut: the limit was reached"
         };
-        agent.say(
-            Level::Info,
-            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
-        );
+        match fate.told(recorder.path()).filter(|_| fate.is_lost()) {
+            Some(what) => agent.say(Level::Error, &format!("{what}: the calls are lost")),
+            None => agent.say(
+                Level::Info,
+                &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
+            ),
+        }
     }
 }
 
@@ -176,8 +188,8 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn line(&self, agent: &Agent) -> String {
-        let log = agent.options.out.display();
+    fn line(&self, agent: &Agent, fate: &Fate) -> String {
+        let log = fate.path(&agent.options.out).display();
         let megabytes = agent.log.bytes() as f64 / 1e6;
         let Recorded {
             allocations,
@@ -206,6 +218,10 @@ impl Recorded {
         );
         if !rest.is_empty() {
             parts.push(format!("{} more kinds of events", rest.len()));
+        }
+        if let Some(what) = fate.told(&agent.options.out).filter(|_| fate.is_lost()) {
+            let lost = self.lost + self.allocations + self.kinds.values().sum::<u64>();
+            return format!("{what}: nothing is recorded, at least {lost} events are lost");
         }
         let mut line = match parts.is_empty() {
             true => format!("tracked without recording, log in {log} ({megabytes:.1} MB)"),

@@ -2,12 +2,14 @@
 //!
 //! Locks, in the order in which they are taken: the encoder's, the book's, the log's.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
 use lucce_tracelog::{Counters, EventCell, Full, Record, SiteSize, ThreadId, VmCell, Writer};
 
 use crate::book::Book;
+use crate::fate::Fate;
 use crate::names::Told;
 
 /// The file and what of the book is already in it.
@@ -68,6 +70,15 @@ impl Log {
         state.site(book, site)?;
         let site = SiteId(site);
         state.writer.append(SiteSize { site, bytes })
+    }
+
+    /// What has become of the file, which was made under this name.
+    pub fn fate(&self, path: &Path) -> Fate {
+        let (lost, file) = {
+            let state = self.lock();
+            (state.writer.lost(), state.writer.file())
+        };
+        file.map_or(Fate::Failed, |file| Fate::of(&file, path, lost))
     }
 
     /// Ends the log.

@@ -15,11 +15,15 @@
 
 mod options;
 
+mod jar;
+mod only;
+
 mod bits;
 mod book;
 mod quiet;
 mod recorder;
 mod vm_calls;
+mod vm_flags;
 
 mod outside;
 mod planner;
@@ -32,6 +36,7 @@ mod jvm;
 mod loaders;
 mod memory;
 mod originals;
+mod outputs;
 mod record;
 mod rows;
 mod stream;
@@ -54,6 +59,7 @@ mod gate;
 
 mod burst;
 mod coverage;
+mod fate;
 mod java_agents;
 mod trace;
 mod trim;

@@ -1,18 +1,22 @@
 //! Address space for the shadow stacks and for the tables that Java code reads.
 //!
 //! Everything here is reserved once, without swap, and touched page by page: what is not used
-//! costs addresses only.
+//! costs addresses only. Shadow stacks are reserved without access, which systems that count memory do not count,
+//! and become writable when a thread takes one. Where addresses are few (`ulimit -v`), the VM and the program
+//! need most of them, and a part is asked for.
 #![allow(
     unsafe_code,
     reason = "maps memory that code of the JVM writes by address"
 )]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::SiteId;
+use lucce_tracelog::{Room, Size};
 
 use crate::rows::give_back;
 
@@ -26,56 +30,78 @@ pub struct Range {
 /// What addresses of slots are relative to: see the helper class.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Scratch memory for frames of threads that are not known, at an address that fits into an
-/// instruction if the system has one.
-fn scratch() -> Option<usize> {
+/// Scratch memory for frames of threads that are not known, so many bytes of it, at an address that fits into
+/// an instruction if the system has one.
+fn scratch(bytes: usize) -> io::Result<usize> {
     // One page below: the sentinel slot.
-    const BYTES: usize = SCRATCH + 4096;
-    for flags in [libc::MAP_32BIT, 0] {
-        // SAFETY: a fresh anonymous mapping at an address of the system's choice.
-        let at = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
-                -1,
-                0,
-            )
-        };
-        if at != libc::MAP_FAILED {
-            return Some(at as usize + 4096);
-        }
-    }
-    None
+    let bytes = bytes + 4096;
+    let map = |flags| map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags);
+    Ok(map(libc::MAP_32BIT).or_else(|_| map(0))? + 4096)
 }
 
-/// Reserves up to `most` bytes of zeros, half as much as long as the system refuses.
-pub fn reserve(most: usize, least: usize) -> Option<Range> {
-    let mut bytes = most;
-    while bytes >= least {
-        // SAFETY: a fresh anonymous mapping at an address of the system's choice.
-        let at = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if at != libc::MAP_FAILED {
-            // SAFETY: the range was just mapped; the advice only concerns core dumps.
-            unsafe { libc::madvise(at, bytes, libc::MADV_DONTDUMP) };
-            return Some(Range {
-                start: at as usize,
-                bytes,
-            });
-        }
-        bytes /= 2;
+/// A fresh mapping of zeros.
+fn map(bytes: usize, access: libc::c_int, flags: libc::c_int) -> io::Result<usize> {
+    // SAFETY: a fresh anonymous mapping at an address of the system's choice.
+    let at = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            bytes,
+            access,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
+            -1,
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
     }
-    None
+    // SAFETY: the range was just mapped; the advice only concerns core dumps.
+    unsafe { libc::madvise(at, bytes, libc::MADV_DONTDUMP) };
+    Ok(at as usize)
+}
+
+/// Where addresses or memory are few, one table takes this part of what is left.
+const PART: u64 = 24;
+
+/// Reserves up to `most` bytes of zeros that may be written, half as much as long as the system refuses.
+pub fn reserve(most: usize, least: usize) -> Option<Range> {
+    let affordable = match most > least {
+        true => Room::now().of_memory(most as u64, PART) as usize,
+        false => most,
+    };
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    mapped(affordable.max(least), least, access).ok()
+}
+
+/// The same for addresses without access.
+fn reserve_addresses(most: usize, least: usize) -> io::Result<Range> {
+    const PART: u64 = 3;
+    let affordable = Room::now().of_addresses(most as u64, PART) as usize;
+    mapped(affordable.max(least) & !(MIB - 1), least, libc::PROT_NONE)
+}
+
+fn mapped(most: usize, least: usize, access: libc::c_int) -> io::Result<Range> {
+    let mut bytes = most;
+    loop {
+        match map(bytes, access, 0) {
+            Ok(start) => return Ok(Range { start, bytes }),
+            Err(error) if bytes / 2 < least => return Err(error),
+            Err(_) => bytes /= 2,
+        }
+    }
+}
+
+/// Makes reserved addresses writable.
+fn open(from: usize, to: usize) -> bool {
+    // SAFETY: callers pass pages of a reservation of this module's own.
+    let opened = unsafe {
+        libc::mprotect(
+            from as *mut libc::c_void,
+            to - from,
+            libc::PROT_READ | libc::PROT_WRITE,
+        )
+    };
+    opened == 0
 }
 
 /// Shadow stacks: regions whose size follows the size of the thread's own stack.
@@ -86,15 +112,24 @@ pub struct Stacks {
     used: Mutex<Used>,
     /// Regions for threads that are there before native methods can be called.
     pub boot: Range,
+    /// How large each of those is.
+    pub boot_stack: usize,
 }
 
-/// How many of those, and how large each is.
-const BOOT_STACKS: usize = 32;
-pub const BOOT_STACK: usize = 128 * MIB;
+/// How many of those.
+const BOOT_STACKS: usize = 16;
+/// Where addresses are not few: more than any of those threads takes.
+const BOOT_STACK: usize = 128 * MIB;
+/// What is asked for.
+const MOST: usize = 32 << 40;
+/// Less than this lets a few hundred threads have a shadow stack.
+const FEW: usize = 64 << 30;
 
 #[derive(Default)]
 struct Used {
     next: usize,
+    /// Up to here the memory can be written.
+    open: usize,
     /// Regions given back, by size.
     free: BTreeMap<usize, VecDeque<usize>>,
 }
@@ -120,39 +155,93 @@ const SLOTS_PER_STACK: usize = 8;
 
 impl Stacks {
     /// `doubled`: every slot has a second part, as large as itself, elsewhere.
-    pub fn new(doubled: bool) -> Option<Stacks> {
-        let mut range = reserve(32 << 40, 16 << 30)?;
+    ///
+    /// # Errors
+    /// One line for the user: how much there is, and what is missing.
+    pub fn new(doubled: bool) -> Result<Stacks, String> {
+        // The first threads have stacks of the size of the one that starts the VM.
+        let small = slots_of(stack_size()).min(BOOT_STACK);
+        let parts = if doubled { 2 } else { 1 };
+        // As many again for threads that come later.
+        let least = parts * 2 * BOOT_STACKS * small;
+        let mut range =
+            reserve_addresses(MOST, least).map_err(|e| none("the shadow stacks", least, &e))?;
         let mut beside = 0;
         if doubled {
             range.bytes /= 2;
             beside = range.bytes;
         }
-        let base = scratch()?;
-        BASE.store(base, Ordering::Relaxed);
-        word64(base - SLOT).store(LOST.into(), Ordering::Relaxed);
+        let boot_stack = if range.bytes < FEW { small } else { BOOT_STACK };
         let boot = Range {
             start: range.start,
-            bytes: BOOT_STACKS * BOOT_STACK,
+            bytes: BOOT_STACKS * boot_stack,
         };
-        let used = Used {
-            next: boot.start + boot.bytes,
-            free: BTreeMap::new(),
-        };
-        for index in 0..BOOT_STACKS {
-            write(boot.start + index * BOOT_STACK, SiteId::ENTRY.0);
-        }
-        Some(Stacks {
+        let base = scratch(SCRATCH).map_err(|e| none("the shadow stacks", SCRATCH, &e))?;
+        BASE.store(base, Ordering::Relaxed);
+        word64(base - SLOT).store(LOST.into(), Ordering::Relaxed);
+        let stacks = Stacks {
             range,
             beside,
-            used: Mutex::new(used),
+            used: Mutex::new(Used {
+                next: boot.start + boot.bytes,
+                open: boot.start,
+                free: BTreeMap::new(),
+            }),
             boot,
+            boot_stack,
+        };
+        if !stacks.open(&mut stacks.lock(), boot.start + boot.bytes) {
+            return Err(none(
+                "the shadow stacks",
+                boot.bytes,
+                &io::Error::last_os_error(),
+            ));
+        }
+        for index in 0..BOOT_STACKS {
+            write(boot.start + index * boot_stack, SiteId::ENTRY.0);
+        }
+        Ok(stacks)
+    }
+
+    /// For a JVM whose code has no hooks: no stacks, and the word of the gate.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn none() -> Result<Stacks, String> {
+        let base = scratch(GATE).map_err(|e| none("the agent", GATE, &e))?;
+        BASE.store(base, Ordering::Relaxed);
+        let range = Range { start: 0, bytes: 0 };
+        Ok(Stacks {
+            range,
+            beside: 0,
+            used: Mutex::default(),
+            boot: range,
+            boot_stack: 0,
         })
+    }
+
+    /// What the user is told if there are few.
+    pub fn scarcity(&self) -> Option<String> {
+        let rest = self.range.bytes - self.boot.bytes;
+        let threads = rest / slots_of(MIB);
+        (self.boot.bytes > 0 && self.range.bytes < FEW).then(|| {
+            format!(
+                "{} of addresses for shadow stacks, enough for some {threads} threads at a time, in place of {} ({}); what further threads do is counted as lost",
+                Size(self.range.bytes as u64),
+                Size(MOST as u64),
+                Room::now(),
+            )
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A region for a thread with `stack` bytes of stack, its sentinel slot written.
     pub fn take(&self, stack: usize) -> Option<Range> {
-        let bytes = (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two();
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = slots_of(stack);
+        let mut used = self.lock();
         let start = match used.again(bytes) {
             Some(start) => start,
             None => self.fresh(&mut used, bytes)?,
@@ -179,19 +268,38 @@ impl Stacks {
             .wrapping_add(self.base())
             .checked_sub(self.boot.start)?;
         (offset < self.boot.bytes).then_some(Range {
-            start: self.boot.start + offset / BOOT_STACK * BOOT_STACK,
-            bytes: BOOT_STACK,
+            start: self.boot.start + offset / self.boot_stack * self.boot_stack,
+            bytes: self.boot_stack,
         })
     }
 
     fn fresh(&self, used: &mut Used, bytes: usize) -> Option<usize> {
         let start = used.next;
         let end = start.checked_add(bytes)?;
-        if end > self.range.start + self.range.bytes {
+        if end > self.range.start + self.range.bytes || !self.open(used, end) {
             return None;
         }
         used.next = end;
         Some(start)
+    }
+
+    /// Makes everything up to `end` writable, and more, so that this is rare.
+    fn open(&self, used: &mut Used, end: usize) -> bool {
+        const AHEAD: usize = 1 << 30;
+        let most = self.range.start + self.range.bytes;
+        let from = used.open;
+        if end <= from {
+            return true;
+        }
+        let opened = |to: usize| {
+            let parts = if self.beside == 0 { 1 } else { 2 };
+            (0..parts).all(|part| open(from + part * self.beside, to + part * self.beside))
+        };
+        let ahead = end.saturating_add(AHEAD).min(most);
+        // Where the system counts memory it may have no room for more than is needed.
+        let found = [ahead, end].into_iter().find(|to| opened(*to));
+        used.open = found.unwrap_or(from);
+        found.is_some()
     }
 
     /// Takes a region back. Its pages beyond the first go back to the system.
@@ -213,12 +321,26 @@ impl Stacks {
                 }
             }
         }
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.free
+        self.lock()
+            .free
             .entry(region.bytes)
             .or_default()
             .push_back(region.start);
     }
+}
+
+/// Bytes of slots for a thread with so many bytes of stack.
+fn slots_of(stack: usize) -> usize {
+    (stack.max(MIB) * SLOTS_PER_STACK).next_power_of_two()
+}
+
+#[cold]
+fn none(what: &str, bytes: usize, error: &io::Error) -> String {
+    let bytes = Size(bytes as u64);
+    format!(
+        "no address space for {what}: {bytes} are needed, {} ({error})",
+        Room::now()
+    )
 }
 
 thread_local! {

@@ -90,7 +90,7 @@ pub struct Frame {
 
 unsafe extern "C" {
     fn lucce_place_recent(context: u64);
-    fn lucce_place_open(scope: *mut Scope, context: u64);
+    fn lucce_place_open(scope: *mut Scope, context: u64) -> i32;
     fn lucce_place_close(scope: *mut Scope) -> i32;
     fn lucce_place_read(context: *mut u64) -> i32;
 }
@@ -153,8 +153,10 @@ pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
         }
         let number = thread.number(agent)?;
         // SAFETY: the caller's memory for a scope, which it keeps until it has closed it.
-        unsafe { lucce_place_open(scope, number.0) };
-        Ok(())
+        match unsafe { lucce_place_open(scope, number.0) } {
+            0 => Err(Status::Internal),
+            _ => Ok(()),
+        }
     })
 }
 

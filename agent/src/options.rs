@@ -7,7 +7,8 @@ mod values;
 use std::path::PathBuf;
 
 use lucce_callgraph::Policy;
-use lucce_filter::ClassFilter;
+use lucce_filter::{ClassFilter, Patterns};
+use lucce_tracelog::escape::Line;
 
 use values::{choice, file, number, patterns, unknown};
 
@@ -41,6 +42,10 @@ pub struct Options {
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
+    /// What cannot be recorded keeps the JVM from starting.
+    pub strict: bool,
+    /// Of which programs JVMs are recorded; empty: of all.
+    pub only: Patterns,
     /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
     pub instrument: Instrument,
     pub filter: ClassFilter,
@@ -95,7 +100,7 @@ pub enum Level {
     None,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "burst",
     "ctl",
     "encoding",
@@ -106,9 +111,11 @@ const KEYS: [&str; 15] = [
     "instrument",
     "limit",
     "log",
+    "only",
     "out",
     "record",
     "record-limit",
+    "strict",
     "tracking",
     "verify",
 ];
@@ -129,6 +136,7 @@ const TRACKING: [(&str, Tracking); 3] = [
     ("cct", Tracking::Cct),
     ("paper", Tracking::Paper),
 ];
+const STRICT: [(&str, bool); 2] = [("off", false), ("on", true)];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
 const LEVELS: [(&str, Level); 5] = [
@@ -144,7 +152,7 @@ impl Options {
     /// An unknown key or a malformed value: one line that names it and the nearest known one.
     pub fn parse(text: &str) -> Result<Options, BadOption> {
         let mut options = Options {
-            out: PathBuf::from("lucce-%p.lucce"),
+            out: PathBuf::from("lucce-%p-%t.lucce"),
             events: Events {
                 alloc: true,
                 ..Events::default()
@@ -160,6 +168,8 @@ impl Options {
             tracking: Tracking::Lazy,
             ctl: Ctl::On,
             log: Level::Info,
+            strict: false,
+            only: Patterns::default(),
             instrument: Instrument::All,
             filter: ClassFilter::default(),
         };
@@ -261,6 +271,12 @@ impl Options {
             || self.records_calls())
     }
 
+    pub fn say(&self, level: Level, text: &str) {
+        if level >= self.log {
+            eprintln!("lucce: {}", Line(text));
+        }
+    }
+
     pub fn records_calls(&self) -> bool {
         self.record == Record::Calls
     }
@@ -286,6 +302,8 @@ impl Options {
             "tracking" => self.tracking = choice(key, value, &TRACKING)?,
             "ctl" => self.ctl = choice(key, value, &CTL)?,
             "log" => self.log = choice("log level", value, &LEVELS)?,
+            "strict" => self.strict = choice(key, value, &STRICT)?,
+            "only" => self.only.extend(patterns(key, value)?),
             "instrument" => self.instrument = choice(key, value, &INSTRUMENT)?,
             "include" => self.filter.include.extend(patterns(key, value)?),
             "exclude" => self.filter.exclude.extend(patterns(key, value)?),
@@ -314,8 +332,12 @@ mod tests {
         assert_eq!(options.events, alloc);
         let none = Options::parse("events=none").unwrap().events;
         assert_eq!(none, Events::default());
-        let name = format!("lucce-{}.lucce", std::process::id());
-        assert_eq!(options.out, PathBuf::from(name));
+        let name = options.out.to_string_lossy();
+        let begin = format!("lucce-{}-20", std::process::id());
+        assert!(
+            name.starts_with(&begin) && name.ends_with(".lucce"),
+            "{name}"
+        );
     }
 
     #[test]
@@ -404,6 +426,9 @@ mod tests {
             "out=",
             "out=a%q",
             "out=%{A",
+            "out=%{LUCCE_NO_SUCH_VARIABLE}.lucce",
+            "strict=maybe",
+            "only=a/B",
             "events=none+alloc",
             "events=alloc=some",
             "events=lock=all",

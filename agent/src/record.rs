@@ -20,8 +20,10 @@ use std::{io, mem};
 
 use lucce_callgraph::{Edge, MethodId, SiteId};
 use lucce_recording::{ThreadWriter, Writer};
+use lucce_tracelog::Lost;
 
 use crate::book::Book;
+use crate::fate::Fate;
 use crate::memory::{MethodOfSite, SLOT, slot_site};
 use crate::names::Told;
 
@@ -85,24 +87,49 @@ impl What {
     }
 }
 
-impl Recorder {
-    /// Beside the log: its name and `.calls`.
-    ///
+/// The recording of a run whose log this is: its name and `.calls`.
+pub fn path_beside(log: &Path) -> PathBuf {
+    let mut path = log.as_os_str().to_owned();
+    path.push(".calls");
+    path.into()
+}
+
+/// A recording that nobody has written to yet.
+pub struct Calls {
+    writer: Writer,
+    path: PathBuf,
+}
+
+impl Calls {
     /// # Errors
-    /// The file cannot be made.
-    pub fn create(log: &Path, limit: u64, book: Arc<RwLock<Book>>) -> io::Result<Recorder> {
-        let mut path = log.as_os_str().to_owned();
-        path.push(".calls");
-        let path = PathBuf::from(path);
-        Ok(Recorder {
-            writer: Writer::create(&path, limit)?,
-            path,
+    /// The file cannot be made, or something has the name already.
+    pub fn create(path: &Path, limit: u64) -> io::Result<Calls> {
+        let writer = Writer::create(path, limit)?;
+        let path = path.to_owned();
+        Ok(Calls { writer, path })
+    }
+}
+
+impl Recorder {
+    pub fn new(calls: Calls, book: Arc<RwLock<Book>>) -> Recorder {
+        Recorder {
+            writer: calls.writer,
+            path: calls.path,
             book,
             told: Mutex::default(),
             threads: Mutex::default(),
             starting: Default::default(),
             started: Mutex::default(),
-        })
+        }
+    }
+
+    pub fn fate(&self) -> Fate {
+        let Ok(file) = self.writer.file() else {
+            return Fate::Failed;
+        };
+        let size = file.metadata().map_or(0, |found| found.len());
+        let lost = (size < self.writer.bytes()).then_some(Lost::Truncated);
+        Fate::of(&file, &self.path, lost)
     }
 
     pub fn path(&self) -> &Path {

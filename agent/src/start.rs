@@ -13,17 +13,17 @@ use jvmti_bindings::sys::jni::{
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Ground, Missing};
 use crate::coverage::ours;
 use crate::jvm::{Env, Failed, Jvmti};
-use crate::memory::{BOOT_STACK, SLOT};
+use crate::memory::SLOT;
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::planner::inherited_methods;
 use crate::{
-    bracket, burst, control, finish, hook, java_agents, leaks, native_api, samples, trim,
-    unloading, vm_alloc, vm_events, watch,
+    bracket, burst, control, fate, finish, hook, java_agents, leaks, native_api, only, samples,
+    trim, unloading, vm_alloc, vm_events, vm_flags, watch,
 };
 
 /// The helper class: before the VM is initialised; recording; recording and comparing; the same with
@@ -112,9 +112,74 @@ pub unsafe fn text(options: *const c_char) -> String {
 
 fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
-    native_api::loaded(vm);
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
-    supported(jvmti)?;
+    let started = match is_meant(jvmti, &options) {
+        true => supported(jvmti).and_then(|()| prepared(vm, jvmti, options, text)),
+        false => Ok(false),
+    };
+    if started != Ok(true) {
+        // The VM is as it would be without the agent.
+        jvmti.dispose();
+    }
+    started.map(|_| ())
+}
+
+/// With `only=`: whether this is a program that was meant.
+fn is_meant(jvmti: Jvmti, options: &Options) -> bool {
+    if options.only.is_empty() {
+        return true;
+    }
+    let command = jvmti
+        .system_property(c"sun.java.command")
+        .unwrap_or_default();
+    let is_meant = only::is_meant(&options.only, &command);
+    if !is_meant {
+        let names = only::names(&command).join(", ");
+        options.say(
+            Level::Debug,
+            &format!("only= does not mean {names}: nothing is recorded"),
+        );
+    }
+    is_meant
+}
+
+/// Starts, or says why the program runs without being recorded. `false`: it does.
+///
+/// # Errors
+/// One line for the user: why the VM must not start.
+fn prepared(
+    vm: *mut JavaVM,
+    jvmti: Jvmti,
+    mut options: Options,
+    text: &str,
+) -> Result<bool, String> {
+    lucce_tracelog::keep_addresses(vm_flags::addresses_to_come(vm));
+    let missing = match vm_flags::archives(vm) {
+        Some(archive) => Err(Missing::Unrecorded(archive)),
+        None => Ground::prepare(&mut options, true),
+    };
+    match missing {
+        Ok(ground) => run(vm, jvmti, options, ground, text).map(|()| true),
+        Err(Missing::Unrecorded(why)) if !options.strict => {
+            options.say(
+                Level::Warn,
+                &format!("{why}; nothing is recorded (strict=on: the JVM does not start then)"),
+            );
+            Ok(false)
+        }
+        Err(missing) => Err(missing.text()),
+    }
+}
+
+fn run(
+    vm: *mut JavaVM,
+    jvmti: Jvmti,
+    options: Options,
+    ground: Ground,
+    text: &str,
+) -> Result<(), String> {
+    native_api::loaded(vm);
+    fate::survive(vm);
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
@@ -128,7 +193,7 @@ fn start(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     for source in vm_events::wanted(&options.hooks()) {
         vm_events::prepare(jvmti, source)?;
     }
-    let agent = Agent::start(options, jvmti)?;
+    let agent = Agent::start(options, jvmti, ground)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     agent.meta("options", text);
     jvmti
@@ -238,7 +303,7 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     let first = (agent.stacks.relative(boot.start) + SLOT) as i64;
     env.set_static_long(class, c"bootStacks", first)?;
     env.set_static_long(class, c"bootStacksEnd", first + boot.bytes as i64)?;
-    env.set_static_long(class, c"bootStackSize", BOOT_STACK as i64)
+    env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
 }
 
 /// What the log says of the VM.
@@ -275,11 +340,14 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
         {
             agent.say(Level::Error, "this VM does not sample allocations");
         }
+        // It has them now.
+        lucce_tracelog::keep_addresses(0);
         describe(agent);
         if agent.is_live() {
             control::start(agent);
             burst::start(agent);
             trim::start(agent);
+            fate::start(agent);
         }
     });
 }

@@ -1,10 +1,12 @@
 //! What the agent does and has done, as JSON: for `lucce ctl PID status`.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use lucce_control::json::Object;
 
 use crate::agent::Agent;
+use crate::fate::Fate;
 use crate::options::names_of;
 use crate::stream::Streamer;
 use crate::{attach, finish, natives, samples};
@@ -16,6 +18,11 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     let events = allocations + agent.events_by_kind().values().sum::<u64>();
     let counts = &agent.counts;
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
+    // What lies in no file any more is lost.
+    let (events, lost) = match agent.log.fate(&agent.options.out) {
+        Fate::Truncated | Fate::Failed => (0, lost + events),
+        Fate::Whole | Fate::Moved(_) | Fate::Removed => (events, lost),
+    };
     let known = Object::default()
         .text("lucce", env!("CARGO_PKG_VERSION"))
         .raw("attached", attach::is_on());
@@ -71,10 +78,7 @@ fn memory(agent: &Agent) -> String {
 /// `null`: there is none. How many entries it has, whoever reads it may count.
 fn stream(agent: &Agent) -> String {
     let of = |streamer: &Streamer| {
-        let file = std::path::absolute(streamer.path());
-        let file = file.unwrap_or_else(|_| streamer.path().to_owned());
-        Object::default()
-            .text("file", &file.to_string_lossy())
+        file_of(&streamer.fate(), streamer.path())
             .raw("bytes", streamer.bytes())
             .raw("limit", agent.options.record_limit)
             .raw("full", streamer.is_full())
@@ -83,11 +87,18 @@ fn stream(agent: &Agent) -> String {
     agent.streamer.as_ref().map_or("null".into(), of)
 }
 
-fn log(agent: &Agent) -> String {
-    let file = std::path::absolute(&agent.options.out);
-    let file = file.unwrap_or_else(|_| agent.options.out.clone());
+/// What the file is called, and what has become of it.
+fn file_of(fate: &Fate, path: &Path) -> Object {
+    let path = fate.path(path);
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     Object::default()
         .text("file", &file.to_string_lossy())
+        .text("state", fate.word())
+}
+
+fn log(agent: &Agent) -> String {
+    let fate = agent.log.fate(&agent.options.out);
+    file_of(&fate, &agent.options.out)
         .raw("bytes", agent.log.bytes())
         .raw("refused", agent.log.refused())
         .end()

@@ -12,16 +12,17 @@ use std::path::{Path, PathBuf};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong};
 use lucce_callgraph::ContextId;
-use lucce_stream::{MOST_TYPE, Place, StreamThread, ThreadId, Writer, path_beside};
+use lucce_stream::{MOST_TYPE, Place, StreamThread, ThreadId, Writer};
 use lucce_tracelog::{EventTypeId, Header};
 
 use crate::agent::Agent;
 use crate::cells::{self, lane_of};
 use crate::clock;
+use crate::fate::Fate;
 use crate::jvm::Env;
 use crate::lane::Lane;
 use crate::natives::{guard, state};
-use crate::options::Options;
+use crate::options::Level;
 use crate::thread::ThreadState;
 
 /// The stream of all threads.
@@ -34,19 +35,17 @@ impl Streamer {
     /// Beside the log, whose header this is.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn create(options: &Options, log: &Header) -> Result<Streamer, String> {
+    /// The file cannot be made, or something has the name already.
+    pub fn create(path: &Path, log: &Header, limit: u64) -> io::Result<Streamer> {
         let since_start = clock::nanos().saturating_sub(log.start);
         let header = lucce_stream::Header {
             pid: log.pid,
             start: log.start,
             clock: clock::nano_time().saturating_sub(since_start),
         };
-        let path = path_beside(&options.out);
-        match Writer::create(&path, &header, options.record_limit) {
-            Ok(writer) => Ok(Streamer { writer, path }),
-            Err(e) => Err(format!("cannot write {}: {e}", path.display())),
-        }
+        let writer = Writer::create(path, &header, limit)?;
+        let path = path.to_owned();
+        Ok(Streamer { writer, path })
     }
 
     /// The file, to be read, and its size; entries in it go on being written.
@@ -62,6 +61,12 @@ impl Streamer {
         &self.path
     }
 
+    pub fn fate(&self) -> Fate {
+        let lost = self.writer.lost();
+        let file = self.writer.file();
+        file.map_or(Fate::Failed, |file| Fate::of(&file, &self.path, lost))
+    }
+
     pub fn bytes(&self) -> u64 {
         self.writer.bytes()
     }
@@ -71,15 +76,25 @@ impl Streamer {
     }
 
     /// The JVM ends; what the user is told.
-    pub fn finish(&self) -> String {
+    pub fn finish(&self) -> (Level, String) {
         self.writer.finish(clock::nano_time());
         let megabytes = self.writer.bytes() as f64 / 1e6;
         let full = match self.writer.is_full() {
             true => "; it is full, later events are counted only",
             false => "",
         };
-        let path = self.path.display();
-        format!("events streamed to {path} ({megabytes:.1} MB{full})")
+        let fate = self.fate();
+        let path = fate.path(&self.path).display();
+        match fate.told(&self.path).filter(|_| fate.is_lost()) {
+            Some(what) => {
+                let line = format!("{what}: the events' times are lost");
+                (Level::Error, line)
+            }
+            None => {
+                let line = format!("events streamed to {path} ({megabytes:.1} MB{full})");
+                (Level::Info, line)
+            }
+        }
     }
 
     /// Room for the thread's next event, at the time `now`, or the certainty that there is none.

@@ -316,7 +316,10 @@ impl<'a> Cells<'a> {
 
     fn command(&self, at: usize) -> Result<Command, String> {
         let variant = self.variant(at)?;
-        let flags = variant.flags(&self.plan.tools, &self.recording(variant))?;
+        let recording = self.recording(variant);
+        // The agent leaves what an interrupted run has left as it is, and writes a file of another name.
+        let _ = fs::remove_file(&recording);
+        let flags = variant.flags(&self.plan.tools, &recording)?;
         Ok(self.program.command.with(&flags))
     }
 

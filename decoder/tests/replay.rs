@@ -118,7 +118,7 @@ fn impossible_calls_end_in_an_offset() {
         caller: MethodId(1),
         callee: MethodId(2),
     };
-    let impossible = |name: &str, run: &dyn Fn(&Writer<fs::File>, &mut ThreadWriter)| {
+    let impossible = |name: &str, run: &dyn Fn(&Writer, &mut ThreadWriter)| {
         let writer = Writer::create(dir.path().join(name), 1 << 20).unwrap();
         let mut thread = writer.start("main", None);
         thread.enter(&writer, Edge::entry(MethodId(1)));

@@ -19,6 +19,7 @@
 
 mod step;
 
+mod file;
 mod format;
 pub mod limits;
 mod token;

@@ -15,6 +15,7 @@ use std::time::Instant;
 use lucce_callgraph::MethodId;
 use lucce_tracelog::Record;
 
+use crate::file::OwnFile;
 use crate::format::{BLOCK_HEADER, FILE_HEADER, Head, Kind, file_header};
 use crate::limits::{MAX_EDGES, MAX_NAME, MAX_THREADS, MAX_UNPACKED, RESERVE};
 use crate::token::{Token, put};
@@ -26,7 +27,7 @@ const FULL: usize = MAX_UNPACKED / 2;
 const LEVEL: u8 = 6;
 
 /// The file of a recording, shared by all threads.
-pub struct Writer<W: Write = File> {
+pub struct Writer<W: Write = OwnFile> {
     began: Instant,
     shared: Mutex<Shared<W>>,
 }
@@ -45,13 +46,21 @@ struct Shared<W> {
     told: Vec<u8>,
 }
 
-impl Writer<File> {
+impl Writer<OwnFile> {
     /// `limit` is the largest size of the file in bytes.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn create(path: impl AsRef<Path>, limit: u64) -> io::Result<Writer<File>> {
-        Writer::new(File::create(path)?, limit)
+    /// The file cannot be made, or something has the name already.
+    pub fn create(path: impl AsRef<Path>, limit: u64) -> io::Result<Writer<OwnFile>> {
+        Writer::new(OwnFile::create(path.as_ref())?, limit)
+    }
+
+    /// The file, to be looked at.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn file(&self) -> io::Result<File> {
+        self.lock().to.file()
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lucce_tracelog::{MappedFile, PIECE, ThreadId, file_size_limit, new_file};
+use lucce_tracelog::{Lost, MappedFile, PIECE, ThreadId, file_size_limit, new_file};
 
 use crate::StreamThread;
 use crate::layout::{
@@ -62,7 +62,7 @@ impl Writer {
     /// `limit` is the largest size of the file in bytes.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be made, or something has the name already.
     pub fn create(path: &Path, header: &Header, limit: u64) -> io::Result<Writer> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
         let map = MappedFile::new(new_file(path)?, limit.max(PIECE))?;
@@ -151,7 +151,8 @@ impl Writer {
     fn block(&self, shared: &mut Shared, head: &BlockHead, payload: &[u8]) -> Option<u64> {
         let at = shared.end;
         let next = at + BLOCK_HEADER + u64::from(head.capacity);
-        let fits = !shared.closed && !self.is_full() && next <= self.limit;
+        let is_over = shared.closed || self.map.known_lost().is_some();
+        let fits = !is_over && !self.is_full() && next <= self.limit;
         if !fits || !self.room_for(next) {
             return None;
         }
@@ -201,7 +202,7 @@ impl Writer {
             shared.closed = true;
             let _ = self.map.publish_u64(AT_ENDED, now);
             // On failure the file is longer than it need be. Blocks in use stay in it.
-            let _ = self.map.file().set_len(shared.end);
+            let _ = self.map.close(shared.end);
         }
     }
 
@@ -209,6 +210,12 @@ impl Writer {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
+    }
+
+    /// What has become of the file, if it is not what was written.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        self.map.lost()
     }
 
     /// The file, to be read.

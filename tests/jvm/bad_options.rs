@@ -5,7 +5,7 @@ use lucce_tests::{Checked, Java, Setup};
 use crate::{Test, test};
 
 /// Options, and what the line must name.
-const BAD: [(&str, &[&str]); 22] = [
+const BAD: [(&str, &[&str]); 27] = [
     ("evnts=alloc", &["'evnts'", "'events'"]),
     ("events=aloc", &["'aloc'", "'alloc'"]),
     ("log=wran", &["'wran'", "'warn'"]),
@@ -32,8 +32,19 @@ const BAD: [(&str, &[&str]); 22] = [
     ("include=org/h2/*", &["include", "'org/h2/*'", "dots"]),
     ("exclude=a.B+", &["exclude", "''", "empty"]),
     ("record=calls,exclude=a.*", &["record=calls", "all classes"]),
-    ("out=/no/such/folder/a.lucce", &["/no/such/folder/a.lucce"]),
-    ("out=/dev/full", &["/dev/full"]),
+    (
+        "strict=on,out=/no/such/folder/a.lucce",
+        &["/no/such/folder/a.lucce"],
+    ),
+    ("out=/dev/full,strict=on", &["/dev/full"]),
+    ("strict=on,limit=1k", &["no room"]),
+    ("strict=yes", &["'yes'", "'off'"]),
+    ("only=a/B", &["only", "'a/B'", "dots"]),
+    (
+        "out=%{LUCCE_NO_SUCH_VARIABLE}.lucce",
+        &["LUCCE_NO_SUCH_VARIABLE", "not set"],
+    ),
+    ("out=a%q", &["a%q"]),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {

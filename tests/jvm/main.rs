@@ -14,6 +14,8 @@ mod damage;
 mod ending;
 mod entries;
 mod expected;
+mod files;
+mod ground;
 mod image;
 mod io;
 mod java_agents;
@@ -114,6 +116,8 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         attach::tests(setup),
         bad_options::tests(setup),
         loss::tests(setup),
+        files::tests(setup),
+        ground::tests(setup),
         damage::tests(setup),
         image::tests(setup),
         io::tests(setup),
@@ -134,10 +138,12 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 10] = [
+const DIFFERENT: [&str; 12] = [
     "attach",
     "classes",
     "ending",
+    "files",
+    "ground",
     "image",
     "io",
     "java_agents",

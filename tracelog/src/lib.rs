@@ -23,7 +23,9 @@ mod run_id;
 mod wire;
 
 mod cells;
+mod loss;
 mod map;
+mod space;
 mod writer;
 
 mod reader;
@@ -31,11 +33,13 @@ mod reader;
 pub use cells::{Cell, Counters, EventCell, Total, VmCell};
 pub use error::{Damage, OpenError};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
-pub use map::{Map as MappedFile, PIECE, file_size_limit};
+pub use loss::survive;
+pub use map::{Lost, Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{
     Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals, VmCells, VmCount,
     each_record,
 };
 pub use record::*;
 pub use run_id::{Number, RunId};
+pub use space::{Room, Size, keep_addresses};
 pub use writer::{Full, Writer, new_file};

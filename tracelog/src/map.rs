@@ -5,8 +5,8 @@
 //! error of `grow` and never a SIGBUS. Only `grow` makes bytes accessible, and it only ever adds:
 //! offsets below `mapped()` stay valid, at the same address, as long as the `Map` lives.
 //!
-//! Invariant: nobody shortens the file below what is in use. (Another process that truncates the
-//! file would take its pages away; it has a name of its own, see `Writer::create`.)
+//! Nobody should shorten the file below what is in use. If somebody does, the file is lost: see `loss` for its
+//! pages; from then on nothing grows, and [`Map::lost`] says so.
 #![allow(
     unsafe_code,
     reason = "memory maps: addresses the compiler knows nothing of"
@@ -16,12 +16,17 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::cells::Shared;
+use crate::loss::Watched;
+use crate::space::Room;
 
 /// Pieces are multiples of this: a multiple of every page size in use.
 pub const PIECE: u64 = 64 << 10;
+
+/// Where addresses are few, one file takes this part of them.
+const PART: u64 = 8;
 
 /// A file in memory that only grows and never moves.
 pub struct Map {
@@ -30,6 +35,19 @@ pub struct Map {
     reserved: u64,
     /// Bytes from `base` on that are backed by the file. Release by `grow`, Acquire by all others.
     mapped: AtomicU64,
+    /// Known to the handler for pages that are taken away.
+    watched: Option<&'static Watched>,
+    shortened: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// What has become of a file while it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lost {
+    /// Somebody has shortened it.
+    Truncated,
+    /// The system could not give or take some of its pages.
+    Failed,
 }
 
 // SAFETY: the addresses belong to the process, not to a thread; all changes go through `write`,
@@ -44,15 +62,19 @@ impl Map {
     /// # Errors
     /// Not even a little could be reserved.
     pub fn new(file: File, most: u64) -> io::Result<Map> {
+        let most = Room::now().of_addresses(most, PART);
         let mut reserved = most.max(PIECE).next_multiple_of(PIECE);
         loop {
             match reserve(reserved) {
                 Ok(base) => {
                     return Ok(Map {
+                        watched: Watched::new(base.as_ptr() as usize, file.as_raw_fd()),
                         file,
                         base,
                         reserved,
                         mapped: AtomicU64::new(0),
+                        shortened: AtomicBool::new(false),
+                        closed: AtomicBool::new(false),
                     });
                 }
                 Err(e) if reserved <= 16 * PIECE => return Err(e),
@@ -91,6 +113,10 @@ impl Map {
         if to > self.reserved {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
+        // It would be long enough again, and what was there would be zeros.
+        if self.lost().is_some() {
+            return Err(io::Error::other("the file was truncated"));
+        }
         allocate(&self.file, from, to - from)?;
         let (len, offset) = (as_len(to - from)?, as_offset(from)?);
         // SAFETY: `from..to` lies in our own reservation and above everything in use, so that
@@ -110,7 +136,50 @@ impl Map {
         }
         // Release: whoever sees the new length may touch the new pages.
         self.mapped.store(to, Ordering::Release);
+        if let (Some(watched), Ok(to)) = (self.watched, usize::try_from(to)) {
+            watched.grown(to);
+        }
         Ok(())
+    }
+
+    /// Asks the system, too, unless the file was closed.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        let known = self.known_lost();
+        if known == Some(Lost::Truncated) || self.closed.load(Ordering::Acquire) {
+            return known;
+        }
+        let size = self.file.metadata().map_or(0, |found| found.len());
+        if size < self.mapped() {
+            // Relaxed: nothing else is told by it.
+            self.shortened.store(true, Ordering::Relaxed);
+        }
+        self.known_lost()
+    }
+
+    /// What has been noticed so far.
+    #[must_use]
+    pub fn known_lost(&self) -> Option<Lost> {
+        let replaced = self.watched.is_some_and(|watched| watched.replaced() > 0);
+        match (self.shortened.load(Ordering::Relaxed), replaced) {
+            (true, _) => Some(Lost::Truncated),
+            (false, true) => Some(Lost::Failed),
+            (false, false) => None,
+        }
+    }
+
+    /// Gives back what is behind `used`: the file does not grow any more. A file that is lost stays as
+    /// somebody has left it.
+    ///
+    /// # Errors
+    /// It is lost, or could not be shortened.
+    pub fn close(&self, used: u64) -> io::Result<()> {
+        if self.lost().is_some() {
+            return Err(io::Error::other("the file was truncated"));
+        }
+        // Release: whoever finds it shorter sees that it was closed.
+        self.closed.store(true, Ordering::Release);
+        self.file.set_len(used)
     }
 
     /// Copies `bytes` to `offset`. The caller owns that range: nobody reads it before a later
@@ -218,6 +287,9 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
+        if let Some(watched) = self.watched {
+            watched.end();
+        }
         if let Ok(len) = as_len(self.reserved) {
             // SAFETY: our own reservation, and nobody borrows from it any more.
             unsafe { libc::munmap(self.base.as_ptr().cast(), len) };
@@ -322,6 +394,45 @@ mod tests {
         assert!(!map.write(0, &[1]));
         assert!(!map.publish_u64(0, 1));
         assert!(!map.publish_u32(0, 1));
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_is_lost_and_the_process_goes_on() {
+        crate::survive();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let map = Map::new(file.reopen().unwrap(), 1 << 20).unwrap();
+        map.grow(4 * PIECE).unwrap();
+        assert!(map.write(0, &[7; 100]) && map.write(3 * PIECE, &[7; 100]));
+        assert_eq!(map.lost(), None);
+        file.as_file().set_len(5000).unwrap();
+        // The rest of the last page is the file's; what comes behind is zeros, and can be written.
+        assert_eq!(map.read(0, 3, <[u8]>::to_vec), Some(vec![7; 3]));
+        assert_eq!(map.read(3 * PIECE, 3, <[u8]>::to_vec), Some(vec![0; 3]));
+        assert!(map.write(2 * PIECE, &[1; 100]));
+        assert_eq!(map.read(2 * PIECE, 3, <[u8]>::to_vec), Some(vec![1; 3]));
+        assert_eq!(map.known_lost(), Some(Lost::Failed));
+        assert_eq!(map.lost(), Some(Lost::Truncated));
+        assert!(map.grow(8 * PIECE).is_err() && map.close(2 * PIECE).is_err());
+        assert_eq!(file.as_file().metadata().unwrap().len(), 5000);
+    }
+
+    #[test]
+    fn a_file_that_was_shortened_does_not_grow_over_the_gap() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let map = Map::new(file.reopen().unwrap(), 1 << 20).unwrap();
+        map.grow(PIECE).unwrap();
+        file.as_file().set_len(0).unwrap();
+        assert!(map.grow(2 * PIECE).is_err());
+        assert_eq!(map.lost(), Some(Lost::Truncated));
+        assert_eq!(file.as_file().metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_not_lost() {
+        let map = Map::new(tempfile::tempfile().unwrap(), 1 << 20).unwrap();
+        map.grow(4 * PIECE).unwrap();
+        map.close(100).unwrap();
+        assert_eq!(map.lost(), None);
     }
 
     #[test]

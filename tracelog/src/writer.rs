@@ -12,8 +12,9 @@
 //! Once an ordinary record is refused, all later ones are: a log is always a prefix of what
 //! happened.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::{error, fmt};
@@ -27,7 +28,7 @@ use crate::layout::{
     VM_COUNTERS,
 };
 use crate::limits::{MAX_CELLS, MAX_RECORD};
-use crate::map::{Map, PIECE, file_size_limit};
+use crate::map::{Lost, Map, PIECE, file_size_limit};
 use crate::record::{Record, Stat, ThreadId};
 
 /// Addresses reserved for the log; it cannot become larger.
@@ -82,11 +83,10 @@ struct Open {
 }
 
 impl Writer {
-    /// Creates the log; a file of that name is replaced (not overwritten: another process may
-    /// still be writing it).
+    /// Creates the log.
     ///
     /// # Errors
-    /// The file cannot be created there, is not an ordinary file, or has no room.
+    /// The file cannot be created there, exists already (and stays as it is), or has no room.
     pub fn create(path: impl AsRef<Path>, header: &Header) -> io::Result<Writer> {
         Self::create_with_limit(path, header, u64::MAX)
     }
@@ -101,8 +101,20 @@ impl Writer {
         header: &Header,
         limit: u64,
     ) -> io::Result<Writer> {
+        Self::within(new_file(path.as_ref())?, header, limit)
+    }
+
+    /// Writes to a new, empty file.
+    ///
+    /// # Errors
+    /// The file has no room.
+    pub fn within(file: File, header: &Header, limit: u64) -> io::Result<Writer> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
-        let map = Map::new(new_file(path.as_ref())?, limit)?;
+        // Before there is room: whoever finds the file sees a log, or a file that is still empty.
+        if limit > 0 {
+            file.write_all_at(&header.encode(), 0)?;
+        }
+        let map = Map::new(file, limit)?;
         let mut writer = Writer {
             limit: limit.min(map.reserved()),
             map: Arc::new(map),
@@ -131,7 +143,9 @@ impl Writer {
     /// some room is kept.
     pub fn append<'a>(&mut self, record: impl Into<Record<'a>>) -> Result<(), Full> {
         let record = record.into();
-        if self.closed || (self.refused > 0 && !record.is_closing()) {
+        // What is appended to a lost file is in no file.
+        let is_over = self.closed || self.map.known_lost().is_some();
+        if is_over || (self.refused > 0 && !record.is_closing()) {
             return self.refuse();
         }
         let mut bytes = std::mem::take(&mut self.scratch);
@@ -210,7 +224,8 @@ impl Writer {
         thread: ThreadId,
         cells: u32,
     ) -> Result<u64, Full> {
-        if self.closed || self.refused > 0 || cells > MAX_CELLS {
+        let is_over = self.closed || self.map.known_lost().is_some();
+        if is_over || self.refused > 0 || cells > MAX_CELLS {
             return Err(Full);
         }
         let used = u64::from(cells) * size;
@@ -261,6 +276,12 @@ impl Writer {
         self.map.file().try_clone()
     }
 
+    /// What has become of the file, if it is not what was written.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        self.map.lost()
+    }
+
     /// Waits until everything is on the disk: for losing nothing when the machine fails. A process
     /// that is killed loses nothing without it.
     ///
@@ -290,7 +311,7 @@ impl Writer {
         self.closed = true;
         let used = self.bytes_written();
         self.seal();
-        self.map.file().set_len(used)
+        self.map.close(used)
     }
 
     fn append_bytes(&mut self, bytes: &[u8], closing: bool) -> Result<(), Full> {
@@ -410,25 +431,15 @@ fn encode(record: &Record<'_>, bytes: &mut Vec<u8>) {
     debug_assert!(bytes.len() <= MAX_RECORD + 6);
 }
 
-/// A new file, to be read and written; one of that name is removed (not overwritten: another process may
-/// still be writing it).
+/// A new file, to be read and written, for its user alone: it holds what the program was started with.
 ///
 /// # Errors
-/// It cannot be made, or what has the name is not an ordinary file.
+/// `AlreadyExists`: something has the name, and stays as it is. Or the file cannot be made.
 pub fn new_file(path: &Path) -> io::Result<File> {
-    match fs::metadata(path) {
-        Ok(file) if file.is_file() => fs::remove_file(path)?,
-        Ok(_) => {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not an ordinary file",
-            ));
-        }
-        Err(_) => {}
-    }
     OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(path)
 }

@@ -256,13 +256,22 @@ fn only_ordinary_files_are_written() {
 }
 
 #[test]
-fn an_older_log_of_the_same_name_stays_with_its_writer() {
+fn what_has_the_name_already_stays_as_it_is() {
     let (_dir, path) = dir();
     let mut old = Writer::create(&path, &HEADER).unwrap();
-    let mut new = Writer::create(&path, &HEADER).unwrap();
-    (0..10_000).for_each(|n| old.append(warning(n)).unwrap());
-    new.append(warning(1)).unwrap();
+    let error = Writer::create(&path, &HEADER).err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    old.append(warning(1)).unwrap();
     assert_eq!(records(&Log::open(&path).unwrap()), [warning(1).into()]);
+}
+
+#[test]
+fn a_log_is_its_user_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, path) = dir();
+    drop(Writer::create(&path, &HEADER).unwrap());
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]

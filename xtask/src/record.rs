@@ -52,6 +52,11 @@ pub fn run(wish: &Wish) -> Outcome {
 fn record(app: &App, wish: &Wish) -> Outcome {
     let folder = place::target().join("recordings");
     let log = folder.join(format!("{}.lucce", app.name));
+    let recording = log.with_extension("lucce.calls");
+    // Of a run that was interrupted: the agent would not replace it.
+    for stale in [&log, &recording] {
+        let _ = fs::remove_file(stale);
+    }
     let mut java = jdk::runner()?.java();
     java.arg(format!(
         "-agentpath:{}=out={},record=calls,record-limit={},limit=1g,log=warn",
@@ -65,7 +70,6 @@ fn record(app: &App, wish: &Wish) -> Outcome {
     tools::run(java.stdout(Stdio::null()))?;
     // The log is not what was asked for.
     fs::remove_file(&log).map_err(|e| e.to_string())?;
-    let recording = log.with_extension("lucce.calls");
     let kept = folder.join(format!("{}.calls", app.name));
     fs::rename(&recording, &kept).map_err(|e| e.to_string())?;
     let bytes = fs::metadata(&kept).map_err(|e| e.to_string())?.len();

@@ -54,7 +54,8 @@ pub unsafe extern "system" fn callback(
 }
 
 thread_local! {
-    static LOCAL: RefCell<Local> = RefCell::default();
+    /// Not in the thread's own block, in which a library that is loaded late has little room.
+    static LOCAL: RefCell<Option<Box<Local>>> = const { RefCell::new(None) };
 }
 
 /// What the current thread keeps. `None`: it is being used, by an event that is being recorded, or the
@@ -64,7 +65,7 @@ pub fn with_local<T>(body: impl FnOnce(&mut Local) -> T) -> Option<T> {
         local
             .try_borrow_mut()
             .ok()
-            .map(|mut local| body(&mut local))
+            .map(|mut local| body(local.get_or_insert_default()))
     });
     with.ok().flatten()
 }

@@ -27,10 +27,24 @@ fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
         Some(b'%') => Ok(("%".into(), 1)),
         Some(b'{') => {
             let end = after.find('}').ok_or_else(bad)?;
-            Ok((env::var(&after[1..end]).unwrap_or_default(), end + 1))
+            let variable = &after[1..end];
+            Ok((value_of(name, variable)?, end + 1))
         }
         _ => Err(bad()),
     }
+}
+
+/// Without it the log would have a name that was not meant.
+fn value_of(name: &str, variable: &str) -> Result<String, BadOption> {
+    env::var(variable).map_err(|why| {
+        let why = match why {
+            env::VarError::NotPresent => "is not set",
+            env::VarError::NotUnicode(_) => "is no UTF-8",
+        };
+        BadOption(format!(
+            "option out={name}: the environment variable {variable} {why}"
+        ))
+    })
 }
 
 #[cfg(test)]

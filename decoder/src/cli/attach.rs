@@ -64,7 +64,7 @@ impl Args {
     fn options(&self) -> Result<String, Failure> {
         let mut all = self.opts.clone();
         if !all.iter().any(|option| option.starts_with("out=")) {
-            let name = PathBuf::from("lucce-%p.lucce");
+            let name = PathBuf::from("lucce-%p-%t.lucce");
             let out = std::path::absolute(self.out.as_ref().unwrap_or(&name))?;
             all.push(format!("out={}", text(&out)?));
         }

@@ -104,6 +104,8 @@ fn watched(
     variant: &Variant,
     log: &Path,
 ) -> Result<Run, String> {
+    // Of a run that was interrupted: the agent would not replace it.
+    let _ = fs::remove_file(log);
     let program = apps::program(wish, named(app), jdk, wish.threads);
     let flags = variant.flags(&wish.plan(Vec::new()).tools, log)?;
     let mut java = program.command.with(&flags);

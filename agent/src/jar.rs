@@ -1,0 +1,184 @@
+//! The main class of a jar: as much of the ZIP format as its manifest takes.
+//!
+//! ```text
+//! … entries … | central directory: a head per entry, with its name and place | end record: where that begins
+//! ```
+//! What is not understood is no jar with a main class; nothing here panics or reads more than a few megabytes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const ENTRY: u32 = 0x0403_4b50;
+const HEAD: u32 = 0x0201_4b50;
+const END: u32 = 0x0605_4b50;
+const END_BYTES: usize = 22;
+/// The end record may be followed by a comment.
+const MOST_COMMENT: u64 = 0xffff;
+const MOST_DIRECTORY: u64 = 64 << 20;
+const MOST_MANIFEST: usize = 1 << 20;
+const MANIFEST: &[u8] = b"META-INF/MANIFEST.MF";
+
+/// Whether the file begins as one.
+pub fn is_jar(path: &Path) -> bool {
+    let file = File::open(path)
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|found| found.is_file()));
+    file.and_then(|file| read(&file, 0, 4))
+        .is_some_and(|bytes| number(&bytes, 0, 4) == Some(ENTRY.into()))
+}
+
+pub fn main_class(path: &Path) -> Option<String> {
+    let manifest = manifest(&File::open(path).ok()?)?;
+    attribute(&String::from_utf8_lossy(&manifest), "Main-Class")
+}
+
+/// Lines of 72 bytes go on in the next one, behind a space.
+fn attribute(manifest: &str, name: &str) -> Option<String> {
+    let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
+    let mut values = whole.lines().filter_map(|line| line.split_once(':'));
+    let found = values.find(|(key, _)| key.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.trim().to_owned())
+}
+
+fn manifest(file: &File) -> Option<Vec<u8>> {
+    let directory = directory(file)?;
+    let mut at = 0;
+    while number(&directory, at, 4)? == HEAD.into() {
+        let [name, extra, comment] = [28, 30, 32].map(|field| number(&directory, at + field, 2));
+        let (name, extra, comment) = (name? as usize, extra? as usize, comment? as usize);
+        if directory
+            .get(at + 46..at + 46 + name)?
+            .eq_ignore_ascii_case(MANIFEST)
+        {
+            let method = number(&directory, at + 10, 2)?;
+            let (packed, unpacked) = (
+                number(&directory, at + 20, 4)?,
+                number(&directory, at + 24, 4)?,
+            );
+            let bytes = content(file, number(&directory, at + 42, 4)?, packed)?;
+            return match method {
+                0 => Some(bytes),
+                8 if unpacked <= MOST_MANIFEST as u64 => {
+                    miniz_oxide::inflate::decompress_to_vec_with_limit(&bytes, MOST_MANIFEST).ok()
+                }
+                _ => None,
+            };
+        }
+        at += 46 + name + extra + comment;
+    }
+    None
+}
+
+fn directory(file: &File) -> Option<Vec<u8>> {
+    let size = file.metadata().ok()?.len();
+    let tail = size.min(MOST_COMMENT + END_BYTES as u64);
+    let tail = read(file, size - tail, tail)?;
+    let ends = (0..=tail.len().checked_sub(END_BYTES)?).rev();
+    let end = ends
+        .into_iter()
+        .find(|at| number(&tail, *at, 4) == Some(END.into()))?;
+    let (bytes, at) = (number(&tail, end + 12, 4)?, number(&tail, end + 16, 4)?);
+    (bytes <= MOST_DIRECTORY)
+        .then(|| read(file, at, bytes))
+        .flatten()
+}
+
+/// Of the entry whose head is at `at`.
+fn content(file: &File, at: u64, packed: u64) -> Option<Vec<u8>> {
+    let head = read(file, at, 30).filter(|head| number(head, 0, 4) == Some(ENTRY.into()))?;
+    let skipped = 30 + number(&head, 26, 2)? + number(&head, 28, 2)?;
+    (packed <= MOST_MANIFEST as u64)
+        .then(|| read(file, at + skipped, packed))
+        .flatten()
+}
+
+fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
+    let mut found = vec![0; usize::try_from(bytes).ok()?];
+    file.read_exact_at(&mut found, at).ok()?;
+    Some(found)
+}
+
+/// Little-endian.
+fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(size)?)?;
+    Some(
+        bytes
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_go_on_in_the_next_line() {
+        let text =
+            "Manifest-Version: 1.0\r\nMain-Class: com.acme.a.very.lo\r\n ng.Main\r\nX: y\r\n";
+        assert_eq!(
+            attribute(text, "Main-Class").as_deref(),
+            Some("com.acme.a.very.long.Main")
+        );
+        assert_eq!(attribute(text, "Class-Path"), None);
+    }
+
+    /// An entry and the records behind it, as `jar` writes them.
+    fn zip(method: u8, content: &[u8], unpacked: usize) -> Vec<u8> {
+        let le = |number: usize| (number as u32).to_le_bytes();
+        let sizes = [le(content.len()), le(unpacked)].concat();
+        let name = [MANIFEST.len() as u8, 0, 0, 0];
+        let mut zip = [
+            &ENTRY.to_le_bytes()[..],
+            &[20, 0, 0, 0, method, 0],
+            &[0; 8],
+            &sizes,
+            &name,
+            MANIFEST,
+            content,
+        ]
+        .concat();
+        let directory = zip.len();
+        let head = [
+            &HEAD.to_le_bytes()[..],
+            &[20, 0, 20, 0, 0, 0, method, 0],
+            &[0; 8],
+            &sizes,
+            &name,
+            &[0; 14],
+            MANIFEST,
+        ]
+        .concat();
+        let end = [
+            &END.to_le_bytes()[..],
+            &[0; 4],
+            &[1, 0, 1, 0],
+            &le(head.len()),
+            &le(directory),
+            &[0; 2],
+        ]
+        .concat();
+        zip.extend([head, end].concat());
+        zip
+    }
+
+    #[test]
+    fn a_main_class_is_found_stored_and_packed() {
+        let text = b"Manifest-Version: 1.0\r\nMain-Class: com.acme.Main\r\n\r\n";
+        let packed = miniz_oxide::deflate::compress_to_vec(text, 6);
+        let path = std::env::temp_dir().join(format!("lucce-jar-{}", std::process::id()));
+        for (method, content) in [(0, &text[..]), (8, &packed)] {
+            let whole = zip(method, content, text.len());
+            std::fs::write(&path, &whole).unwrap();
+            assert!(is_jar(&path));
+            assert_eq!(main_class(&path).as_deref(), Some("com.acme.Main"));
+            for cut in 0..whole.len() {
+                std::fs::write(&path, &whole[..cut]).unwrap();
+                assert_eq!(main_class(&path), None);
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}

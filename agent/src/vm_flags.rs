@@ -1,0 +1,211 @@
+//! Flags of HotSpot that the tool interface does not tell: read where the VM describes itself to debuggers.
+//!
+//! `libjvm.so` exports a table of its structures' fields (`gHotSpotVMStructs`), an entry each:
+//!
+//! ```text
+//! type name | field name | … | is static | offset in the type | address if static
+//! ```
+//! where the parts of an entry lie is exported as well, and so is a table of types with their sizes. The flags
+//! are an array of `JVMFlag`, which starts with those fields: `_name`, a text, and `_addr`, where the value is.
+//! What is not found is not there.
+#![allow(unsafe_code, reason = "reads the VM's own description of itself")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use jvmti_bindings::sys::jni::JavaVM;
+
+/// Whether this JVM writes an archive of classes for later ones: what to tell the user. Such an archive must
+/// not hold hooks, and HotSpot crashes when it meets them there.
+pub fn archives(vm: *mut JavaVM) -> Option<String> {
+    let flags = Flags::of(vm)?;
+    let mode = flags
+        .text(c"AOTMode")
+        .filter(|mode| mode == "record" || mode == "create")?;
+    let options = ["AOTCacheOutput", "AOTConfiguration", "AOTCache"];
+    let option = options.into_iter().find_map(|name| {
+        let value = flags.text(&std::ffi::CString::new(name).ok()?)?;
+        Some(format!("-XX:{name}={value}"))
+    });
+    let option = option.unwrap_or_else(|| format!("-XX:AOTMode={mode}"));
+    Some(format!(
+        "this JVM writes an archive of classes ({option}), which cannot hold the agent's hooks"
+    ))
+}
+
+/// Addresses that the VM will ask for when it has started its agents: for the heap, with what collectors keep beside
+/// it, for classes and for code, and something for threads.
+pub fn addresses_to_come(vm: *mut JavaVM) -> u64 {
+    const THREADS: u64 = 768 << 20;
+    let flags = Flags::of(vm);
+    let number = |name| {
+        flags
+            .as_ref()
+            .and_then(|flags| flags.number(name))
+            .unwrap_or(0)
+    };
+    let heap = number(c"MaxHeapSize");
+    [
+        heap,
+        heap / 8,
+        number(c"CompressedClassSpaceSize"),
+        number(c"ReservedCodeCacheSize"),
+    ]
+    .into_iter()
+    .fold(THREADS, u64::saturating_add)
+}
+
+/// Whether the VM looks who handles signals, and says so if it is not itself (`-Xcheck:jni`).
+pub fn checks_handlers(vm: *mut JavaVM) -> bool {
+    Flags::of(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
+}
+
+/// All flags, in their places.
+struct Flags {
+    first: usize,
+    count: usize,
+    size: usize,
+    name: usize,
+    address: usize,
+}
+
+impl Flags {
+    fn of(vm: *mut JavaVM) -> Option<Flags> {
+        let library = Library::of(vm)?;
+        let fields = Table::new(&library, "Struct", "TypeName")?;
+        let (mut name, mut address, mut first, mut count) = (None, None, None, None);
+        let part = |name| library.number(&format!("gHotSpotVMStructEntry{name}Offset"));
+        let (field_name, offset, fixed) = (part("FieldName")?, part("Offset")?, part("Address")?);
+        for entry in fields.entries(c"JVMFlag") {
+            // SAFETY: a part of an entry of the VM's, at the place that the VM says.
+            let field = unsafe { text_at(entry + field_name) }?;
+            // SAFETY: as above.
+            let (offset, fixed) = unsafe { (word(entry + offset), word(entry + fixed)) };
+            match field.to_bytes() {
+                b"_name" => name = Some(offset),
+                b"_addr" => address = Some(offset),
+                b"flags" => first = Some(fixed),
+                b"numFlags" => count = Some(fixed),
+                _ => {}
+            }
+        }
+        let types = Table::new(&library, "Type", "TypeName")?;
+        let size =
+            types.entries(c"JVMFlag").next()? + library.number("gHotSpotVMTypeEntrySizeOffset")?;
+        let (first, count) = (first.filter(|at| *at != 0)?, count.filter(|at| *at != 0)?);
+        // SAFETY: addresses of the VM's own variables.
+        let (first, count, size) = unsafe { (word(first), word(count), word(size)) };
+        Some(Flags {
+            first,
+            count,
+            size,
+            name: name?,
+            address: address?,
+        })
+    }
+
+    /// Where the value of a flag is. `None`: there is no such flag.
+    fn value(&self, name: &CStr) -> Option<usize> {
+        let all = (0..self.count).map(|n| self.first + n * self.size);
+        // SAFETY: parts of an element of the VM's array; the last one has no name.
+        let is_it = |flag: &usize| unsafe { text_at(flag + self.name) } == Some(name);
+        let flag = all.into_iter().find(is_it)?;
+        // SAFETY: as above.
+        Some(unsafe { word(flag + self.address) })
+    }
+
+    fn is_on(&self, name: &CStr) -> Option<bool> {
+        let at = self.value(name)?;
+        // SAFETY: the flag's value is a byte.
+        Some(unsafe { ptr::with_exposed_provenance::<u8>(at).read() } != 0)
+    }
+
+    /// The value of a flag that is a size.
+    fn number(&self, name: &CStr) -> Option<u64> {
+        let at = self.value(name)?;
+        // SAFETY: the flag's value is a word.
+        Some(unsafe { word(at) } as u64)
+    }
+
+    /// The value of a flag that is a text. `None`: it has none.
+    fn text(&self, name: &CStr) -> Option<String> {
+        let at = self.value(name)?;
+        // SAFETY: the flag's value is a pointer to a text, or null.
+        let value = unsafe { text_at(at) };
+        value.map(|value| value.to_string_lossy().into_owned())
+    }
+}
+
+/// One of the VM's tables, which ends with an entry without a name.
+struct Table {
+    first: usize,
+    stride: usize,
+    name: usize,
+}
+
+impl Table {
+    fn new(library: &Library, kind: &str, name: &str) -> Option<Table> {
+        Some(Table {
+            first: library.number(&format!("gHotSpotVM{kind}s"))?,
+            stride: library.number(&format!("gHotSpotVM{kind}EntryArrayStride"))?,
+            name: library.number(&format!("gHotSpotVM{kind}Entry{name}Offset"))?,
+        })
+    }
+
+    /// Addresses of those with this name.
+    fn entries(&self, name: &'static CStr) -> impl Iterator<Item = usize> {
+        const MOST: usize = 100_000;
+        let (first, stride, at) = (self.first, self.stride, self.name);
+        // SAFETY: entries up to the one without a name are the VM's.
+        let named = move |n| unsafe { text_at(first + n * stride + at) }.map(|found| (n, found));
+        (0..MOST)
+            .map_while(named)
+            .filter(move |(_, found)| *found == name)
+            .map(move |(n, _)| first + n * stride)
+    }
+}
+
+/// The VM's library.
+struct Library(*mut c_void);
+
+impl Library {
+    fn of(vm: *mut JavaVM) -> Option<Library> {
+        // SAFETY: the VM's table of functions, one of which lies in its library. The library stays loaded.
+        let handle = unsafe {
+            let functions = (*vm).cast::<usize>();
+            let mut found: libc::Dl_info = std::mem::zeroed();
+            // The first three words of the table are reserved.
+            let function = ptr::with_exposed_provenance(functions.add(3).read());
+            if libc::dladdr(function, &raw mut found) == 0 || found.dli_fname.is_null() {
+                return None;
+            }
+            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+        };
+        (!handle.is_null()).then_some(Library(handle))
+    }
+
+    /// A variable of one word.
+    fn number(&self, name: &str) -> Option<usize> {
+        let name = std::ffi::CString::new(name).ok()?;
+        // SAFETY: the library is loaded.
+        let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        // SAFETY: all that are asked for are words.
+        (!at.is_null()).then(|| unsafe { word(at as usize) })
+    }
+}
+
+/// # Safety
+/// A word lies there.
+unsafe fn word(at: usize) -> usize {
+    // SAFETY: as promised.
+    unsafe { ptr::with_exposed_provenance::<usize>(at).read() }
+}
+
+/// # Safety
+/// The address of a text lies there, or null.
+unsafe fn text_at<'a>(at: usize) -> Option<&'a CStr> {
+    // SAFETY: as promised.
+    let text = unsafe { ptr::with_exposed_provenance::<*const c_char>(at).read() };
+    // SAFETY: as promised; texts of flags and fields stay.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}

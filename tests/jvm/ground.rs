@@ -1,0 +1,159 @@
+//! What the agent stands on in the process: addresses, room for variables of threads, and an archive of classes that the
+//! VM writes.
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::Command;
+
+use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
+
+use crate::{Test, test};
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        let version = jdk.version;
+        let mut add = |what: &str, quick, run: fn(&Setup, &Jdk) -> Checked| {
+            let name = format!("ground::{version}::{what}");
+            tests.push(test(name, quick, move || run(setup, jdk)));
+        };
+        add("few-addresses", false, few_addresses);
+        add("hardly-any-addresses", false, hardly_any);
+        add("room-for-other-libraries", true, room);
+        if version >= 24 {
+            add("archive", true, archive);
+        }
+    }
+    tests
+}
+
+/// As under `ulimit -v`.
+fn limited(
+    java: &Java,
+    jdk: &Jdk,
+    gigabytes: u64,
+    arguments: &[OsString],
+) -> Result<Ended, String> {
+    let mut shell = Command::new("bash");
+    let limit = format!("ulimit -v {}; exec \"$@\"", gigabytes << 20);
+    shell.args(["-c", &limit, "bash"]).arg(jdk.tool("java"));
+    java.run_as(&mut shell, arguments)
+}
+
+/// The agent takes less, says how much, and records all the same.
+fn few_addresses(setup: &Setup, jdk: &Jdk) -> Checked {
+    for gigabytes in [30, 16, 8] {
+        let java = Java::new(setup, jdk, &format!("few-{gigabytes}-{}", jdk.version));
+        let java = java
+            .agent("events=alloc,verify=1")
+            .flags(["-Xmx1g"])
+            .main(["io.lucce.programs.Lambdas"]);
+        let ended = limited(&java, jdk, gigabytes, &java.arguments())?.expect(0)?;
+        let lines = ended.agent_lines();
+        let amount = lines.iter().any(|line| {
+            line.contains("shadow stacks") && line.contains(&format!("ulimit -v is {gigabytes} GB"))
+        });
+        ended.ensure(amount, "the agent says how much it has, and why no more")?;
+        java.lucce().check(&java.log())?;
+        java.clean();
+    }
+    Ok(())
+}
+
+/// So few that the JVM itself needs all of them: it runs as it does without the agent.
+fn hardly_any(setup: &Setup, jdk: &Jdk) -> Checked {
+    let program = ["io.lucce.programs.Lambdas"];
+    let mut compared = 0;
+    for gigabytes in [3, 4, 5, 6] {
+        let name = format!("hardly-{gigabytes}-{}", jdk.version);
+        let plain = Java::new(setup, jdk, &name)
+            .flags(["-Xmx512m"])
+            .main(program);
+        if limited(&plain, jdk, gigabytes, &plain.arguments())?.code != Some(0) {
+            continue;
+        }
+        compared += 1;
+        let java = Java::new(setup, jdk, &name)
+            .agent("events=alloc")
+            .flags(["-Xmx512m"])
+            .main(program);
+        let ended = limited(&java, jdk, gigabytes, &java.arguments())?.expect(0)?;
+        let told = ended
+            .agent_lines()
+            .iter()
+            .any(|line| line.contains("ulimit -v is"));
+        ended.ensure(told, "the agent says what is missing, or how little it has")?;
+        java.clean();
+    }
+    ensure(compared > 0, || {
+        "the JVM runs under none of these limits".into()
+    })
+}
+
+/// Libraries that are loaded later, with variables of threads in the block that all share.
+fn room(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("room-{}", jdk.version));
+    let java = java.agent("events=alloc");
+    let library = setup.room.as_os_str();
+    let java = java.main(["Loads".as_ref(), library]);
+    let ended = java.run()?.expect(0)?;
+    ended.ensure(ended.stdout.contains("loaded"), "the library is loaded")?;
+    java.clean();
+    Ok(())
+}
+
+/// What the VM writes for later JVMs has no hooks, and is whole.
+fn archive(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("archive-{}", jdk.version));
+    let folder = java.folder().to_owned();
+    fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let cache = folder.join("cache.aot");
+    let with = |agent: Option<&str>, flags: &[String]| {
+        // The VM takes jars only for its archives.
+        let java = Java::new(setup, jdk, &format!("archive-{}", jdk.version));
+        let java = match agent {
+            Some(options) => java.agent(options),
+            None => java,
+        };
+        let mut arguments = java.arguments();
+        arguments.truncate(arguments.len() - 2);
+        arguments.extend(flags.iter().map(OsString::from));
+        arguments.push("-cp".into());
+        arguments.push(setup.programs().into());
+        arguments.push("io.lucce.programs.Lambdas".into());
+        java.run_as(&mut Command::new(jdk.tool("java")), &arguments)
+    };
+    let output = format!("-XX:AOTCacheOutput={}", cache.display());
+    let ended = with(Some("events=alloc"), &[output.clone()])?.expect(0)?;
+    let told = ended
+        .agent_lines()
+        .iter()
+        .any(|line| line.contains("-XX:AOTCacheOutput"));
+    ended.ensure(told, "the agent says that it stays out")?;
+    let size = fs::metadata(&cache).map_or(0, |found| found.len());
+    ended.ensure(size > 1 << 20, "the archive is written")?;
+    ended.ensure(!java.log().exists(), "there is no log")?;
+    // Without the agent the archive is used, or the JVM would not start.
+    let uses = format!("-XX:AOTCache={}", cache.display());
+    with(None, &[uses.clone(), "-XX:AOTMode=on".into()])?.expect(0)?;
+    // With it the JVM does without, and is recorded.
+    let ended = with(Some("events=alloc"), &[uses])?.expect(0)?;
+    ended.ensure(ended.stderr.contains("recorded in"), "the run is recorded")?;
+
+    let configuration = format!("-XX:AOTConfiguration={}", folder.join("a.conf").display());
+    let record = ["-XX:AOTMode=record".into(), configuration.clone()];
+    with(Some("events=alloc"), &record)?.expect(0)?;
+    with(Some("events=alloc,strict=on"), &record)?.expect(1)?;
+    // The VM may end before it asks for its agents.
+    with(
+        Some("events=alloc"),
+        &[
+            "-XX:AOTMode=create".into(),
+            configuration,
+            format!("-XX:AOTCache={}", cache.display()),
+        ],
+    )?
+    .expect(0)?;
+    java.clean();
+    Ok(())
+}
