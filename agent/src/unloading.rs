@@ -24,7 +24,7 @@ pub fn look(agent: &Agent, env: Env) {
 
 fn forget(agent: &Agent, loaders: &[Loader]) {
     agent.frames.forget(loaders);
-    // What is made next may have their addresses and numbers.
+    // What is made next may have their addresses.
     agent.alike.forget_all();
     agent.originals.forget(loaders);
     agent.watch.forget_all(loaders);
@@ -44,6 +44,8 @@ fn forget(agent: &Agent, loaders: &[Loader]) {
     // The encoder takes its own lock before the book's.
     drop(book);
     agent.encoder.sweep(&gone);
+    // And what was compared meanwhile may be among what has gone.
+    agent.alike.forget_all();
 }
 
 /// Recordings, plans and the modes for comparison name methods by their ids until the end.
