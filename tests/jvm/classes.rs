@@ -14,7 +14,10 @@ const WAYS: [(&str, &[&str], &[&str], &str); 5] = [
     (
         "unverified",
         &["sound"],
-        &["-XX:-BytecodeVerificationRemote"],
+        &[
+            "-XX:+UnlockDiagnosticVMOptions",
+            "-XX:-BytecodeVerificationRemote",
+        ],
         "alloc",
     ),
     ("app", &["sound", "guarded"], &[], "alloc,instrument=app"),

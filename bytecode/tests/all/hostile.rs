@@ -77,3 +77,36 @@ proptest! {
         fuzz_body(&[&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 61][..], &bytes].concat());
     }
 }
+
+/// The corpus of the fuzz target, damaged in the same ways each time.
+#[test]
+fn the_corpus_may_be_damaged() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus/class");
+    let mut files: Vec<_> = fs::read_dir(corpus).expect("a corpus").flatten().collect();
+    files.sort_by_key(fs::DirEntry::path);
+    assert!(files.len() > 5);
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize % below
+    };
+    for file in files {
+        let sound = fs::read(file.path()).expect("a class");
+        fuzz_body(&sound);
+        for _ in 0..3000 {
+            let mut bytes = sound.clone();
+            for _ in 0..1 + random(4) {
+                let at = random(bytes.len());
+                match random(4) {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => bytes[at] = bytes[at].wrapping_add(1),
+                    2 => drop(bytes.remove(at)),
+                    _ => bytes.insert(at, 0),
+                }
+            }
+            fuzz_body(&bytes);
+        }
+    }
+}
