@@ -3,8 +3,8 @@
 //! A class names what its loader finds, and a loader may have a list of what it lets through: it would refuse
 //! `java/lang/LucceRt`, or notice that it is asked for it. So classes of a program's own loaders call the
 //! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the class
-//! itself, which no loader is asked for. The methods are protected, static and synthetic, and reflection does
-//! not show them.
+//! itself, which no loader is asked for. The methods are static and synthetic, public because code of interfaces
+//! may not call protected ones, and reflection does not show them.
 
 use lucce_bytecode::NewMethod;
 
@@ -32,7 +32,7 @@ const ARRAYS_OF: [&str; 9] = [
 
 /// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
 pub fn methods() -> Vec<NewMethod<'static>> {
-    const PROTECTED_STATIC_SYNTHETIC: u16 = 0x100c;
+    const PUBLIC_STATIC_SYNTHETIC: u16 = 0x1009;
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
     let mut helpers = vec![
@@ -49,7 +49,7 @@ pub fn methods() -> Vec<NewMethod<'static>> {
     let method = |helper| NewMethod {
         prefix: PREFIX,
         helper,
-        access: PROTECTED_STATIC_SYNTHETIC,
+        access: PUBLIC_STATIC_SYNTHETIC,
         annotation: "Ljdk/internal/vm/annotation/ForceInline;",
     };
     helpers.into_iter().map(method).collect()

@@ -376,6 +376,27 @@ public final class OddClasses implements Opcodes {
         finish("names", true, c);
     }
 
+    /** Code in an interface, also in its initialiser. */
+    private static void interfaces() {
+        ClassWriter c = new ClassWriter(0);
+        c.visit(V17, ACC_PUBLIC | ACC_INTERFACE | ACC_ABSTRACT, "Odd", null, "java/lang/Object", null);
+        c.visitSource("Odd.java", null);
+        c.visitField(ACC_PUBLIC | ACC_STATIC | ACC_FINAL, "o", "Ljava/lang/Object;", null, null).visitEnd();
+        MethodVisitor m = c.visitMethod(ACC_STATIC, "<clinit>", "()V", null, null);
+        m.visitCode();
+        body(m);
+        m.visitInsn(RETURN);
+        m.visitMaxs(2, 0);
+        m.visitEnd();
+        m = go(c);
+        body(m);
+        call(m, "frames", 13);
+        m.visitInsn(RETURN);
+        m.visitMaxs(2, 0);
+        m.visitEnd();
+        finish("interface", true, c);
+    }
+
     /** Methods of which each calls the next, and one whose variables are many more than it uses. */
     private static void large() {
         ClassWriter c = begin(V17);
@@ -446,6 +467,7 @@ public final class OddClasses implements Opcodes {
         attributes();
         pools();
         names();
+        interfaces();
         large();
         for (Map.Entry<String, byte[]> one : CLASSES.entrySet()) {
             if (SOUND.contains(one.getKey()) || !how.contains("sound")) {
