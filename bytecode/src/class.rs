@@ -130,15 +130,11 @@ impl<'a> ClassFile<'a> {
         self.access
     }
 
-    /// The constant of a class by which every static method of `java/lang/Object` can be called that its
-    /// subclasses may call. No class loader is asked for it: it is the class itself. Interfaces
-    /// inherit no static methods; their superclass is `java/lang/Object`.
+    /// The constant of a class by which static methods of `java/lang/Object` can be called. No class loader is
+    /// asked for it any more: it is the superclass, which was loaded before. (For its own name the loader may be
+    /// asked: HotSpot looks for classes that accessors of reflection name in their loader's parent.)
     pub(crate) fn heir(&self) -> u16 {
-        const INTERFACE: u16 = 0x0200;
-        match self.access & INTERFACE {
-            0 => self.this_class,
-            _ => self.super_class,
-        }
+        self.super_class
     }
 
     /// The major version: 61 for Java 17.

@@ -2,9 +2,9 @@
 //!
 //! A class names what its loader finds, and a loader may have a list of what it lets through: it would refuse
 //! `java/lang/LucceRt`, or notice that it is asked for it. So classes of a program's own loaders call the
-//! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the class
-//! itself, which no loader is asked for. The methods are static and synthetic, public because code of interfaces
-//! may not call protected ones, and reflection does not show them.
+//! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the superclass, which
+//! has been loaded before the class and which no loader is asked for again. The methods are static and synthetic,
+//! public because code of interfaces may not call protected ones, and reflection does not show them.
 
 use lucce_bytecode::NewMethod;
 
