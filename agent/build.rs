@@ -29,10 +29,11 @@ const EDITIONS: [(&str, &[&str]); 13] = [
 ];
 
 /// What Java code and Rust both know of memory that both write.
-fn layout() -> [(&'static str, i64); 10] {
+fn layout() -> [(&'static str, i64); 11] {
     [
         ("IO_SINCE", state::IO_SINCE as i64),
         ("IO_BYTES", state::IO_BYTES as i64),
+        ("CLONING", state::CLONING as i64),
         ("PLACE", state::PLACE as i64),
         ("PLACE_NEXT", entry::PLACE_NEXT as i64),
         ("PLACE_END", entry::PLACE_END as i64),
@@ -99,6 +100,7 @@ fn compile(out: &Path, source: &Path) {
         ])
         .arg(out)
         .arg(source)
+        .arg("java/stub/java/lang/Class.java")
         .arg("java/stub/java/lang/Thread.java")
         .arg("java/stub/jdk/internal/access/JavaLangAccess.java")
         .status();

@@ -43,6 +43,7 @@ use crate::tasks::Tasks;
 use crate::trace::Archive;
 use crate::tree::Trees;
 use crate::twins::Twins;
+use crate::types::Types;
 use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -87,6 +88,7 @@ pub struct Agent {
     event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
     pub event_types: EventTypes,
     pub own_kinds: OwnKinds,
+    pub types: Types,
     /// Addresses of the states of threads that live.
     pub threads: Mutex<HashSet<usize>>,
     pub counts: Counts,
@@ -284,6 +286,7 @@ impl Agent {
             event_cells: Mutex::default(),
             event_types: EventTypes::default(),
             own_kinds: OwnKinds::default(),
+            types: Types::default(),
             threads: Mutex::default(),
             counts: Counts::default(),
             totals,

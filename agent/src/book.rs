@@ -10,6 +10,7 @@ use lucce_callgraph::{MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bits::Bits;
+use crate::lane::SITE_BITS;
 use crate::memory::MethodOfSite;
 use crate::planner::{FrameKind, INTRINSICS, Mark, Shape};
 use crate::rows::{Needed, Rows};
@@ -186,6 +187,8 @@ pub struct Book {
     allocations: HashMap<(u32, i32, Name), u32>,
     /// Sites whose allocations were measured.
     sized: HashSet<u32>,
+    /// Descriptors of classes whose objects are made where the code does not say it: see `types`.
+    types: Vec<Name>,
     /// Class, name and descriptor of the JDK's methods that are [`Shape::quiet`].
     quiet: FxHashSet<(Name, Name, Name)>,
 }
@@ -233,6 +236,7 @@ impl Book {
             extra: HashMap::new(),
             allocations: HashMap::new(),
             sized: HashSet::new(),
+            types: Vec::new(),
             quiet: FxHashSet::default(),
         };
         for _ in INTRINSICS {
@@ -479,6 +483,7 @@ impl Book {
             }
         }
         self.allocations.keys().for_each(|(.., of)| set(*of));
+        self.types.iter().for_each(|name| set(*name));
         for (class, name, descriptor) in &self.quiet {
             [class, name, descriptor]
                 .into_iter()
@@ -535,7 +540,7 @@ impl Book {
                 Mark::New(of) => What::New(self.texts.name(of)?),
                 Mark::Array(of) | Mark::Arrays(of) => What::Array(self.texts.name(of)?),
                 Mark::Current | Mark::Event => What::Current,
-                Mark::Native(_) => What::Making,
+                Mark::Made(_) => What::Making,
                 Mark::Entry => What::Entry,
                 Mark::Start => What::Start,
                 Mark::Submit(_) => What::Submit,
@@ -544,6 +549,7 @@ impl Book {
                 | Mark::Unsaid
                 | Mark::Changes
                 | Mark::Hides
+                | Mark::Traced
                 | Mark::Asks
                 | Mark::Monitor
                 | Mark::Park(_)
@@ -554,6 +560,7 @@ impl Book {
                 | Mark::Scope
                 | Mark::ScopeEnd
                 | Mark::Bracket(_)
+                | Mark::BracketMaking(_)
                 | Mark::DefineHidden
                 | Mark::Intrinsic(_)
                 | Mark::Uncounted => What::Call,
@@ -709,6 +716,13 @@ impl Book {
         if let Some(&known) = self.allocations.get(&key) {
             return Some(known);
         }
+        while self.is_like_another(method) {
+            self.elsewhere(SiteInfo {
+                method: 0,
+                at: At::line(NO_LINE),
+                what: What::Call,
+            })?;
+        }
         let id = self.elsewhere(SiteInfo {
             method,
             at: At::line(line),
@@ -721,10 +735,36 @@ impl Book {
         Some(id)
     }
 
+    /// A number for a class with this descriptor. `None`: there are too many.
+    pub fn add_type(&mut self, descriptor: &str) -> Option<u32> {
+        let name = self.texts.name(descriptor)?;
+        let id = u32::try_from(self.types.len()).ok()?.checked_add(1)?;
+        self.types.push(name);
+        i32::try_from(id).is_ok().then_some(id)
+    }
+
+    /// The site at which objects of this type are made where the code at `site` does not say it.
+    pub fn typed(&mut self, site: u32, of: u32) -> Option<u32> {
+        let info = self.site(site)?;
+        let name = *self.types.get(index(of))?;
+        let what = self.text(name).to_string();
+        self.extra_allocation(info.method, self.line(&info), &what)
+    }
+
     pub fn class(&self, id: u32) -> Option<&ClassInfo> {
         (!self.gone_classes.has(id))
             .then(|| self.classes.get(index(id)))
             .flatten()
+    }
+
+    /// Whether the next site would have the low bits of another one of `method`: by these a thread's index tells
+    /// the sites of a method apart.
+    fn is_like_another(&self, method: u32) -> bool {
+        let next = self.sites.len() as u32 + 1;
+        let mut like = (1..next >> SITE_BITS).map(|high| next - (high << SITE_BITS));
+        next >> SITE_BITS > 0
+            && (self.method_of_site.get(next & ((1 << SITE_BITS) - 1)) == method
+                || like.any(|site| self.method_of_site.get(site) == method))
     }
 
     pub fn class_named(&self, loader: Loader, name: &str) -> Option<&ClassInfo> {
@@ -786,6 +826,10 @@ impl Book {
         let What::New(of) = info.what else {
             return None;
         };
+        // One that was made for a type counts bytes itself.
+        if info.line().is_some() {
+            return None;
+        }
         if !self.sized.insert(site) {
             return None;
         }

@@ -12,6 +12,11 @@ pub type Ways = Copies<8>;
 /// Transitions of the graph. `LucceRt.step` says what a line holds.
 pub type Transitions = Copies<2>;
 
+/// Sites of objects whose class the code does not say. `LucceRt.typed` says what a line holds. Not of the type
+/// [`Transitions`]: they grow otherwise.
+#[derive(Default)]
+pub struct TypedSites(Copies<2>);
+
 /// Lines of `LINE` words.
 #[derive(Default)]
 pub struct Copies<const LINE: usize> {
@@ -35,6 +40,18 @@ impl Transitions {
     /// As for [`Ways`].
     pub fn grow_for(&mut self, index: usize) -> bool {
         self.grow_to((index / 1024).clamp(2048, 16384))
+    }
+}
+
+impl TypedSites {
+    /// As for [`Ways`].
+    pub fn grow_for(&mut self, index: usize) -> bool {
+        self.0.grow_to((index / 1024).clamp(256, 8192))
+    }
+
+    /// Of the first line; in the bits that are 0 in it: the power of two that says how many there are.
+    pub fn address_and_bits(&self) -> u64 {
+        self.0.address() | (u64::BITS as u64 - self.0.shift())
     }
 }
 
@@ -91,5 +108,16 @@ mod tests {
         let powers: Vec<usize> = (6..=16).map(|power| 1 << power).collect();
         assert_eq!(sizes(Ways::grow_for), powers);
         assert_eq!(sizes(Transitions::grow_for), [2048, 4096, 8192, 16384]);
+    }
+
+    #[test]
+    fn the_number_of_typed_sites_lies_beside_their_address() {
+        let mut typed = TypedSites::default();
+        for (index, bits) in [(0, 8), (1 << 20, 10), (1 << 30, 13)] {
+            assert!(typed.grow_for(index));
+            assert_eq!(typed.address_and_bits(), typed.0.address() + bits);
+            assert_eq!(typed.0.lines, 1 << bits);
+        }
+        assert!(!typed.grow_for(1 << 30));
     }
 }

@@ -43,6 +43,8 @@ pub struct Resolved {
     outside: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
     announced: bool,
+    /// It has hooks behind calls of natives that make objects for it: see `planner/making.rs`.
+    pub counts_what_it_makes: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
     pub unwind: Option<(i64, i64)>,
     /// (start, line) of the code that the VM runs, sorted.
@@ -181,6 +183,7 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         entered_with_lock: false,
         outside: false,
         announced: false,
+        counts_what_it_makes: false,
         unwind: None,
         lines: Vec::new(),
         loader: Loader::BOOT,
@@ -219,6 +222,8 @@ fn fill(
     // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
     if name.contains('.') {
         resolved.kind = Kind::Hidden;
+        // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
+        resolved.counts_what_it_makes = !agent.options.is_partial() && !name.starts_with(FORMS);
         return None;
     }
     resolved.lines = agent.jvmti.lines(method);
@@ -249,6 +254,7 @@ fn fill(
         Kind::Known(id)
     };
     resolved.slot = info.has_slot();
+    resolved.counts_what_it_makes = info.frame != planner::FrameKind::Leaf;
     // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
     resolved.announced = resolved.native
         && name != "java/lang/Throwable"
@@ -268,6 +274,7 @@ fn fill(
 }
 
 const SYNCHRONIZED: u16 = 0x20;
+const FORMS: &str = "java/lang/invoke/LambdaForm$";
 
 /// The first call in a method that the VM enters is that of the entry hook.
 fn behind_entry(agent: &Agent, method: jmethodID) -> i64 {

@@ -17,7 +17,7 @@ pub const OWN: u64 = 2;
 pub const LEAK: u64 = 4;
 pub const LOCK: u64 = 8;
 pub const EXCEPTION: u64 = 16;
-/// Objects that no bytecode makes.
+/// Objects that the VM makes for itself.
 pub const OBJECTS: u64 = 32;
 /// Entries of methods.
 pub const CALL: u64 = 64;

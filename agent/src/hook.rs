@@ -4,7 +4,7 @@ use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
 
 use crate::agent::{Agent, count};
 use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
-use crate::options::{Events, Level, Tracking};
+use crate::options::{Level, Tracking};
 use crate::planner::{self, FrameKind, Hooks, Mark, Shape, Wants};
 use crate::{acting, outside, scope};
 
@@ -151,6 +151,7 @@ fn insert(
         tasks: agent.options.hooks().thread,
         trusted: agent.loaders.is_trusted(loader),
         inherits: agent.loaders.is_own(loader),
+        alloc: agent.options.hooks().alloc,
     };
     let plan = planner::plan(
         class,
@@ -230,7 +231,7 @@ fn native_sites(agent: &Agent, shapes: &[Shape], ids: Ids) -> Vec<(usize, u32)> 
     let marks = shapes.iter().flat_map(|shape| &shape.places);
     let mut natives = Vec::new();
     for place in marks {
-        if let Mark::Bracket(index) = place.mark {
+        if let Mark::Bracket(index) | Mark::BracketMaking(index) = place.mark {
             let method = ids.first_method + index as u32;
             natives.push((index, extra_site(agent, method, NATIVE)));
         }
@@ -251,17 +252,19 @@ pub fn extra_allocation(agent: &Agent, method: u32, line: i32, what: &str) -> Op
     agent.book_mut().extra_allocation(method, line, what)
 }
 
-/// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot.
-pub fn hidden(agent: &Agent, bytes: &[u8]) -> Option<Vec<u8>> {
+/// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot, and what it makes
+/// is counted for whoever has called it.
+pub fn hidden(agent: &Agent, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
+    let alloc = agent.options.hooks().alloc;
     let plan = match agent.options.is_partial() {
-        true => outside::plan(
-            &class,
-            true,
-            &|of| scope::may_be_created(agent, of),
-            &Events::default(),
-        ),
-        false => planner::hidden_plan(&class),
+        true => {
+            let creates = |of: &str| scope::may_be_created(agent, of);
+            let counts = alloc && scope::holds(agent, loader, class.name());
+            let holds = |of: &str| scope::holds(agent, Loader::BOOT, of);
+            outside::hidden_plan(&class, &creates, (counts, &holds))
+        }
+        false => planner::hidden_plan(&class, alloc),
     };
     // Those of the JDK's own loaders have the names of its packages.
     let own = !class.name().starts_with("java/");

@@ -7,8 +7,8 @@
 //! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
 //! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
 //! them apart. The header's words from the third on: where the copies are, where the lines are, how far
-//! to shift a line's hash, and where the index of cells by type is, of entries
-//! `[number, type << 44 | cell >> 3]`.
+//! to shift a line's hash, where the index of cells by type is, of entries
+//! `[number, type << 44 | cell >> 3]`, how far to shift the hash of a copy, and where the typed sites are.
 //!
 //! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
 //! are the lines, copies of the ways that lately led to an event (`ways`).
@@ -24,12 +24,13 @@ use lucce_callgraph::ContextId;
 use lucce_stream::Place;
 use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
 
-use crate::copies::{Transitions, Ways};
+use crate::copies::{Transitions, TypedSites, Ways};
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
 use crate::weight::Weight;
 
-const SITE_BITS: u32 = 20;
+/// Low bits of a site that an entry has.
+pub const SITE_BITS: u32 = 20;
 const CELL_BITS: u32 = 64 - SITE_BITS;
 /// The header's word for the index by type.
 const BY_TYPE: usize = 5;
@@ -53,6 +54,7 @@ pub struct Lane {
     table: Index,
     transitions: Transitions,
     ways: Ways,
+    typed: TypedSites,
     cells: Option<Arc<Counters>>,
     next_cell: usize,
     by_type: Index,
@@ -92,6 +94,7 @@ impl Lane {
             table: JavaTable::default(),
             transitions: Transitions::default(),
             ways: Ways::default(),
+            typed: TypedSites::default(),
             cells: None,
             next_cell: 0,
             by_type: Index::default(),
@@ -132,6 +135,9 @@ impl Lane {
         if self.ways.grow_for(self.table.bytes()) {
             self.table.set(3, self.ways.address());
             self.table.set(4, self.ways.shift());
+        }
+        if self.typed.grow_for(self.table.bytes()) {
+            self.table.set(7, self.typed.address_and_bits());
         }
     }
 

@@ -75,6 +75,7 @@ mod hook;
 mod io;
 mod own_kinds;
 mod scope;
+mod types;
 
 mod alike;
 mod arrival;

@@ -46,6 +46,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"insert0", c"(JJI)J"),
         (c"number0", c"(JI)J"),
         (c"scope0", c"(JI)J"),
+        (c"learn0", c"(Ljava/lang/Class;Ljava/lang/Object;)J"),
+        (c"typed0", c"(II)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
@@ -64,12 +66,12 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"unmounting", c"(Ljava/lang/Thread;Z)V"),
         (c"hasCaller", c"()Z"),
         (c"record", c"(JIJI)V"),
-        (c"hidden", c"([BII)[B"),
+        (c"hidden", c"(Ljava/lang/ClassLoader;[BII)[B"),
         (c"room0", c"(JJ)V"),
         (c"event0", c"(JJLjava/lang/String;J[Ljava/lang/String;I)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"io0", c"(JJIJJ)V"),
-        (c"made0", c"(JJLjava/lang/Object;Z)V"),
+        (c"traced0", c"(JLjava/lang/Object;J)V"),
         (c"started0", c"(JLjava/lang/Thread;)V"),
         (c"rejected0", c"(Ljava/lang/Object;)V"),
         (c"submitted0", c"(Ljava/lang/Object;J)V"),
@@ -564,9 +566,14 @@ fn size_once(agent: &Agent, env: Env, site: u32) {
 
 fn instance_size(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<u64> {
     let class = find_loaded(agent, env, loader, class)?;
-    let object = ours(env, || env.allocate(class));
+    let size = size_of_new(agent, env, class);
     env.forget(class);
-    let object = object?;
+    size
+}
+
+/// Of an instance that is made for that.
+pub fn size_of_new(agent: &Agent, env: Env, class: jclass) -> Option<u64> {
+    let object = ours(env, || env.allocate(class))?;
     let size = agent.jvmti.object_size(object);
     env.forget(object);
     size
@@ -804,6 +811,7 @@ fn taken_ticket(env: Env, thread: jobject, fields: ThreadFields) -> usize {
 pub extern "system" fn Java_java_lang_LucceRt_hidden(
     env: *mut JNIEnv,
     _: jclass,
+    loader: jobject,
     bytes: jobject,
     offset: jint,
     length: jint,
@@ -813,9 +821,10 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
             return std::ptr::null_mut();
         }
         let env = agent.env(env);
+        let loader = agent.loaders.id(agent.jvmti, env, loader);
         let repaired = env
             .bytes(bytes, offset, length)
-            .and_then(|bytes| hook::hidden(agent, &bytes))
+            .and_then(|bytes| hook::hidden(agent, loader, &bytes))
             .and_then(|bytes| ours(env, || env.byte_array(&bytes)));
         repaired.unwrap_or(std::ptr::null_mut())
     })

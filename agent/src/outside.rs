@@ -21,8 +21,8 @@ use crate::options::Events;
 use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM,
     REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, defines_hidden,
-    inherited_methods, is_leaf_call, is_pinned, park, role_name, starts, starts_virtual_thread,
-    thread_fields,
+    inherited_methods, is_leaf_call, is_pinned, new_fields, park, role_name, starts,
+    starts_virtual_thread, unseen_inserts,
 };
 use crate::{io, java_agents, vm_calls};
 
@@ -76,11 +76,29 @@ pub fn plan(
             plan.methods.insert(index, planned);
         }
     }
-    if name == "java/lang/Thread" {
-        plan.fields = thread_fields();
-    }
+    plan.fields = new_fields(name, counts.alloc);
     if name == "java/lang/Object" {
         plan.new_methods = inherited_methods();
+    }
+    Ok(plan)
+}
+
+/// The plan for a hidden class, which is in no trace. `counts`: it is in scope, so what it makes is counted for
+/// the innermost frame in scope. `holds`: whether a class of the JDK is in scope, too.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn hidden_plan(
+    class: &ClassFile<'_>,
+    creates: &dyn Fn(&str) -> bool,
+    (counts, holds): (bool, &dyn Fn(&str) -> bool),
+) -> Result<Plan<'static>, Error> {
+    let mut plan = plan(class, true, creates, &Events::default())?;
+    if counts {
+        for (index, inserts) in unseen_inserts(class, holds)? {
+            let planned = with_more(plan.methods.remove(&index), inserts);
+            plan.methods.extend(planned.map(|planned| (index, planned)));
+        }
     }
     Ok(plan)
 }

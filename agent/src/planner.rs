@@ -15,6 +15,7 @@ mod helpers;
 mod calls;
 mod intrinsics;
 mod leaves;
+mod making;
 mod roles;
 
 mod view;
@@ -25,10 +26,10 @@ mod inserts;
 pub use calls::{defines_hidden, park, starts};
 pub use helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, thread_fields,
+    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, new_fields,
 };
 pub use inherited::{PREFIX as INHERITED, methods as inherited_methods};
-pub use inserts::{Hooks, hidden_plan, plan};
+pub use inserts::{Hooks, hidden_plan, plan, unseen_inserts};
 pub use intrinsics::INTRINSICS;
 pub use leaves::{is_leaf, is_leaf_call};
 pub use roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};

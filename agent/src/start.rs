@@ -74,6 +74,11 @@ const TEXTS: &[u8] = include_bytes!(concat!(
     "/live/java/lang/LucceRt$Texts.class"
 ));
 
+const TRACES: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/live/java/lang/LucceRt$Traces.class"
+));
+
 /// The VM loads the agent before anything of Java runs.
 ///
 /// # Safety
@@ -295,6 +300,7 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
     env.define_boot_class(c"java/lang/LucceRt$Tasks", TASKS)?;
     env.define_boot_class(c"java/lang/LucceRt$Texts", TEXTS)?;
+    env.define_boot_class(c"java/lang/LucceRt$Traces", TRACES)?;
     env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
     let graph = agent.paper.as_ref().map_or(0, Paper::block);
     env.set_static_long(class, c"graph", graph as i64)?;

@@ -5,5 +5,8 @@
 pub const IO_SINCE: usize = 40;
 #[allow(dead_code, reason = "for the agent's build")]
 pub const IO_BYTES: usize = IO_SINCE + 8;
+/// The slot of the frame that has called `Object.clone` itself, until that returns.
+#[allow(dead_code, reason = "for the agent's build")]
+pub const CLONING: usize = 56;
 /// With `record=stream`: where the thread's next event goes.
-pub const PLACE: usize = 56;
+pub const PLACE: usize = 64;

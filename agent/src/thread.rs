@@ -50,6 +50,8 @@ pub struct ThreadState {
     children: AtomicU64,
     /// With `events=io`, for the helper class alone.
     _io: [AtomicU64; 2],
+    /// For the helper class alone, too.
+    _cloning: AtomicU64,
     /// With `record=stream`.
     pub place: Place,
     pub stream_thread: StreamThread,
@@ -75,6 +77,7 @@ pub struct ThreadState {
 // As in the helper class.
 const _: () = assert!(offset_of!(ThreadState, place) == state_layout::PLACE);
 const _: () = assert!(offset_of!(ThreadState, _io) == state_layout::IO_SINCE);
+const _: () = assert!(offset_of!(ThreadState, _cloning) == state_layout::CLONING);
 
 impl ThreadState {
     /// `start`: the region's, as slots are given: see `memory`.
@@ -86,6 +89,7 @@ impl ThreadState {
             end: (start + region.bytes) as u64,
             children: AtomicU64::new(0),
             _io: Default::default(),
+            _cloning: Default::default(),
             place: Place::default(),
             stream_thread: StreamThread::default(),
             tree: Tree::default(),

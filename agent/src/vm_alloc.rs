@@ -1,7 +1,6 @@
-//! `events=alloc=all`: objects that no bytecode makes. The VM tells of those that its own methods make,
-//! for reflection, say; JNI functions that make one are replaced (`c/allocate.c`); and calls of native
-//! methods that compiled code does without, such as `Object.clone`, have a hook behind them. Marked by
-//! a word behind the class's name.
+//! `events=alloc=all`: objects that the VM makes for itself and for native code. The VM tells of those that its own
+//! methods make; JNI functions that make one are replaced (`c/allocate.c`). Marked by a word behind the class's
+//! name. The VM also tells of what Java code has natives make (`planner/making.rs`): those have a hook behind them.
 #![allow(
     unsafe_code,
     reason = "a callback of the JVM, and of C functions in the JNI table"
@@ -11,17 +10,13 @@ use std::ffi::c_void;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
-use lucce_callgraph::{ContextId, MethodId};
 
-use crate::acting;
 use crate::agent::Agent;
-use crate::book::What;
 use crate::gate;
 use crate::jvm::Env;
-use crate::memory::{SLOT, slot_site};
 use crate::natives::{current_state, guard_event};
 use crate::thread::ThreadState;
-use crate::vm_events::{Kind, found_here, of_number, told, told_by_hook};
+use crate::vm_events::{Kind, found_here, told, told_by_hook};
 
 const fn kind(how: &'static str) -> Kind {
     Kind::new("alloc", "bytes", how)
@@ -49,24 +44,23 @@ pub unsafe extern "system" fn allocated(
 ) {
     told(gate::OBJECTS, env, thread, |agent, env, state| {
         let bytes = u64::try_from(bytes).unwrap_or(0);
-        if let Some(how) = how(agent, env, thread) {
+        if let Some(how) = how(agent, env, object) {
             made(agent, env, state, (how, object, bytes));
         }
     });
 }
 
 /// `None`: a hook counts it.
-fn how(agent: &Agent, env: Env, thread: jobject) -> Option<&'static Kind> {
+fn how(agent: &Agent, env: Env, object: jobject) -> Option<&'static Kind> {
     let Some((method, _)) = agent.jvmti.frame(0) else {
         return Some(&VM);
     };
     let top = agent.frames.resolve(agent, env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
-    let is = |class: &str, method: &str| (&*top.class_name, &*top.method_name) == (class, method);
-    let is_clone = is("java/lang/Object", "clone");
-    if (is_clone || is("java/lang/reflect/Array", "newArray")) && has_hook(agent, env, thread) {
+    let made = made_by(&top.class_name, &top.method_name);
+    if made.is_some_and(|made| made.is(agent, env, object)) && has_hook(agent, env) {
         None
-    } else if is_clone {
+    } else if made == Some(Made::Copy) {
         Some(&CLONE)
     } else if REFLECTING.iter().any(is_of) {
         Some(&REFLECTION)
@@ -75,21 +69,49 @@ fn how(agent: &Agent, env: Env, thread: jobject) -> Option<&'static Kind> {
     }
 }
 
-/// Whether the innermost frame was called before a hook that counts what it makes. Such natives run no
-/// Java code, so the thread's pointer is what it was when they were called, and the caller's slot tells.
-fn has_hook(agent: &Agent, env: Env, thread: jobject) -> bool {
-    let (Some(fields), Some((caller, _))) = (agent.fields.get(), agent.jvmti.frame(1)) else {
-        return false;
-    };
-    let field = fields.pointer.id();
-    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field)) as usize;
-    let Some(slot) = pointer.checked_sub(SLOT) else {
-        return false;
-    };
-    let caller = agent.frames.resolve(agent, env, caller).id();
-    let book = agent.book();
-    let site = book.site(slot_site(slot));
-    site.is_some_and(|site| site.what == What::Making && Some(MethodId(site.method)) == caller)
+/// What a native method makes that its caller counts. Whatever else the VM makes meanwhile it tells of, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Made {
+    Copy,
+    Array,
+    Instance,
+}
+
+fn made_by(class: &str, method: &str) -> Option<Made> {
+    match (class, method) {
+        ("java/lang/Object", "clone") => Some(Made::Copy),
+        ("java/lang/reflect/Array", "newArray" | "multiNewArray") => Some(Made::Array),
+        ("jdk/internal/misc/Unsafe", "allocateInstance") => Some(Made::Instance),
+        (class, "newInstance0") if class.starts_with("jdk/internal/reflect/") => {
+            Some(Made::Instance)
+        }
+        _ => None,
+    }
+}
+
+impl Made {
+    fn is(self, agent: &Agent, env: Env, object: jobject) -> bool {
+        let class = env.class_of(object);
+        let signature = agent.jvmti.signature(class).unwrap_or_default();
+        env.forget(class);
+        match self {
+            Made::Copy => true,
+            Made::Array => signature.starts_with('['),
+            // What a class needs that is loaded for it are arrays, and the class.
+            Made::Instance => !signature.starts_with('[') && signature != "Ljava/lang/Class;",
+        }
+    }
+}
+
+/// Whether whoever has called the innermost frame counts what that makes.
+fn has_hook(agent: &Agent, env: Env) -> bool {
+    let caller = agent.jvmti.frame(1);
+    caller.is_some_and(|(method, _)| {
+        agent
+            .frames
+            .resolve(agent, env, method)
+            .counts_what_it_makes
+    })
 }
 
 fn made(
@@ -120,23 +142,18 @@ pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
     });
 }
 
-/// A native method that has a hook behind it has made an object in the context `number`.
+/// The VM has noted a trace of so many bytes for an exception that is being made.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_made0(
+pub extern "system" fn Java_java_lang_LucceRt_traced0(
     env: *mut JNIEnv,
     _: jclass,
     ts: jlong,
-    number: jlong,
-    object: jobject,
-    reflected: u8,
+    trace: jobject,
+    bytes: jlong,
 ) {
-    told_by_hook(gate::OBJECTS, env, (ts, object), |agent, env, state| {
-        let bytes = agent.jvmti.object_size(object).unwrap_or(0);
-        let number = ContextId(number as u64);
-        let kind = if reflected == 0 { &CLONE } else { &REFLECTION };
-        if let Some(found) = of_number(agent, env, state, number, (kind, object)) {
-            found.count(agent, env, state, bytes);
-        }
+    told_by_hook(gate::OBJECTS, env, (ts, trace), |agent, env, state| {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        made(agent, env, state, (&VM, trace, bytes));
     });
 }
 

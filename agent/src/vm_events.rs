@@ -1,4 +1,4 @@
-//! Events that the VM tells of: locks, exceptions, and objects that no bytecode makes.
+//! Events that the VM tells of: locks, exceptions, and objects that it makes for itself.
 //!
 //! Each is switched on and off as a whole, also while the program runs. Capabilities are asked for only
 //! then: some slow the VM down. Those for exceptions the VM gives before it starts and not later.
@@ -31,7 +31,7 @@ pub enum Source {
     /// Contended monitors, and waiting for them. Parking has hooks of its own.
     Locks,
     Exceptions,
-    /// Objects that the VM makes for reflection, `clone` and the like.
+    /// Objects that the VM makes for itself and for native code.
     Objects,
 }
 

@@ -47,7 +47,8 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         Ok(())
     }
 
-    fn load_constant(&mut self, index: u16) {
+    /// One that takes one slot of the stack.
+    pub(crate) fn load_constant(&mut self, index: u16) {
         match u8::try_from(index) {
             Ok(index) => self.out.extend([opcode::LDC, index]),
             Err(_) => self.op_u2(opcode::LDC_W, index),

@@ -203,7 +203,10 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
             }
         }
         let after = self.edits.arena.len();
-        self.inserts_after(here().map(|(_, insert)| insert).collect())?;
+        let made = operands
+            .first_chunk()
+            .map(|index| u16::from_be_bytes(*index));
+        self.inserts_after(here().map(|(_, insert)| insert).collect(), made)?;
         Ok(Edit {
             before,
             replacement,
@@ -290,11 +293,16 @@ impl<'x, 'c, 'a, 'p> Planner<'x, 'c, 'a, 'p> {
         Ok(true)
     }
 
-    /// The last one listed is the innermost.
-    fn inserts_after(&mut self, inserts: Vec<&Insert<'p>>) -> Result<(), Error> {
+    /// The last one listed is the innermost. `made`: of a `new`, where the pool has the class.
+    fn inserts_after(&mut self, inserts: Vec<&Insert<'p>>, made: Option<u16>) -> Result<(), Error> {
         for insert in inserts.into_iter().rev() {
             match insert {
                 Insert::After { helper, site } => self.with_site(helper, *site)?,
+                Insert::AfterNew { helper } => {
+                    self.asm().load_constant(made.unwrap_or_default());
+                    self.load_local(3)?;
+                    self.asm().call(helper)?;
+                }
                 Insert::AfterDup { helper, site } => {
                     self.asm().op(opcode::DUP);
                     self.needs_stack(4);
@@ -353,6 +361,7 @@ fn check(
         | Insert::MarkPair { .. }
         | Insert::Before { .. } => true,
         Insert::After { .. } => opcode::falls_through(op),
+        Insert::AfterNew { .. } => op == opcode::NEW,
         Insert::AfterDup { .. } => is_array || opcode::is_invoke(op),
         Insert::AfterDup2 { .. } => opcode::is_invoke(op),
         Insert::ReplaceWithContext { .. } | Insert::Redirect { .. } => {

@@ -137,6 +137,11 @@ pub enum Insert<'p> {
         /// The call site.
         site: i32,
     },
+    /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is what is made.
+    AfterNew {
+        /// `(Ljava/lang/Class;J)V`
+        helper: Helper<'p>,
+    },
     /// After an array allocation or a call that returns a reference or an int: `dup; lload N; push site;
     /// invokestatic H`.
     AfterDup {

@@ -264,7 +264,13 @@ pub fn type_name(descriptor: &str) -> String {
         "Z" => "boolean".to_owned(),
         _ => {
             let class = element.strip_prefix('L').and_then(|c| c.strip_suffix(';'));
-            class.unwrap_or(element).replace('/', ".")
+            let named = |character| match character {
+                '/' => '.',
+                // Of a hidden class, before its number.
+                '.' => '/',
+                other => other,
+            };
+            class.unwrap_or(element).chars().map(named).collect()
         }
     };
     name + &"[]".repeat(dimensions)

@@ -33,12 +33,113 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             ));
         }
         tests.push(test(
+            format!("counts::{}::all-ways", jdk.version),
+            false,
+            move || all_ways(setup, jdk),
+        ));
+        tests.push(test(
             format!("counts::{}::compiled-as-interpreted", jdk.version),
             false,
             move || compiled(setup, jdk),
         ));
     }
     tests
+}
+
+/// Bytes by the method of [`WAYS`] that made them.
+type Bytes = BTreeMap<String, u64>;
+
+/// A program that makes objects in all ways that the JDK has, a method for each.
+const WAYS: &str = "io.lucce.programs.Making";
+/// Ways of which the VM makes a part, and does not tell of all of it.
+const PARTLY: [&str; 3] = ["handles", "lookedUp", "traces"];
+
+/// What is counted is what the VM says it has allocated, and compiled code is counted as interpreted code is. Of two runs
+/// of different length the difference counts: what the VM makes once, for classes, is in neither.
+fn all_ways(setup: &Setup, jdk: &Jdk) -> Checked {
+    let (wanted, interpreted) = made(setup, jdk, "int", &["-Xint"])?;
+    ensure(wanted.len() >= 30, || format!("{wanted:#?}"))?;
+    for (way, bytes) in &wanted {
+        let found = interpreted.get(way).copied().unwrap_or_default();
+        let least = if PARTLY.contains(&way.as_str()) {
+            900
+        } else {
+            995
+        };
+        ensure(is_about(found, *bytes, (least, 1005)), || {
+            format!("{way}: {bytes} bytes by the VM's counter, {found} counted")
+        })?;
+    }
+    let modes: [(&str, &[&str]); 2] = [
+        ("c1", &["-Xbatch", "-XX:TieredStopAtLevel=1"]),
+        ("c2", &["-Xbatch", "-XX:-TieredCompilation"]),
+    ];
+    for (name, flags) in modes {
+        let (_, compiled) = made(setup, jdk, name, flags)?;
+        for (way, bytes) in &interpreted {
+            let found = compiled.get(way).copied().unwrap_or_default();
+            ensure(is_about(found, *bytes, (980, 1020)), || {
+                format!("{way}: {bytes} bytes interpreted, {found} with {name}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// In thousandths.
+fn is_about(found: u64, wanted: u64, (least, most): (u64, u64)) -> bool {
+    (wanted * least..=wanted * most).contains(&(found * 1000))
+}
+
+/// What a longer run makes more than a shorter one: by the VM's counter, and as the log has it.
+fn made(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Result<(Bytes, Bytes), String> {
+    let run = |times: &str| {
+        let java = Java::new(setup, jdk, &format!("ways-{}-{name}-{times}", jdk.version));
+        let java = java
+            .agent("events=alloc=all,verify=200")
+            .flags(flags)
+            .main([WAYS, times]);
+        let ended = java.run()?.expect(0)?;
+        let words = ended.stdout.lines().filter_map(|line| line.split_once(' '));
+        let by_vm: Bytes = words
+            .filter_map(|(way, bytes)| Some((way.to_owned(), bytes.parse().ok()?)))
+            .collect();
+        java.lucce().check(&java.log())?;
+        let counted = bytes_by_way(java.lucce(), &java.log())?;
+        java.clean();
+        Ok::<_, String>((by_vm, counted))
+    };
+    let (shorter, longer) = (run("500")?, run("1500")?);
+    let less = |longer: Bytes, shorter: &Bytes| {
+        let more = longer.into_iter().map(|(way, bytes)| {
+            let before = shorter.get(&way).copied().unwrap_or_default();
+            (way, bytes.saturating_sub(before))
+        });
+        more.collect()
+    };
+    Ok((less(longer.0, &shorter.0), less(longer.1, &shorter.1)))
+}
+
+fn bytes_by_way(lucce: Lucce, log: &Path) -> Result<Bytes, String> {
+    let stacks = lucce.text(
+        0,
+        &["export", "--format", "collapsed", &*log.to_string_lossy()],
+    )?;
+    let mut bytes = Bytes::new();
+    let main = format!("{WAYS}.");
+    for line in stacks.lines() {
+        let (stack, value) = line.rsplit_once(' ').ok_or("not a stack")?;
+        let frames = stack
+            .split(';')
+            .filter_map(|frame| frame.strip_prefix(&main));
+        let names = frames.map(|frame| frame.split(':').next().unwrap_or_default());
+        let mut ways = names.filter(|name| !["main", "measure"].contains(name));
+        if let Some(way) = ways.next() {
+            *bytes.entry(way.to_owned()).or_default() +=
+                value.parse::<u64>().map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(bytes)
 }
 
 /// The compilers replace methods of the JDK by code of their own, which has no hooks.

@@ -152,12 +152,8 @@ impl Program {
                 class.ends_with("(enter)")
                     && (class.contains("Locks$") || class.starts_with("long[]"))
             }
-            // What a constructor's `newInstance` goes through, the JDK decides: reflection or a handle.
-            _ => {
-                class.contains("Unseen (")
-                    && !class.ends_with("(reflection)")
-                    && !class.ends_with("(VM)")
-            }
+            // Its `new` is at other lines.
+            _ => false,
         }
     }
 
@@ -176,6 +172,11 @@ impl Program {
                 .find(|frame| frame["class"].as_str().is_some_and(own));
             let line = own.and_then(|frame| frame["line"].as_i64());
             if let (Some(line), Some(class)) = (line, row["class"].as_str()) {
+                // Who makes what depends on the scope: a native method, or the VM.
+                let class = match self.kind {
+                    "alloc" => class.split(" (").next().unwrap_or_default(),
+                    _ => class,
+                };
                 let sums = counts.entry((class.to_owned(), line)).or_default();
                 sums.0 += row["count"].as_u64().ok_or("no count")?;
                 sums.1 += row["value"].as_u64().ok_or("no value")?;

@@ -7,13 +7,13 @@ use super::values::{BadOption, malformed, size, unknown};
 /// What is recorded. Events of the program's own, `CallContext.event`, always are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Events {
-    /// Allocations by bytecode.
+    /// Allocations by Java code.
     pub alloc: bool,
     /// Samples of them in its place: bytes from one to the next, on average.
     pub sampled: Option<u32>,
     /// Follow sampled objects: bytes from one to the next, on average.
     pub leak: Option<u32>,
-    /// Those that no bytecode makes.
+    /// Those that the VM makes for itself.
     pub objects: bool,
     pub lock: bool,
     pub exception: bool,

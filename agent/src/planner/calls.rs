@@ -2,7 +2,7 @@
 
 use lucce_bytecode::{Alloc, AllocKind, Call, Helper, Method, Scan};
 
-use super::helpers::{CLONED, DEFINE_CLASS_0, REFLECTED, helper};
+use super::helpers::{DEFINE_CLASS_0, helper};
 use super::leaves::UNSAFE;
 use super::shape::Mark;
 
@@ -70,21 +70,6 @@ pub fn waits(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> bool {
         || scan.calls.iter().any(|call| park(class, call).is_some())
 }
 
-/// `super.clone()` or that of an array, and what `Array.newInstance` stands on.
-pub fn making(call: &Call<'_>) -> Option<Mark> {
-    const INVOKESPECIAL: u8 = 183;
-    let of_object = call.opcode == INVOKESPECIAL && call.owner == "java/lang/Object";
-    match (&*call.owner, &*call.name, &*call.descriptor) {
-        (owner, "clone", "()Ljava/lang/Object;") if of_object || owner.starts_with('[') => {
-            Some(Mark::Native(CLONED))
-        }
-        ("java/lang/reflect/Array", "newArray", "(Ljava/lang/Class;I)Ljava/lang/Object;") => {
-            Some(Mark::Native(REFLECTED))
-        }
-        _ => None,
-    }
-}
-
 /// In methods of these classes named `start`, a call of the method is what starts the thread.
 const STARTING: [(&str, &str); 4] = [
     ("java/lang/Thread", "start0"),
@@ -145,18 +130,6 @@ pub mod tests {
             name: name.into(),
             descriptor: "()V".into(),
         }
-    }
-
-    #[test]
-    fn a_clone_is_counted_by_whoever_calls_that_of_object() {
-        let clone = |opcode, owner: &'static str| {
-            let mut call = call(owner, "clone");
-            (call.opcode, call.descriptor) = (opcode, "()Ljava/lang/Object;".into());
-            making(&call).is_some()
-        };
-        assert!(clone(183, "java/lang/Object") && clone(182, "[I"));
-        // Another method may be called, which calls this one.
-        assert!(!clone(182, "java/lang/Object") && !clone(183, "a/B"));
     }
 
     #[test]

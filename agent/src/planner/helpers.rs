@@ -49,8 +49,25 @@ pub const RAN: Helper = helper("ran", "(JI)V");
 pub const SCHEDULES: Helper = helper("schedules", "(JI)V");
 pub const SCOPE: Helper = helper("scope", "(JJI)V");
 pub const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
-pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
+/// What a native method has made, and the compiler may make in its place.
+pub const MADE: Helper = helper("made", "(Ljava/lang/Object;JI)V");
+/// In a method that does not keep where its slot is.
+pub const MADE_HERE: Helper = helper("made", "(Ljava/lang/Object;I)V");
+/// An array with all that it holds.
+pub const MADE_ALL: Helper = helper("madeAll", "(Ljava/lang/Object;JI)V");
+/// In `Array.newInstance`.
 pub const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
+pub const REFLECTED_HERE: Helper = helper("reflected", "(Ljava/lang/Object;I)V");
+/// In `Throwable.fillInStackTrace`.
+pub const TRACED: Helper = helper("traced", "(Ljava/lang/Object;JI)V");
+/// Around a call of `clone` that may be one of `Object.clone`.
+pub const CLONES: Helper = helper("clones", "(Ljava/lang/Object;JI)V");
+pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
+/// In code that traces do not show: behind a `new`, and behind a call of one of `INTRINSICS`.
+pub const UNSEEN_NEW: Helper = helper("unseenNew", "(Ljava/lang/Class;J)V");
+pub const UNSEEN_COPY: Helper = helper("unseenCopy", "(Ljava/lang/Object;JI)V");
+/// In place of a site, in such code: the one that the caller has published.
+pub const UNSEEN: i32 = -1;
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 /// Java agents are asked.
@@ -92,15 +109,22 @@ pub fn array_helper(descriptor: &str, here: bool) -> Helper<'static> {
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
 const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
+/// Of `java.lang.Class`, where allocations are counted.
+const CLASS_FIELD: &str = "$lc";
 
-pub fn thread_fields() -> Vec<NewField<'static>> {
+/// What is added to this class of the JDK; `alloc`: allocations are counted.
+pub fn new_fields(class: &str, alloc: bool) -> Vec<NewField<'static>> {
     const PUBLIC_SYNTHETIC: u16 = 0x1001;
     let field = |name| NewField {
         name,
         descriptor: "J",
         access: PUBLIC_SYNTHETIC,
     };
-    THREAD_FIELDS.map(field).to_vec()
+    match class {
+        "java/lang/Thread" => THREAD_FIELDS.map(field).to_vec(),
+        "java/lang/Class" if alloc => vec![field(CLASS_FIELD)],
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@
 use lucce_bytecode::NewMethod;
 
 use super::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_VM, CHANGED, CLONED, CURRENT, ENTER, ENTER_AT,
-    ENTER_VM, EVENT, EXIT, EXIT_VM, PUB, PUB_HERE, PUB_UNSAID, REFLECTED, RESTORE, SCOPE,
-    SCOPE_END, UNWIND_VM, array_helper,
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
+    ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB, PUB_HERE, PUB_UNSAID,
+    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper,
 };
 use super::intrinsics::INTRINSICS;
 
@@ -36,9 +36,33 @@ pub fn methods() -> Vec<NewMethod<'static>> {
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
     let mut helpers = vec![
-        ENTER, ENTER_AT, ENTER_VM, EXIT, EXIT_VM, UNWIND_VM, RESTORE, PUB, PUB_HERE, PUB_UNSAID,
-        CHANGED, ALLOC, ALLOC_HERE, ARRAYS, CURRENT, EVENT, CALLED, CALLED_VM, SCOPE, SCOPE_END,
-        CLONED, REFLECTED,
+        ENTER,
+        ENTER_AT,
+        ENTER_VM,
+        EXIT,
+        EXIT_VM,
+        UNWIND_VM,
+        RESTORE,
+        PUB,
+        PUB_HERE,
+        PUB_UNSAID,
+        CHANGED,
+        ALLOC,
+        ALLOC_HERE,
+        ARRAYS,
+        CURRENT,
+        EVENT,
+        CALLED,
+        CALLED_VM,
+        SCOPE,
+        SCOPE_END,
+        CLONES,
+        CLONED,
+        MADE,
+        MADE_ALL,
+        MADE_HERE,
+        UNSEEN_COPY,
+        UNSEEN_NEW,
     ];
     helpers.extend(arrays);
     for intrinsic in INTRINSICS {

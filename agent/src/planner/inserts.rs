@@ -3,15 +3,17 @@
 use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
 
 use super::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CURRENT,
-    ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_PINNED,
-    EXIT_UNSAID, EXIT_VM, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REJECTED, RESTORE, RUNS, SCHEDULES,
-    SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, UNWIND_VM, array_helper,
-    thread_fields,
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
+    CLONES, CURRENT, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM, EVENT,
+    EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, NEW_BYTES_FOR, PUB,
+    PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING, REDIRECT_DEFINITION,
+    REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE,
+    SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW,
+    UNWIND_VM, array_helper, new_fields,
 };
 use super::inherited;
 use super::intrinsics::INTRINSICS;
+use super::making::{Making, unseen_places};
 use super::roles::{peek, restores, role_name};
 use super::shape::{FrameKind, Mark, Place, Shape};
 use crate::{io, recorder, tasks};
@@ -31,6 +33,8 @@ pub struct Hooks {
     pub inherits: bool,
     /// Its class's objects, if they are tasks, carry where they were submitted.
     pub tasks: bool,
+    /// Allocations are counted: classes know how they are called and how large their objects are.
+    pub alloc: bool,
 }
 
 impl Hooks {
@@ -115,9 +119,7 @@ pub fn plan(
             plan.methods.insert(index, method);
         }
     }
-    if class.name() == "java/lang/Thread" {
-        plan.fields = thread_fields();
-    }
+    plan.fields = new_fields(class.name(), hooks.alloc);
     if class.name() == "java/lang/Object" {
         plan.new_methods = inherited::methods();
     }
@@ -160,7 +162,10 @@ fn method_plan(
 ) -> MethodPlan<'static> {
     // Native code that calls the same method again finds the pointer where it was.
     let (entry, exit, unwind) = match shape.frame {
-        FrameKind::Peek => (ENTER, Some(RESTORE), None),
+        FrameKind::Peek => {
+            let moves = !shape.restores.is_empty();
+            (ENTER, moves.then_some(RESTORE), None)
+        }
         FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
         FrameKind::First => (ENTER_FIRST, None, None),
         FrameKind::ToCarrier => (TO_CARRIER, None, None),
@@ -180,6 +185,8 @@ fn method_plan(
         .iter()
         .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
     inserts.extend(restores);
+    inserts.extend(shape.unseen.iter().flat_map(unseen));
+    inserts.sort_by_key(|(bci, _)| *bci);
     // A constructor has no handler for what it throws: the next upcall clears up.
     let unwind = unwind.filter(|_| !is_constructor);
     MethodPlan {
@@ -223,13 +230,14 @@ fn inserts(
                 (place.bci, Insert::After { helper, site }),
             ];
         }
-        Mark::Native(helper) => {
-            let helper = *helper;
+        Mark::Traced => {
+            let helper = TRACED;
             return vec![
                 (place.bci, mark),
                 (place.bci, Insert::AfterDup { helper, site }),
             ];
         }
+        Mark::Made(making) => return made(*making, place.bci, (here, site)),
         Mark::Io(operation) => {
             let inserts = io::inserts(*operation, site).into_iter();
             return inserts.map(|insert| (place.bci, insert)).collect();
@@ -238,11 +246,15 @@ fn inserts(
             helper: *helper,
             site,
         },
-        Mark::Bracket(native) => Insert::MarkTwo {
-            helper: PUB_NATIVE,
-            site,
-            inner: native_site(*native) as i32,
-        },
+        Mark::Bracket(native) => bracket(native_site(*native), site),
+        Mark::BracketMaking(native) => {
+            let helper = MADE;
+            let bracket = bracket(native_site(*native), site);
+            return vec![
+                (place.bci, bracket),
+                (place.bci, Insert::AfterDup { helper, site }),
+            ];
+        }
         Mark::New(_) => Insert::After {
             helper: if here { ALLOC_HERE } else { ALLOC },
             site,
@@ -308,6 +320,44 @@ fn inserts(
     vec![(place.bci, insert)]
 }
 
+fn bracket(native: u32, site: i32) -> Insert<'static> {
+    Insert::MarkTwo {
+        helper: PUB_NATIVE,
+        site,
+        inner: native as i32,
+    }
+}
+
+/// Behind a call that has made an object. What is native calls nothing that would need a site before it.
+fn made(making: Making, bci: u16, (here, site): (bool, i32)) -> Vec<(u16, Insert<'static>)> {
+    let after = |helper| (bci, Insert::AfterDup { helper, site });
+    match making {
+        Making::Object if here => vec![after(MADE_HERE)],
+        Making::Object => vec![after(MADE)],
+        Making::All => vec![after(MADE_ALL)],
+        Making::Reflected if here => vec![after(REFLECTED_HERE)],
+        Making::Reflected => vec![after(REFLECTED)],
+        Making::Clone => {
+            let helper = CLONES;
+            vec![(bci, Insert::MarkTop { helper, site }), after(CLONED)]
+        }
+    }
+}
+
+/// What is made in code that traces do not show is counted for whoever has called it.
+fn unseen(place: &Place) -> Vec<(u16, Insert<'static>)> {
+    let site = UNSEEN;
+    let after = |helper, site| vec![(place.bci, Insert::AfterDup { helper, site })];
+    match &place.mark {
+        Mark::New(_) => vec![(place.bci, Insert::AfterNew { helper: UNSEEN_NEW })],
+        Mark::Array(_) => after(MADE, site),
+        Mark::Arrays(_) => after(MADE_ALL, site),
+        Mark::Made(making) => made(*making, place.bci, (false, site)),
+        Mark::Intrinsic(index) => after(UNSEEN_COPY, *index as i32 + 1),
+        _ => Vec::new(),
+    }
+}
+
 fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
     let helper = SUBMITTED;
     match local {
@@ -321,21 +371,51 @@ fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
 }
 
 /// For classes that never reach the hook: their methods have no slots, and what they call is where it
-/// would be without them.
+/// would be without them. `alloc`: what they make is counted.
 ///
 /// # Errors
 /// The class's code is malformed.
-pub fn hidden_plan(class: &ClassFile<'_>) -> Result<Plan<'static>, Error> {
+pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let mut shape = Shape::none();
-        shape.restores = restores(&method.name, &class.scan(code)?);
-        if !shape.restores.is_empty() {
+        let scan = class.scan(code)?;
+        shape.restores = restores(&method.name, &scan);
+        if alloc {
+            shape.unseen = unseen_places(class, &scan);
+        }
+        if !shape.restores.is_empty() || !shape.unseen.is_empty() {
             shape.frame = peek(&method.name);
             plan.methods
                 .insert(index, method_plan(&shape, 0, Vec::new(), false));
         }
     }
     Ok(plan)
+}
+
+/// The inserts by which what a class makes that traces do not show is counted, by method: for classes that are
+/// otherwise as those out of scope. `holds`: whether a class of the JDK is in scope; where it is not, nothing that its
+/// methods make is counted.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn unseen_inserts(
+    class: &ClassFile<'_>,
+    holds: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(usize, Vec<(u16, Insert<'static>)>)>, Error> {
+    let mut found = Vec::new();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let places = unseen_places(class, &class.scan(code)?);
+        let counts = |place: &&Place| match place.mark {
+            Mark::Intrinsic(index) => INTRINSICS.get(index).is_some_and(|of| holds(of.class)),
+            _ => true,
+        };
+        let inserts: Vec<_> = places.iter().filter(counts).flat_map(unseen).collect();
+        if !inserts.is_empty() {
+            found.push((index, inserts));
+        }
+    }
+    Ok(found)
 }

@@ -75,7 +75,7 @@ pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
         kind
     } else if recorder::loses(class, &method.name) {
         FrameKind::Vm
-    } else if !shape.restores.is_empty() {
+    } else if !shape.restores.is_empty() || !shape.unseen.is_empty() {
         peek(&method.name)
     } else if shape.places.is_empty() {
         FrameKind::Leaf

@@ -2,6 +2,8 @@
 
 use lucce_bytecode::Helper;
 
+use super::making::Making;
+
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -35,6 +37,8 @@ pub enum Mark {
     Call,
     /// A call of a native method of the same class that calls back; the native's method index.
     Bracket(usize),
+    /// The same of one that makes an object and calls its constructor.
+    BracketMaking(usize),
     New(String),
     Array(String),
     /// Several dimensions at once.
@@ -46,8 +50,10 @@ pub enum Mark {
     Current,
     /// `CallContext.event`
     Event,
-    /// A call of a native method that makes an object, and that the compiler may replace by code of its own.
-    Native(Helper<'static>),
+    /// A call that makes an object without bytecode that makes one: what call, and how it is counted.
+    Made(Making),
+    /// The call by which the VM notes a trace of the stack.
+    Traced,
     /// `monitorenter`: the event itself comes from the VM.
     Monitor,
     /// Reads or writes a file or a socket: which operation of `io`.
@@ -100,6 +106,8 @@ pub struct Shape {
     pub lines: Vec<(u16, u16)>,
     /// Calls of a [`FrameKind::Peek`] before which the pointer is put back.
     pub restores: Vec<u16>,
+    /// Of a method that is not shown: what it makes, which is counted for its caller.
+    pub unseen: Vec<Place>,
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
     /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is
@@ -127,6 +135,7 @@ impl Shape {
             places: Vec::new(),
             lines: Vec::new(),
             restores: Vec::new(),
+            unseen: Vec::new(),
             switches: false,
             quiet: false,
             here: false,

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
-use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, making, park, starts, waits};
+use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
 use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
+use super::making::{MAKING, Making, making, notes_a_trace, unseen_places};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
     is_vm_called, may_be_leaf, restores, role_name, switches,
@@ -146,6 +147,9 @@ impl<'v, 'a> View<'v, 'a> {
     fn own_calls(&self, scan: &Scan<'_>) -> Option<Vec<usize>> {
         let mut called = Vec::new();
         for call in &scan.calls {
+            if self.wants.events.alloc && making(call).is_some() {
+                return None;
+            }
             if !self.wants.is_leaf(call) && !self.calls_own_leaf(call) {
                 called.push(self.fixed_own_method(call)?);
             }
@@ -187,6 +191,13 @@ impl<'v, 'a> View<'v, 'a> {
         shape.switches = switches(name, method);
         if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
             shape.restores = restores(&method.name, scan);
+        }
+        if shape.transparent
+            && !shape.switches
+            && self.wants.events.alloc
+            && !is_untouched(name, &method.name)
+        {
+            shape.unseen = unseen_places(self.class, scan);
         }
         shape.frame = frame(name, method, &shape);
         if matches!(shape.frame, FrameKind::ToCarrier | FrameKind::ToVirtual) {
@@ -255,10 +266,13 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(Mark::Io(operation));
         }
-        if events.objects
-            && let Some(mark) = making(call)
+        if events.alloc
+            && let Some(making) = making(call)
         {
-            return Some(mark);
+            return Some(Mark::Made(making));
+        }
+        if events.objects && notes_a_trace(call) {
+            return Some(Mark::Traced);
         }
         if let Some(mark) = api_mark(call) {
             return Some(mark);
@@ -286,7 +300,13 @@ impl<'v, 'a> View<'v, 'a> {
             return Some(Mark::Asks);
         }
         if BRACKETED.contains(&(self.name, &*call.name)) {
-            return self.own_method(call).map(Mark::Bracket);
+            let makes = events.alloc && call.name == MAKING;
+            let bracket = if makes {
+                Mark::BracketMaking
+            } else {
+                Mark::Bracket
+            };
+            return self.own_method(call).map(bracket);
         }
         Some(if recorder::lists(&call.owner, &call.name) {
             Mark::Unsaid
@@ -373,7 +393,12 @@ fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
     let Some((last, before)) = shape.places.split_last() else {
         return false;
     };
-    let stays = |place: &Place| matches!(place.mark, Mark::New(_) | Mark::Array(_));
+    let stays = |place: &Place| {
+        matches!(
+            place.mark,
+            Mark::New(_) | Mark::Array(_) | Mark::Made(Making::Object | Making::Reflected)
+        )
+    };
     let ordered =
         before.iter().all(stays) && (stays(last) || last.mark == Mark::Call && !has_loops);
     let plain = shape.frame == FrameKind::Push && !shape.switches && shape.intrinsic.is_none();

@@ -177,6 +177,9 @@ fn plans_that_do_not_fit_skip_the_method() {
         helper: ARRAY,
         site,
     };
+    let made = Insert::AfterNew {
+        helper: hook("made", "(Ljava/lang/Class;J)V"),
+    };
     let redirect = Insert::Redirect { helper: CONCAT };
     for (inserts, fits) in [
         (vec![(0, mark), (4, after), (8, mark)], true),
@@ -186,6 +189,7 @@ fn plans_that_do_not_fit_skip_the_method() {
         (vec![(9, mark)], false),
         (vec![(8, after)], false),
         (vec![(4, dup)], false),
+        (vec![(1, made)], false),
         (vec![(4, redirect)], false),
     ] {
         let plan = MethodPlan {

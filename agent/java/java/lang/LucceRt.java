@@ -44,6 +44,8 @@ public final class LucceRt {
     private static final int ENTRY = (1 << 28) - 1;
     /** Below a frame of which nobody knows where it was called from. */
     private static final int LOST = (1 << 28) - 2;
+    /** Sites at which callers of these methods of Arrays count: see `intrinsics` in the agent. */
+    private static final int COPY_OF = 1, COPY_OF_RANGE = 2;
     private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
     /** For what is hashed by several words at once. */
     private static final long SECOND_MULTIPLIER = 0xBF58476D1CE4E5B9L, THIRD_MULTIPLIER = 0x94D049BB133111EBL;
@@ -57,13 +59,15 @@ public final class LucceRt {
     private static final int SLOT = 16, TAG = 4, CTX = 8;
     /** A thread's state: the operation of `io` that it is doing. */
     private static final int IO_SINCE = __IO_SINCE__, IO_BYTES = __IO_BYTES__;
+    /** The slot of the frame that has called Object.clone itself, until that returns. */
+    private static final int CLONING = __CLONING__;
     /** Its place for the next entry of the stream, and that entry: the crate `stream`. */
     private static final int PLACE = __PLACE__, PLACE_NEXT = __PLACE_NEXT__, PLACE_END = __PLACE_END__,
         PLACE_CLOCK = __PLACE_CLOCK__;
     private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
     private static final long HAS_VALUE = __HAS_VALUE__L;
-    /** Words of a thread's index that say where its copies of transitions are. */
-    private static final int COPIES = 16, COPIES_SHIFT = 48;
+    /** Words of a thread's index that say where its copies of transitions are, and its typed sites. */
+    private static final int COPIES = 16, COPIES_SHIFT = 48, TYPED = 56;
     /** Bytes of the text of a kind that is remembered. */
     private static final int LONGEST_KIND = 100;
     /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
@@ -516,7 +520,7 @@ public final class LucceRt {
      */
     @Hidden @ForceInline
     public static void counted(Object[] a, long p, int site) {
-        if (LIVE) count(p + SLOT, site, size(header, a.length, referenceShift), 1);
+        if (LIVE) count(a, a.getClass(), sizeOf(a), p + SLOT, site, 1);
     }
 
     @Hidden @ForceInline
@@ -543,14 +547,19 @@ public final class LucceRt {
     }
 
     private static long sizeOfAll(Object a) {
+        long sum = sizeOf(a);
         if (a instanceof Object[]) {
             Object[] rows = (Object[]) a;
-            long sum = size(header, rows.length, referenceShift);
             for (int i = 0; i < rows.length; i++) {
                 if (rows[i] != null) sum += sizeOfAll(rows[i]);
             }
-            return sum;
         }
+        return sum;
+    }
+
+    /** Of an array. */
+    private static long sizeOf(Object a) {
+        if (a instanceof Object[]) return size(header, ((Object[]) a).length, referenceShift);
         if (a instanceof byte[]) return size(header, ((byte[]) a).length, 0);
         if (a instanceof boolean[]) return size(header, ((boolean[]) a).length, 0);
         if (a instanceof short[]) return size(header, ((short[]) a).length, 1);
@@ -923,26 +932,169 @@ public final class LucceRt {
         if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
-    /** Behind a call of Object.clone itself. */
+    // ---- objects of which the code does not say the class ---------------------------------------------
+    //
+    // Natives make them, or compiled code in their place; or code that traces do not show, hidden classes
+    // above all, which has no sites: a site below 0. Then the innermost frame that they show makes the
+    // object, at the site that it calls from: the slot below `p` has it, as `p` is the one that the code
+    // would have itself. Such a class has a word in a field of its own, see `types` in the agent.
+
     @Hidden @DontInline
-    public static void cloned(Object made, long p, int site) {
-        made(made, false, p, site);
+    public static void made(Object a, long p, int site) {
+        if (LIVE && a != null) count(a, a.getClass(), -1, p, site, 0);
     }
 
-    /** Behind a call of Array.newArray. */
+    /** In methods that have not called yet. */
     @Hidden @DontInline
-    public static void reflected(Object made, long p, int site) {
-        made(made, true, p, site);
+    public static void made(Object a, int site) {
+        if (LIVE && a != null) count(a, a.getClass(), -1, enter(), site, 0);
     }
 
-    @Hidden
-    private static void made(Object made, boolean reflected, long p, int site) {
+    /** An array with all that it holds. */
+    @Hidden @DontInline
+    public static void madeAll(Object a, long p, int site) {
+        if (LIVE && a != null) count(a, a.getClass(), sizeOfAll(a), p, site, 0);
+    }
+
+    /** By Array.newInstance. */
+    @Hidden @DontInline
+    public static void reflected(Object a, long p, int site) {
+        if (LIVE && !isForCopy(p)) made(a, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void reflected(Object a, int site) {
+        if (LIVE && !isForCopy(enter())) made(a, site);
+    }
+
+    /** Whether the frame with slot `p` was called by Arrays.copyOf or copyOfRange: their callers count. */
+    private static boolean isForCopy(long p) {
+        int caller = methodOf(Memory.U.getInt(p - SLOT + BASE));
+        return caller != 0 && (caller == methodOf(COPY_OF) || caller == methodOf(COPY_OF_RANGE));
+    }
+
+    private static int methodOf(int site) {
+        return Memory.U.getInt(METHODS + ((long) site << 2));
+    }
+
+    /** Before a call of `clone` of some class, in code that traces show or not. */
+    @Hidden @DontInline
+    public static void clones(Object a, long p, int site) {
+        if (site >= 0) pub(p, site);
+        if (!LIVE || a == null) return;
+        Thread t = Thread.currentThread();
+        if (!known(t)) return;
+        Class<?> type = a.getClass();
+        long word = type.$lc;
+        if (word == 0) word = learn0(type, a);
+        Memory.U.putLong(t.$ts + CLONING, (word & 1) != 0 ? p : -1);
+    }
+
+    /** Behind it: whether that was Object.clone itself. Calls in between have noted slots above `p`. */
+    @Hidden @DontInline
+    public static void cloned(Object a, long p, int site) {
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (t.$ts == 0 || Memory.U.getLong(t.$ts + CLONING) != p) return;
+        Memory.U.putLong(t.$ts + CLONING, -1);
+        made(a, p, site);
+    }
+
+    /** Behind a `new` in code that traces do not show. */
+    @Hidden @DontInline
+    public static void unseenNew(Class<?> type, long p) {
+        if (LIVE) count(null, type, -1, p, -1, 0);
+    }
+
+    /** As counted: code that traces do not show has called. */
+    @Hidden @DontInline
+    public static void unseenCopy(Object a, long p, int site) {
+        if (LIVE && a != null) count(a, a.getClass(), sizeOf(a), p, site, 1);
+    }
+
+    /** Behind Throwable.fillInStackTrace: what the VM has noted there. */
+    @Hidden @DontInline
+    public static void traced(Object thrown, long p, int site) {
         if (!LIVE || !isOpen(OBJECTS)) return;
         Thread t = Thread.currentThread();
-        long number = current(t, p, site);
-        if (number == 0) return;
-        made0(t.$ts, number, made, reflected);
-        if (VERIFY) compare(t, number, 0);
+        Object[] trace = (Object[]) Memory.U.getReference(thrown, Traces.BACKTRACE);
+        if (trace != null && known(t)) traced0(t.$ts, trace, sizeOfTrace(trace));
+    }
+
+    /** Initialised when the first trace is made. */
+    private static final class Traces {
+        static final long BACKTRACE = Memory.U.objectFieldOffset(Throwable.class, "backtrace");
+    }
+
+    /** Arrays of what it has of some frames, and the same of those below. */
+    private static long sizeOfTrace(Object[] chunk) {
+        long sum = sizeOf(chunk);
+        for (int i = 0; i < chunk.length; i++) {
+            Object part = chunk[i];
+            if (part instanceof Object[] && isTrace((Object[]) part)) {
+                sum += sizeOfTrace((Object[]) part);
+            } else if (part instanceof Object[] || part instanceof short[] || part instanceof int[]
+                    || part instanceof long[]) {
+                sum += sizeOf(part);
+            }
+        }
+        return sum;
+    }
+
+    private static boolean isTrace(Object[] part) {
+        return part.length > 0 && part[0] instanceof short[];
+    }
+
+    /** {@code bytes}: below 0, the word of the class says it. */
+    @Hidden @DontInline
+    private static void count(Object a, Class<?> type, long bytes, long p, int site, int returned) {
+        if (!RECORD && !isOpen(ALLOC)) return;
+        Thread t = Thread.currentThread();
+        if (site < 0) {
+            p -= SLOT;
+            site = caller(t, p);
+            if (site == 0) return;
+        }
+        long word = type.$lc;
+        if (word == 0) word = learn0(type, a);
+        if (bytes < 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & ~7;
+        int typed = word == 0 ? 0 : typed(t, site, (int) (word >>> 32));
+        if (typed == 0) {
+            lost(1);
+        } else {
+            count(p, typed, bytes, returned);
+        }
+    }
+
+    /** The site in the slot of the innermost frame that traces show; 0: there is none, or what happens is lost. */
+    private static int caller(Thread t, long p) {
+        int s = Memory.U.getInt(p + BASE);
+        if (s == 0 && known(t) && repair(t.$ts, p, p)) s = Memory.U.getInt(p + BASE);
+        if (s == ENTRY) return 0;
+        if (!isCall(s)) {
+            lost(1);
+            return 0;
+        }
+        return s;
+    }
+
+    /**
+     * The site for objects of a type that are made at `site`; 0: there is none. The thread has a copy of
+     * those that it asked for lately: [site << 32 | type, typed site].
+     */
+    private static int typed(Thread t, int site, int type) {
+        Unsafe u = Memory.U;
+        long key = (long) site << 32 | type;
+        long index = t.$ev;
+        long copies = index == 0 ? 0 : u.getLong(index + TYPED);
+        if (copies == 0) return (int) typed0(site, type);
+        long e = (copies & -SLOT) + (key * MULTIPLIER >>> -(copies & SLOT - 1) << 4);
+        if (u.getLong(e) == key) return (int) u.getLong(e + 8);
+        long typed = typed0(site, type);
+        u.putLong(e, 0);
+        u.putLong(e + 8, typed);
+        if (typed != 0) u.putLong(e, key);
+        return (int) typed;
     }
 
     @ForceInline
@@ -1448,7 +1600,7 @@ public final class LucceRt {
             ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
             ProtectionDomain pd, boolean initialize, int flags, Object classData) {
         if (LIVE && (flags & HIDDEN_CLASS) != 0) {
-            byte[] hooked = hidden(b, off, len);
+            byte[] hooked = hidden(loader, b, off, len);
             if (hooked != null) {
                 b = hooked;
                 off = 0;
@@ -1537,7 +1689,11 @@ public final class LucceRt {
 
     private static native void io0(long ts, long number, int site, long bytes, long passed);
 
-    private static native void made0(long ts, long number, Object made, boolean reflected);
+    private static native void traced0(long ts, Object trace, long bytes);
+
+    private static native long learn0(Class<?> type, Object made);
+
+    private static native long typed0(int site, int type);
 
     private static native void started0(long ts, Thread child);
 
@@ -1545,5 +1701,5 @@ public final class LucceRt {
 
     private static native void record(long ts, int what, long p, int site);
 
-    private static native byte[] hidden(byte[] b, int off, int len);
+    private static native byte[] hidden(ClassLoader loader, byte[] b, int off, int len);
 }

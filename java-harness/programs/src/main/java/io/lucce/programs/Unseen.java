@@ -7,7 +7,7 @@ import java.util.TreeMap;
 
 /**
  * Makes objects without any bytecode that makes them, and knows how many at which line: prints
- * {@code class (how)|line|count|bytes} at its end; bytes 0 are not known.
+ * {@code class|line|count|bytes} at its end; bytes 0 are not known.
  */
 public final class Unseen implements Cloneable {
     private static final int ROUNDS = 500;
@@ -17,8 +17,8 @@ public final class Unseen implements Cloneable {
 
     public Unseen() {}
 
-    private static void note(Class<?> type, String how, int line) {
-        expected.merge(type.getTypeName() + " (" + how + ")|" + line, 1, Integer::sum);
+    private static void note(Class<?> type, int line) {
+        expected.merge(type.getTypeName() + "|" + line, 1, Integer::sum);
     }
 
     private static int line() {
@@ -28,7 +28,7 @@ public final class Unseen implements Cloneable {
     @Override
     protected Object clone() {
         try {
-            note(Unseen.class, "clone", line() + 1);
+            note(Unseen.class, line() + 1);
             return super.clone();
         } catch (CloneNotSupportedException e) {
             throw new AssertionError(e);
@@ -43,12 +43,12 @@ public final class Unseen implements Cloneable {
     }
 
     private static Object reflected() {
-        note(Unseen[].class, "reflection", line() + 1);
+        note(Unseen[].class, line() + 1);
         return Array.newInstance(Unseen.class, 7);
     }
 
     private static Object dimensions() {
-        note(Unseen[][].class, "reflection", line() + 1);
+        note(Unseen[][].class, line() + 1);
         return Array.newInstance(Unseen.class, 2, 0);
     }
 
@@ -57,7 +57,7 @@ public final class Unseen implements Cloneable {
     }
 
     private static Object natively() {
-        note(byte[].class, "JNI", line() + 1);
+        note(byte[].class, line() + 1);
         return NativeLibrary.allocate(99);
     }
 

@@ -1,0 +1,115 @@
+//! Classes of objects that are made where the code does not say which: by natives, for `clone`, in code that
+//! traces do not show. The site of such an object is the line of whoever makes it together with the class.
+//!
+//! A class has a word of its own for that, a field `$lc` that the agent adds to `java.lang.Class`. It goes with
+//! the class when that is unloaded.
+//!
+//! ```text
+//! number 32 | bytes of an object, a multiple of 8; below 0: an array, the length says how large | 1: it clones as
+//!                                                                                                    Object does
+//! ```
+#![allow(unsafe_code, reason = "native methods of the helper class")]
+
+use std::sync::{Mutex, PoisonError};
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject};
+
+use crate::agent::{Agent, Field};
+use crate::jvm::Env;
+use crate::natives::{guard, size_of_new};
+
+/// Low half of the word of arrays: all are cloned by `Object.clone`.
+const ARRAY: u32 = 1 << 31 | CLONES;
+const CLONES: u32 = 1;
+
+/// Where classes keep their words, once the first one was asked for. Locked while a class gets its own.
+#[derive(Default)]
+pub struct Types(Mutex<Option<Field>>);
+
+/// The word of a class of which `made` is an object; null: make one. 0: it gets none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_learn0(
+    env: *mut JNIEnv,
+    _: jclass,
+    class: jclass,
+    made: jobject,
+) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        if class.is_null() || env.has_exception() {
+            return 0;
+        }
+        learn(agent, env, class, made).unwrap_or(0)
+    })
+}
+
+fn learn(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<jlong> {
+    let signature = agent.jvmti.signature(class)?;
+    let low = match signature.starts_with('[') {
+        true => ARRAY,
+        false => size(agent, env, class, made)? | clones(agent, env, class),
+    };
+    // Not before: a class may be initialised, and code of the program run.
+    let mut field = agent.types.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let field = match *field {
+        Some(known) => known,
+        None => *field.insert(word_of_classes(env, class)?),
+    };
+    // Another thread may have been here before.
+    let known = env.get_long(class, field.id());
+    if known != 0 {
+        return Some(known);
+    }
+    let number = agent.book_mut().add_type(&signature)?;
+    let word = jlong::from(number) << 32 | jlong::from(low);
+    env.set_long(class, field.id(), word);
+    Some(word)
+}
+
+fn word_of_classes(env: Env, class: jclass) -> Option<Field> {
+    let of_classes = env.class_of(class);
+    let field = env.field(of_classes, c"$lc", c"J").map(Field::new);
+    env.forget(of_classes);
+    field
+}
+
+fn size(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<u32> {
+    let bytes = match made.is_null() {
+        true => size_of_new(agent, env, class)?,
+        false => agent.jvmti.object_size(made)?,
+    };
+    // Objects are aligned to 8 bytes or more, and an object with fields alone is smaller than 2 GB.
+    u32::try_from(bytes).ok().filter(|bytes| bytes % 8 == 0)
+}
+
+/// [`CLONES`] if `clone` is that of `Object`.
+fn clones(agent: &Agent, env: Env, class: jclass) -> u32 {
+    let method = env.method(class, c"clone", c"()Ljava/lang/Object;");
+    let owner = method.and_then(|method| agent.jvmti.declaring_class(method));
+    let signature = owner.and_then(|owner| {
+        let signature = agent.jvmti.signature(owner);
+        env.forget(owner);
+        signature
+    });
+    match signature.as_deref() {
+        Some("Ljava/lang/Object;") => CLONES,
+        _ => 0,
+    }
+}
+
+/// The site that stands for objects of a type that are made at `site`; 0: no ids are left.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_typed0(
+    _: *mut JNIEnv,
+    _: jclass,
+    site: jint,
+    of: jint,
+) -> jlong {
+    guard(0, |agent| {
+        let typed = match site {
+            0 => None,
+            site => agent.book_mut().typed(site as u32, of as u32),
+        };
+        typed.map_or(0, jlong::from)
+    })
+}
