@@ -60,7 +60,7 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
         "0",
         &log.to_string_lossy(),
     ])?;
-    let found = made["total"]["count"].as_u64();
+    let found = made["totals"]["count"].as_u64();
     ensure(found == Some(CLASSES * MADE), || {
         format!("{} objects made, {found:?} counted", CLASSES * MADE)
     })?;
@@ -68,7 +68,7 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
         .lucce()
         .json(&["stats", "--json", &log.to_string_lossy()])?;
     for lost in ["events.lost", "agent.panics", "graph.unknown"] {
-        ensure(stats["agent"][lost].as_u64().unwrap_or(0) == 0, || {
+        ensure(stats["agent"][lost].as_u64() == Some(0), || {
             format!("{lost}: {stats}")
         })?;
     }
