@@ -109,7 +109,7 @@ impl Profile {
         let mut threads: Vec<_> = threads
             .filter(|thread| thread.bytes != Covered::NONE)
             .collect();
-        threads.sort_by(|a, b| b.bytes.allocated.cmp(&a.bytes.allocated));
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.bytes.allocated));
         threads
     }
 
