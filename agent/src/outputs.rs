@@ -78,7 +78,7 @@ enum Refused {
 fn attempt(options: &Options, header: &Header) -> Result<Outputs, Refused> {
     let mut made = Made::default();
     let path = &options.out;
-    let file = made.new(path, lucce_tracelog::new_file(path))?;
+    let file = made.note(path, lucce_tracelog::new_file(path))?;
     let log = Writer::within(file, header, options.limit).map_err(failed(path))?;
     let (mut streamer, mut calls) = (None, None);
     match options.record {
@@ -86,12 +86,12 @@ fn attempt(options: &Options, header: &Header) -> Result<Outputs, Refused> {
         Record::Stream => {
             let path = lucce_stream::path_beside(path);
             let stream = Streamer::create(&path, header, options.record_limit);
-            streamer = Some(made.new(&path, stream)?);
+            streamer = Some(made.note(&path, stream)?);
         }
         Record::Calls => {
             let path = record::path_beside(path);
             let writer = Calls::create(&path, options.record_limit);
-            calls = Some(made.new(&path, writer)?);
+            calls = Some(made.note(&path, writer)?);
         }
     }
     Ok(Outputs {
@@ -114,7 +114,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Refused {
 struct Made(Vec<PathBuf>);
 
 impl Made {
-    fn new<T>(&mut self, path: &Path, made: io::Result<T>) -> Result<T, Refused> {
+    fn note<T>(&mut self, path: &Path, made: io::Result<T>) -> Result<T, Refused> {
         let made = made.map_err(failed(path))?;
         self.0.push(path.to_owned());
         Ok(made)

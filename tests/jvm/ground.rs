@@ -124,7 +124,7 @@ fn archive(setup: &Setup, jdk: &Jdk) -> Checked {
         java.run_as(&mut Command::new(jdk.tool("java")), &arguments)
     };
     let output = format!("-XX:AOTCacheOutput={}", cache.display());
-    let ended = with(Some("events=alloc"), &[output.clone()])?.expect(0)?;
+    let ended = with(Some("events=alloc"), std::slice::from_ref(&output))?.expect(0)?;
     let told = ended
         .agent_lines()
         .iter()

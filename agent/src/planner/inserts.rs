@@ -394,6 +394,9 @@ pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, 
     Ok(plan)
 }
 
+/// Inserts into one method, with the places where they go.
+pub type InsertsAt = Vec<(u16, Insert<'static>)>;
+
 /// The inserts by which what a class makes that traces do not show is counted, by method: for classes that are
 /// otherwise as those out of scope. `holds`: whether a class of the JDK is in scope; where it is not, nothing that its
 /// methods make is counted.
@@ -403,7 +406,7 @@ pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, 
 pub fn unseen_inserts(
     class: &ClassFile<'_>,
     holds: &dyn Fn(&str) -> bool,
-) -> Result<Vec<(usize, Vec<(u16, Insert<'static>)>)>, Error> {
+) -> Result<Vec<(usize, InsertsAt)>, Error> {
     let mut found = Vec::new();
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
