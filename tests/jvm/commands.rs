@@ -138,7 +138,7 @@ fn run(setup: &Setup) -> Checked {
         .run_as(&mut java.lucce().command(), &arguments)?
         .expect(7)?;
     ended.ensure(
-        ended.stdout.contains("id=0x"),
+        ended.stdout.contains("id=lucce:"),
         "the program runs under the agent",
     )?;
     let report = java
@@ -187,7 +187,7 @@ fn events_none(setup: &Setup) -> Checked {
         .agent("events=none")
         .main(["Known"]);
     let ended = java.run()?.expect(0)?;
-    ended.ensure(!ended.stdout.contains("id=0x0\n"), "numbers are there")?;
+    ended.ensure(!ended.stdout.contains(":0x0\n"), "numbers are there")?;
     let log = java.log();
     let report = java
         .lucce()

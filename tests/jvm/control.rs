@@ -329,7 +329,7 @@ fn somebody_else(jvm: &Running) -> Checked {
     let output = output.map_err(|e| e.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure(
-        output.status.code() == Some(3) && said.contains("own user"),
+        output.status.code() == Some(2) && said.contains("own user"),
         || format!("to another user it says {said}, {}", output.status),
     )
 }
