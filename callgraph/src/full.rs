@@ -53,6 +53,17 @@ impl Full {
         }
     }
 
+    /// Bytes: a place in the table for each method, and its rows.
+    pub(crate) fn memory(&self) -> usize {
+        let rows = self
+            .0
+            .values()
+            .map(|rows| rows.capacity() * size_of::<Row>());
+        // A hash table keeps one place in eight free, and a byte for each.
+        let places = (self.0.capacity() * 8 / 7) * (size_of::<(MethodId, Vec<Row>)>() + 1);
+        rows.sum::<usize>() + places
+    }
+
     /// Of methods that are not gone.
     pub(crate) fn sweep(&mut self, gone: &dyn crate::Gone) {
         self.0.retain(|method, _| !gone.method(*method));

@@ -383,7 +383,8 @@ impl<J: Journal> Learner<J> {
     /// Of the graph and what belongs to it.
     pub(crate) fn memory(&self) -> usize {
         let plan = self.plan.as_ref().map_or(0, |plan| plan.memory());
-        self.graph.memory() + plan + self.adaptation.memory() + self.forgotten.memory()
+        let own = self.adaptation.memory() + self.forgotten.memory() + self.full.memory();
+        self.graph.memory() + plan + own
     }
 
     /// In the newest base, or in a fresh one if its anchors have run out. That has more of them: few

@@ -132,6 +132,7 @@ impl Cases<'_> {
             None if bad == "folder" => fs::create_dir_all(&path).unwrap(),
             None => {}
         }
+        readable(self.dir);
         if bad == "forbidden" {
             fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         }
@@ -166,7 +167,18 @@ fn files(dir: &Path) -> fixture::Ids {
     fs::write(dir.join("two.log"), two).unwrap();
     fixture::stream::streams(dir);
     fixture::calls::record(&dir.join("figure.calls"));
+    readable(dir);
     ids
+}
+
+/// Logs are their user's own; here another user reads them.
+fn readable(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let is_forbidden = entry.file_name().to_string_lossy().contains("forbidden");
+        if entry.file_type().unwrap().is_file() && !is_forbidden {
+            fs::set_permissions(entry.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+    }
 }
 
 #[test]

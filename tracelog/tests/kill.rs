@@ -45,7 +45,7 @@ fn start(path: &PathBuf) -> Child {
 fn kill_after(path: &PathBuf, pause: Duration) -> u64 {
     let mut child = start(path);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let first = lines.find(|l| l.as_ref().unwrap().contains("sure"));
+    let first = lines.find(|l| l.as_ref().unwrap().contains("sure "));
     assert!(first.is_some());
     let rest = std::thread::spawn(move || {
         let said = lines.filter_map(|l| l.ok()?.strip_prefix("sure ")?.parse().ok());
@@ -62,6 +62,7 @@ fn nothing_appended_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.lucce");
     for round in 0..8 {
+        let _ = std::fs::remove_file(&path);
         let sure = kill_after(&path, Duration::from_millis(7 * round));
         let log = Log::open(&path).unwrap();
         let (mut next, mut counted) = (0, 0);
