@@ -202,10 +202,10 @@ impl<const WORDS: usize> Generations<WORDS> {
         let later = self.all.iter().filter_map(OnceLock::get);
         let all = [&self.first].into_iter().chain(later);
         let newest = self.newest().address();
-        all.map(|words| match words.address() == newest {
+        let tables = all.map(|words| match words.address() == newest {
             true => words.bytes(),
             false => words.bytes_when_old(),
-        })
-        .sum()
+        });
+        tables.sum::<usize>() + self.all.len() * size_of::<OnceLock<Words<WORDS>>>()
     }
 }
