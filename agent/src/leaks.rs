@@ -99,14 +99,25 @@ pub fn capabilities() -> ti::jvmtiCapabilities {
     wanted
 }
 
+/// Says in the log that objects will be followed. This comes before the log's `options`, so a reader who
+/// sees those knows whether to wait for a first snapshot.
+pub fn announce(agent: &Agent) {
+    if let Some(leaks) = &agent.leaks {
+        agent.meta("leak.interval", &leaks.interval.to_string());
+    }
+}
+
 /// The VM is initialised, and calls `sampled` and `collected`: from now on objects are followed.
 ///
 /// # Errors
-/// The VM's.
+/// The VM's; the log says so, too.
 pub fn start(agent: &Agent, jvmti: Jvmti, interval: u32) -> Result<(), Failed> {
-    agent.meta("leak.interval", &interval.to_string());
-    jvmti.sample_every(interval)?;
-    EVENTS.into_iter().try_for_each(|event| jvmti.enable(event))
+    let enable = |()| EVENTS.into_iter().try_for_each(|event| jvmti.enable(event));
+    let started = jvmti.sample_every(interval).and_then(enable);
+    if started.is_err() {
+        agent.meta("leak.none", "this VM does not sample allocations");
+    }
+    started
 }
 
 impl Leaks {

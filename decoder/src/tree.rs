@@ -161,7 +161,7 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
             .graph
             .caller(id, MethodId::EVENT)?
             .map(|(_, leaf)| leaf);
-        let mut node = self.walk_up(tree, (id, MethodId::EVENT))?;
+        let mut node = self.walk_up((id, MethodId::EVENT))?;
         while let Some((place, frame)) = self.path.pop() {
             node = match self.ends == Some(frame.method) {
                 true => Tree::ROOT,
@@ -178,7 +178,7 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
     }
 
     /// To a node that is known.
-    fn walk_up(&mut self, _: &Tree, mut at: Place) -> Result<NodeId, DecodeError> {
+    fn walk_up(&mut self, mut at: Place) -> Result<NodeId, DecodeError> {
         self.path.clear();
         loop {
             if is_remembered(at)

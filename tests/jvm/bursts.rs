@@ -38,7 +38,9 @@ fn own(report: &Value) -> Result<u64, String> {
     let rows = report["contexts"].as_array().ok_or("no contexts")?;
     let own = rows.iter().filter(|row| {
         let class = row["class"].as_str();
-        class.is_some_and(|class| class.contains("Counts$"))
+        let own = class.and_then(|class| class.split_once("Counts$"));
+        // Not the classes of its lambdas, whose objects are counted, too.
+        own.is_some_and(|(_, name)| name.starts_with(|c: char| c.is_ascii_uppercase()))
     });
     Ok(own.filter_map(|row| row["count"].as_u64()).sum())
 }

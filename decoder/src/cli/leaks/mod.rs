@@ -57,6 +57,9 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 
 /// What keeps the log from telling, however long the run was; a leak that was found is told all the same.
 fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
+    if let Some(reason) = profile.meta.get("leak.none") {
+        return Some(format!("no objects were followed: {reason}"));
+    }
     if !profile.meta.contains_key("leak.interval") {
         let text = "no objects were followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`";
         return Some(text.into());
@@ -67,6 +70,11 @@ fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
         let records = plural(refused, "record");
         format!("the log was full, so what lived is known of the first {seconds:.1} s only: {records} found no room; run with a larger limit=, or more room on the disk")
     })
+}
+
+/// The log does not have the agent's options yet: objects may still be followed.
+fn starts(profile: &Profile) -> bool {
+    !profile.meta.contains_key("options")
 }
 
 fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {

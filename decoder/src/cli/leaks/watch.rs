@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use lucce_decoder::Leaks;
 use lucce_tracelog::MAGIC;
 
-use super::{Args, ended, look, missing, print};
+use super::{Args, ended, look, missing, print, starts};
 use crate::cli::output::stdout;
 use crate::cli::process;
 use crate::cli::{End, Failure};
@@ -73,7 +73,7 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
         let started = Instant::now();
         let (profile, leaks) = look(log, &args.classes)?;
         // Nor will it tell later.
-        let tells = missing(&profile, &leaks).is_none();
+        let tells = starts(&profile) || missing(&profile, &leaks).is_none();
         let over = gone || profile.ended || leaks.damage.is_some() || !tells;
         if !over && process::is_gone(profile.header.pid, log) {
             // It may have written until just now.
