@@ -116,7 +116,7 @@ impl Profile {
         }
     }
 
-    fn unexplained(&self, unknown: &[(ContextId, DecodeError)]) -> Option<Damage> {
+    pub(crate) fn unexplained(&self, unknown: &[(ContextId, DecodeError)]) -> Option<Damage> {
         let places = unknown.iter().flat_map(|(id, error)| {
             let shares = self.events.of(*id).iter();
             shares.map(move |share| (share.offset, id, error))

@@ -8,7 +8,7 @@
 //! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak);
-//! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `view` (a page for a browser).
+//! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -53,6 +53,8 @@ mod tree;
 
 mod joined;
 
+mod exported;
+
 mod view;
 
 pub use bursts::Bursts;
@@ -63,6 +65,7 @@ pub use contexts::{Context, Contexts};
 pub use coverage::{Coverage, Covered, ThreadCoverage};
 pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
+pub use exported::{Exported, Wish};
 pub use frame::StackFrame;
 pub use joined::{By, Joined, Key, Measure};
 pub use kinds::{ALLOC, ALLOCATION, IO, IO_TIME, Kind, TypeInfo, Types};

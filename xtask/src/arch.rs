@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-filter", &[]),
     ("lucce-contentid", &[]),
     ("lucce-kcontexts", &[]),
+    ("lucce-formats", &[]),
     ("lucce-tracelog", &["lucce-callgraph"]),
     ("lucce-recording", &["lucce-callgraph", "lucce-tracelog"]),
     ("lucce-stream", &["lucce-callgraph", "lucce-tracelog"]),
@@ -37,6 +38,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
             "lucce-contentid",
             "lucce-filter",
             "lucce-kcontexts",
+            "lucce-formats",
             "lucce-tracelog",
             "lucce-recording",
             "lucce-stream",

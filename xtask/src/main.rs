@@ -15,6 +15,7 @@ mod build;
 mod checks;
 mod demo;
 mod dependencies;
+mod formats;
 mod guard;
 mod jvm;
 mod licence;
@@ -43,6 +44,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
   page-tests            the page of `lucce view` in Chromium
+  format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
@@ -101,6 +103,8 @@ fn run(args: &[&str]) -> Outcome {
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
         ["page-tests"] => build::all().and_then(|()| pages::tests()),
+        ["format-tests"] => build::all().and_then(|()| formats::tests("")),
+        ["format-tests", name] => build::all().and_then(|()| formats::tests(name)),
         ["verify-apps", rest @ ..] => {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))

@@ -32,7 +32,8 @@ fn sources() -> PathBuf {
     place::root().join("tests/browser")
 }
 
-fn compile(folder: &Path) -> Outcome {
+/// The program that is recorded.
+pub fn compile(folder: &Path) -> Outcome {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
     let mut javac = Command::new(jdk.tool("javac"));
     javac.arg("-d").arg(folder).arg(sources().join("Shop.java"));
@@ -40,7 +41,7 @@ fn compile(folder: &Path) -> Outcome {
 }
 
 /// Runs the program under the agent; the log.
-fn record(folder: &Path, name: &str, rounds: u32) -> Result<PathBuf, String> {
+pub fn record(folder: &Path, name: &str, rounds: u32) -> Result<PathBuf, String> {
     let log = folder.join(name).with_extension("lucce");
     let agent = place::agent();
     let options = format!("out={},events=alloc+lock,record=stream", log.display());
@@ -67,7 +68,7 @@ fn report(log: &Path, kind: &str, to: &Path) -> Outcome {
 }
 
 /// Where playwright-core is, installed if it is not.
-fn installed() -> Result<PathBuf, String> {
+pub fn installed() -> Result<PathBuf, String> {
     let folder = place::target().join("browser-tests");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for file in ["package.json", "package-lock.json"] {

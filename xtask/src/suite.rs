@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, apps, arch, build, checks, cpu, dependencies, guard, jvm, pages};
+use crate::{Outcome, apps, arch, build, checks, cpu, dependencies, formats, guard, jvm, pages};
 
 struct Step {
     name: &'static str,
@@ -43,6 +43,7 @@ pub fn full() -> Outcome {
         step("loom", checks::loom),
         built("jvm-tests", || jvm::tests(&[])),
         built("page-tests", pages::tests),
+        built("format-tests", || formats::tests("")),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),
     ])

@@ -51,6 +51,19 @@ const FOR_PAGES: [Tool; 2] = [
     },
 ];
 
+const GO: Tool = Tool {
+    probe: || Command::new("go"),
+    name: "go, whose pprof reads profiles",
+    install: "apt-get install golang-go",
+};
+
+/// # Errors
+/// A tool that reads what `lucce export` writes is missing.
+pub fn needed_for_formats() -> Outcome {
+    needed_for_pages()?;
+    all_there(&[GO])
+}
+
 /// # Errors
 /// A tool for tests in a browser is missing.
 pub fn needed_for_pages() -> Outcome {

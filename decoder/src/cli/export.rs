@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use lucce_decoder::{Collapsed, path_beside};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use lucce_decoder::{Collapsed, Wish, path_beside};
+use lucce_formats::Written;
 
 use super::classes::Classes;
 use super::output::{plural, stdout};
@@ -18,20 +19,24 @@ use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all,
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce export run-1234.lucce --format collapsed --leaf-type -o run.collapsed
+  lucce export run-1234.lucce --format pprof -o run.pb.gz     # go tool pprof -top -sample_index=alloc_space run.pb.gz
   lucce export run-1234.lucce --format chrome --event lock -o run.json")]
 pub struct Args {
     file: PathBuf,
-    #[arg(long, value_enum, default_value_t = Format::Collapsed)]
+    #[arg(long, default_value = COLLAPSED, value_parser = Format::parser())]
     format: Format,
     /// Else what the events' unit is, or how many they are if they have none
     #[arg(long, value_enum)]
     value: Option<Weigh>,
-    /// Events of this kind; else allocations, or what there is most of
+    /// Events of this kind; else all where the format has room for it, or allocations, or what there is most of
     #[arg(long, value_name = "KIND")]
     event: Option<String>,
     /// The type that was allocated, locked, … as one more frame
     #[arg(long)]
     leaf_type: bool,
+    /// Also contexts' content ids, which are equal in every run, where the format has labels: 17 bytes each, packed
+    #[arg(long)]
+    content_ids: bool,
     #[command(flatten)]
     threshold: Threshold,
     #[command(flatten)]
@@ -43,18 +48,89 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// What is written.
+#[derive(Clone, Copy)]
 enum Format {
-    /// `a.b.C.main;a.b.C.work 24`: root first, for flame graphs
     Collapsed,
-    /// The stream's events as a time line, for about:tracing or Perfetto (agent option record=stream)
     Chrome,
+    Other(&'static dyn lucce_formats::Format),
+}
+
+const COLLAPSED: &str = "collapsed";
+const OWN: [(&str, &str); 2] = [
+    (
+        COLLAPSED,
+        "`a.b.C.main;a.b.C.work 24`: root first, for flame graphs",
+    ),
+    (
+        "chrome",
+        "The stream's events as a time line, for about:tracing or Perfetto (agent option record=stream)",
+    ),
+];
+
+impl Format {
+    fn parser() -> impl TypedValueParser<Value = Format> {
+        let others = lucce_formats::ALL.iter();
+        let others = others.map(|format| (format.name(), format.about()));
+        let values = OWN.into_iter().chain(others);
+        let values = values.map(|(name, about)| PossibleValue::new(name).help(about));
+        PossibleValuesParser::new(values).map(|name| match lucce_formats::named(&name) {
+            Some(format) => Format::Other(format),
+            None if name == COLLAPSED => Format::Collapsed,
+            None => Format::Chrome,
+        })
+    }
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    if matches!(args.format, Format::Chrome) {
-        return time_line(args);
+    match args.format {
+        Format::Collapsed => collapsed(args),
+        Format::Chrome => time_line(args),
+        Format::Other(format) => other(args, format),
     }
+}
+
+/// A file of another tool's.
+fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure> {
+    let stream = args.part.stream(&args.file)?;
+    let mut profile = args.classes.open(&args.file)?;
+    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
+    if let Some(asked) = args.event.as_deref() {
+        kind(&args.file, &profile, Some(asked), streamed)?;
+    }
+    let bar = Bar::new("decoding", profile.events.ids().len() as u64);
+    let wish = Wish {
+        kind: args.event.as_deref(),
+        value: args.value.map(Weigh::value),
+        leaf_type: args.leaf_type,
+        contents: args.content_ids,
+        admits: &|sum, whole| args.threshold.admits(sum, whole),
+    };
+    let exported = profile.exported(&wish, &|more| bar.tick(more));
+    drop(bar);
+    match &args.output {
+        None => {
+            let mut out = stdout();
+            format.write(&exported.run, &mut out)?;
+            out.flush()?;
+        }
+        Some(path) => {
+            let failed = |e| Failure::Usage(about(path, e));
+            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+            let written = format.write(&exported.run, &mut out);
+            let written = written.and_then(|written| out.flush().map(|()| written));
+            let (number, thing) = match written.map_err(failed)? {
+                Written::Stacks(number) => (number, "stack"),
+                Written::Events(number) => (number, "event"),
+            };
+            let written = plural(number, thing);
+            complain(format_args!("wrote {written} to {}", path.display()));
+        }
+    }
+    Ok(ending_of_all(&args.file, &exported.left_out, End::Fine).max(streamed))
+}
+
+fn collapsed(args: &Args) -> Result<End, Failure> {
     let stream = args.part.stream(&args.file)?;
     let mut profile = args.classes.open(&args.file)?;
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;

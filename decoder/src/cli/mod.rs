@@ -168,10 +168,16 @@ enum Weigh {
 }
 
 impl Weigh {
+    fn value(self) -> Value {
+        match self {
+            Weigh::Sum => Value::Sum,
+            Weigh::Count => Value::Count,
+        }
+    }
+
     fn of(asked: Option<Weigh>, kind: &Kind, contexts: &Contexts) -> Value {
         match asked {
-            Some(Weigh::Sum) => Value::Sum,
-            Some(Weigh::Count) => Value::Count,
+            Some(asked) => asked.value(),
             None if kind.unit.is_empty() && contexts.value() == 0 => Value::Count,
             None => Value::Sum,
         }

@@ -17,6 +17,7 @@ use lucce_contentid::StackId;
 use lucce_stream::Event;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
+pub(crate) use names::Numbered;
 pub use names::{KindName, Names};
 pub use sums::{By, Key, Measure};
 

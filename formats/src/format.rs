@@ -1,0 +1,34 @@
+//! What a format is.
+
+use std::io::{self, Write};
+
+use crate::run::Run;
+
+/// Something that can be written of a run.
+pub trait Format: Sync {
+    /// As it is asked for.
+    fn name(&self) -> &'static str;
+
+    /// For whom it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// Whether single events with their times are written if there are any.
+    fn has_times(&self) -> bool {
+        false
+    }
+
+    /// Writes what was counted, or the events. Memory is bounded by the run's frames, paths and rows; what is
+    /// written is not kept.
+    ///
+    /// # Errors
+    /// The output's.
+    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<Written>;
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// Stacks with sums.
+    Stacks(u64),
+    Events(u64),
+}

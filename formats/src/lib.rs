@@ -1,0 +1,36 @@
+//! Files that other tools read: one file per format, all written from one model of a run.
+//!
+//! ```text
+//! a log ──► decoder: Run { frames, paths, rows, events } ──► Format::write ──► the tool's file
+//! ```
+//! A format is one file here and one line in [`ALL`]. This crate knows no log: it is told frames, paths of frames, and
+//! what was counted for them, and knows how others write that down.
+//!
+//! Reading order: `run` (the model), `format` (what a format is), then any format.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod format;
+mod run;
+
+mod gzip;
+mod proto;
+
+mod pprof;
+mod speedscope;
+
+pub use format::{Format, Written};
+pub use run::{Event, Events, Frame, Kind, Node, Row, Run};
+
+/// All formats.
+pub const ALL: &[&dyn Format] = &[&pprof::Pprof, &speedscope::Speedscope];
+
+/// The format of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static dyn Format> {
+    ALL.iter().copied().find(|format| format.name() == name)
+}

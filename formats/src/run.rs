@@ -1,0 +1,215 @@
+//! The model of a run: what formats are written from.
+//!
+//! ```text
+//! frames   a.b.C.main:4   a.b.C.work:21        each different frame once
+//! nodes    0 ─ 1 ─ 2                           a node is a frame and the node of its callers; 0 has none
+//! rows     (2, alloc, byte[], main) 7 events, 168 bytes
+//! ```
+//! Names are escaped already: a format writes them as they are, but for what it itself needs.
+
+use std::io;
+
+/// What a run counted.
+pub struct Run<'r> {
+    /// The program's command line.
+    pub command: String,
+    pub pid: u32,
+    /// Nanoseconds since 1970.
+    pub start: u64,
+    /// How many nanoseconds it lasted, as far as the run tells.
+    pub lasted: Option<u64>,
+    /// The run's id; none: it is older than such ids.
+    pub id: Option<u64>,
+    pub kinds: Vec<Kind>,
+    /// The kind that is shown first.
+    pub main_kind: u32,
+    /// Of that kind counts are shown first, not sums of values.
+    pub counts_first: bool,
+    /// Types that were allocated, locked, thrown, …
+    pub types: Vec<String>,
+    pub threads: Vec<String>,
+    pub frames: Vec<Frame>,
+    /// The first is the root; callers come before what they call.
+    pub nodes: Vec<Node>,
+    /// Rows whose stacks begin alike are near each other.
+    pub rows: Vec<Row>,
+    /// The content id of each node; empty: they are not wanted.
+    pub contents: Vec<u128>,
+    /// Single events with their times.
+    pub events: Option<&'r Events<'r>>,
+}
+
+/// Hands each event to whom it is given, in the order of time, thread by thread or mixed.
+pub type Events<'e> = dyn Fn(&mut dyn FnMut(&Event) -> io::Result<()>) -> io::Result<()> + 'e;
+
+/// A kind of event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kind {
+    pub name: String,
+    /// What values are in: `bytes`, `ns`, or nothing.
+    pub unit: String,
+    /// Events have values.
+    pub has_values: bool,
+}
+
+/// A frame as a person reads it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Frame {
+    /// `a.b.C$D`; of a type at the end of a stack, its name.
+    pub class: String,
+    /// Empty: the frame is a type's, or stands for the rest.
+    pub method: String,
+    /// `(I)V`; empty: not known.
+    pub descriptor: String,
+    pub file: Option<String>,
+    /// As `StackTraceElement` has it: -1 unknown, -2 native.
+    pub line: i32,
+}
+
+impl Frame {
+    /// `a.b.C.m`
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.method.is_empty() {
+            true => self.class.clone(),
+            false => format!("{}.{}", self.class, self.method),
+        }
+    }
+
+    /// From 1 on; none: unknown or native.
+    #[must_use]
+    pub fn line(&self) -> Option<u32> {
+        u32::try_from(self.line).ok().filter(|line| *line > 0)
+    }
+
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.line == -2
+    }
+}
+
+/// One frame more than the caller's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    pub caller: u32,
+    pub frame: u32,
+}
+
+/// Events of one context, type and thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub node: u32,
+    pub kind: u32,
+    pub what: Option<u32>,
+    pub thread: Option<u32>,
+    /// The context's number; 0: none.
+    pub number: u64,
+    pub count: u64,
+    /// In the kind's unit.
+    pub value: u64,
+}
+
+/// One event. `row.count` is 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    pub row: Row,
+    /// Nanoseconds since the run's start, when it was over.
+    pub at: u64,
+    /// How many nanoseconds it lasted, if such events last.
+    pub lasted: Option<u64>,
+}
+
+impl Run<'_> {
+    /// The root of all nodes.
+    pub const ROOT: u32 = 0;
+
+    #[must_use]
+    pub fn kind(&self, row: &Row) -> Option<&Kind> {
+        self.kinds.get(row.kind as usize)
+    }
+
+    #[must_use]
+    pub fn what(&self, row: &Row) -> Option<&str> {
+        self.types.get(row.what? as usize).map(String::as_str)
+    }
+
+    #[must_use]
+    pub fn thread(&self, row: &Row) -> Option<&str> {
+        self.threads.get(row.thread? as usize).map(String::as_str)
+    }
+
+    /// The context's content id.
+    #[must_use]
+    pub fn content(&self, row: &Row) -> Option<u128> {
+        let content = self.contents.get(row.node as usize)?;
+        (row.node != Self::ROOT).then_some(*content)
+    }
+
+    /// A node and those of its callers, innermost first, without the root.
+    #[must_use]
+    pub fn path(&self, node: u32) -> Vec<u32> {
+        let caller = |at: u32| self.nodes.get(at as usize).map(|node| node.caller);
+        let first = (node != Self::ROOT).then_some(node);
+        std::iter::successors(first, |at| caller(*at).filter(|at| *at != Self::ROOT)).collect()
+    }
+
+    /// The numbers of a stack's frames, innermost first.
+    pub fn stack(&self, node: u32) -> impl Iterator<Item = u32> {
+        let mut at = node;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(at as usize).filter(|_| at != Self::ROOT)?;
+            at = node.caller;
+            Some(node.frame)
+        })
+    }
+
+    /// The number of a context as lucce prints it, so that it can be decoded.
+    #[must_use]
+    pub fn number(&self, row: &Row) -> Option<String> {
+        let number = (row.number != 0).then_some(row.number)?;
+        Some(match self.id {
+            Some(id) => format!("lucce:{id:016x}:{number:#x}"),
+            None => format!("{number:#x}"),
+        })
+    }
+
+    /// The main class or jar: the command line's first word.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        let first = self.command.split_whitespace().next();
+        first.unwrap_or("java")
+    }
+
+    /// Sorts the rows by their places in a walk of the tree, so that stacks that begin alike are near each other.
+    pub fn sort_rows(&mut self) {
+        let places = self.places();
+        let place = |node: u32| places.get(node as usize).copied().unwrap_or_default();
+        self.rows
+            .sort_by_key(|row| (place(row.node), row.kind, row.what, row.thread, row.number));
+    }
+
+    /// By node, its place in a walk that goes down first.
+    fn places(&self) -> Vec<u32> {
+        let mut sizes = vec![1_u32; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate().skip(1).rev() {
+            let own = sizes.get(at).copied().unwrap_or_default();
+            if let Some(size) = sizes.get_mut(node.caller as usize) {
+                *size += own;
+            }
+        }
+        let mut places = vec![0_u32; self.nodes.len()];
+        let mut next = vec![1_u32; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
+            let own = sizes.get(at).copied().unwrap_or_default();
+            let Some(free) = next.get_mut(node.caller as usize) else {
+                continue;
+            };
+            let place = *free;
+            *free += own;
+            if let (Some(at_place), Some(first)) = (places.get_mut(at), next.get_mut(at)) {
+                (*at_place, *first) = (place, place + 1);
+            }
+        }
+        places
+    }
+}

@@ -1,0 +1,164 @@
+//! `speedscope`: the JSON of speedscope.app, whose page draws it in a browser.
+//!
+//! A profile for each kind of events, all threads together. It is `evented`: a walk of the tree in which each path of
+//! frames opens once and closes once, so a file of deep stacks is as large as the tree, and not as all traces'
+//! lengths together.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::to_writer;
+
+use crate::format::{Format, Written};
+use crate::run::{Row, Run};
+
+pub struct Speedscope;
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+#[derive(Serialize)]
+struct Frame<'f> {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'f str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// `type` is `O` for what opens and `C` for what closes.
+#[derive(Serialize)]
+struct Event {
+    r#type: char,
+    frame: u32,
+    at: u64,
+}
+
+impl Format for Speedscope {
+    fn name(&self) -> &'static str {
+        "speedscope"
+    }
+
+    fn about(&self) -> &'static str {
+        "For speedscope.app: a profile for each kind of events"
+    }
+
+    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<Written> {
+        write!(
+            out,
+            "{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"lucce\",\"name\":"
+        )?;
+        to_writer(&mut *out, &run.command)?;
+        write!(out, ",\"activeProfileIndex\":")?;
+        let kinds = kinds(run);
+        let active = kinds.iter().position(|kind| *kind == run.main_kind);
+        to_writer(&mut *out, &active.unwrap_or(0))?;
+        write!(out, ",\"shared\":{{\"frames\":[")?;
+        frames(run, out)?;
+        write!(out, "]}},\"profiles\":[")?;
+        for (at, kind) in kinds.iter().enumerate() {
+            comma(at, out)?;
+            profile(run, *kind, out)?;
+        }
+        writeln!(out, "]}}")?;
+        Ok(Written::Stacks(run.rows.len() as u64))
+    }
+}
+
+/// Those that have events.
+fn kinds(run: &Run<'_>) -> Vec<u32> {
+    let all = 0..run.kinds.len() as u32;
+    all.filter(|kind| run.rows.iter().any(|row| row.kind == *kind))
+        .collect()
+}
+
+fn comma(at: usize, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(if at == 0 { b"\n" } else { b",\n" })
+}
+
+fn frames(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
+    for (at, frame) in run.frames.iter().enumerate() {
+        comma(at, out)?;
+        let frame = Frame {
+            name: frame.name(),
+            file: frame.file.as_deref(),
+            line: frame.line(),
+        };
+        to_writer(&mut *out, &frame)?;
+    }
+    Ok(())
+}
+
+fn profile(run: &Run<'_>, kind: u32, out: &mut dyn Write) -> io::Result<()> {
+    let Some(info) = run.kinds.get(kind as usize) else {
+        return Ok(());
+    };
+    let by_value = info.has_values && !(run.counts_first && kind == run.main_kind);
+    let weight = |row: &Row| if by_value { row.value } else { row.count };
+    let (unit, what) = match (by_value, &*info.unit) {
+        (true, "bytes") => ("bytes", "bytes"),
+        (true, "ns") => ("nanoseconds", "time"),
+        (true, _) => ("none", "value"),
+        (false, _) => ("none", "count"),
+    };
+    let rows = || run.rows.iter().filter(|row| row.kind == kind);
+    let whole = rows().map(weight).fold(0, u64::saturating_add);
+    write!(out, "{{\"type\":\"evented\",\"name\":")?;
+    to_writer(&mut *out, &format!("{}: {what}", info.name))?;
+    write!(
+        out,
+        ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{whole},\"events\":["
+    )?;
+    let mut walk = Walk {
+        run,
+        out,
+        open: Vec::new(),
+        at: 0,
+        events: 0,
+    };
+    for row in rows() {
+        walk.go_to(row.node)?;
+        walk.at = walk.at.saturating_add(weight(row));
+    }
+    walk.go_to(Run::ROOT)?;
+    write!(out, "]}}")
+}
+
+/// Opens and closes frames on its way through the tree.
+struct Walk<'w> {
+    run: &'w Run<'w>,
+    out: &'w mut dyn Write,
+    /// Nodes from the root on.
+    open: Vec<u32>,
+    at: u64,
+    events: usize,
+}
+
+impl Walk<'_> {
+    fn go_to(&mut self, node: u32) -> io::Result<()> {
+        let mut path = self.run.path(node);
+        path.reverse();
+        let both = self.open.iter().zip(&path);
+        let common = both.take_while(|(open, wanted)| open == wanted).count();
+        while self.open.len() > common {
+            let closed = self.open.pop().unwrap_or_default();
+            self.event('C', closed)?;
+        }
+        for node in path.into_iter().skip(common) {
+            self.event('O', node)?;
+            self.open.push(node);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, r#type: char, node: u32) -> io::Result<()> {
+        let frame = self
+            .run
+            .nodes
+            .get(node as usize)
+            .map_or(0, |node| node.frame);
+        comma(self.events, self.out)?;
+        self.events += 1;
+        let at = self.at;
+        Ok(to_writer(&mut *self.out, &Event { r#type, frame, at })?)
+    }
+}

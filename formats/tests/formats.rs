@@ -1,0 +1,149 @@
+//! What is written is what the format's own description says, whatever names and counts are.
+
+use std::collections::HashSet;
+
+use lucce_formats::{Frame, Kind, Node, Row, Run};
+
+fn frame(method: &str, line: i32) -> Frame {
+    Frame {
+        class: "a.B".into(),
+        method: method.into(),
+        descriptor: "()V".into(),
+        file: Some("B.java".into()),
+        line,
+    }
+}
+
+fn row(node: u32, kind: u32, count: u64, value: u64) -> Row {
+    Row {
+        node,
+        kind,
+        what: Some(0),
+        thread: Some(0),
+        number: 0x1000_0400_0000 + u64::from(node),
+        count,
+        value,
+    }
+}
+
+fn run() -> Run<'static> {
+    let kind = |name: &str, unit: &str| Kind {
+        name: name.into(),
+        unit: unit.into(),
+        has_values: !unit.is_empty(),
+    };
+    let node = |caller, frame| Node { caller, frame };
+    let mut run = Run {
+        command: "a.B --fast".into(),
+        pid: 7,
+        start: 1_763_730_000_000_000_000,
+        lasted: None,
+        id: Some(0x0123_4567_89ab_cdef),
+        kinds: vec![kind("alloc", "bytes"), kind("exception", "")],
+        main_kind: 0,
+        counts_first: false,
+        types: vec!["byte[]".into()],
+        threads: vec!["main".into()],
+        frames: vec![frame("main", 4), frame("work", -1), frame("work", 9)],
+        nodes: vec![node(0, 0), node(0, 0), node(1, 1), node(1, 2), node(2, 2)],
+        rows: vec![
+            row(4, 0, 3, 24),
+            row(1, 0, 1, 8),
+            row(3, 1, 5, 0),
+            row(2, 0, 2, 16),
+        ],
+        contents: Vec::new(),
+        events: None,
+    };
+    run.sort_rows();
+    run
+}
+
+fn written(name: &str, run: &Run<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    lucce_formats::named(name)
+        .unwrap()
+        .write(run, &mut bytes)
+        .unwrap();
+    bytes
+}
+
+#[test]
+fn formats_have_names_of_their_own() {
+    let names: HashSet<_> = lucce_formats::ALL
+        .iter()
+        .map(|format| format.name())
+        .collect();
+    assert_eq!(names.len(), lucce_formats::ALL.len());
+    assert!(lucce_formats::named("nosuch").is_none());
+}
+
+#[test]
+fn rows_are_sorted_as_a_walk_of_the_tree_meets_them() {
+    let nodes: Vec<_> = run().rows.iter().map(|row| row.node).collect();
+    assert_eq!(nodes, [1, 2, 4, 3]);
+    assert_eq!(run().path(4), [4, 2, 1]);
+    assert_eq!(run().stack(4).collect::<Vec<_>>(), [2, 1, 0]);
+    assert_eq!(run().stack(0).count(), 0);
+}
+
+/// Equal runs make equal files, so that files can be compared.
+#[test]
+fn nothing_in_a_file_differs_by_chance() {
+    for format in lucce_formats::ALL {
+        assert_eq!(
+            written(format.name(), &run()),
+            written(format.name(), &run())
+        );
+    }
+}
+
+#[test]
+fn a_run_without_anything_is_a_file_too() {
+    let empty = Run {
+        kinds: Vec::new(),
+        frames: Vec::new(),
+        nodes: vec![Node {
+            caller: 0,
+            frame: 0,
+        }],
+        rows: Vec::new(),
+        ..run()
+    };
+    for format in lucce_formats::ALL {
+        assert!(!written(format.name(), &empty).is_empty());
+    }
+}
+
+/// Times: paths open once and close once, and the time between is what was counted.
+#[test]
+fn speedscope_opens_and_closes_each_path_once() {
+    let file: serde_json::Value = serde_json::from_slice(&written("speedscope", &run())).unwrap();
+    let profile = &file["profiles"][0];
+    assert_eq!(
+        (&profile["name"], &profile["endValue"]),
+        (&"alloc: bytes".into(), &48.into())
+    );
+    let events = profile["events"].as_array().unwrap();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let number = |key: &str| event[key].as_u64().unwrap();
+            (
+                event["type"].as_str().unwrap(),
+                number("frame"),
+                number("at"),
+            )
+        })
+        .collect();
+    let expected = [
+        ("O", 0, 0),
+        ("O", 1, 8),
+        ("O", 2, 24),
+        ("C", 2, 48),
+        ("C", 1, 48),
+        ("C", 0, 48),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(file["profiles"][1]["endValue"], 5);
+}

@@ -1,0 +1,136 @@
+//! `format-tests`: what `lucce export` writes, read by the tools that it is for.
+
+mod pprof;
+mod speedscope;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{Outcome, jdk, pages, place, tools};
+
+/// Logs of real runs.
+struct Logs {
+    folder: PathBuf,
+    /// A program that allocates and contends for a lock, with its stream; and a run of it that did less.
+    shop: PathBuf,
+    less: PathBuf,
+    /// A program that leaks, with followed objects.
+    leaks: PathBuf,
+}
+
+type Test = fn(&Logs) -> Outcome;
+
+const TESTS: [(&str, Test); 5] = [
+    ("pprof::sums", pprof::sums),
+    ("pprof::differences", pprof::differences),
+    ("pprof::living_objects", pprof::living_objects),
+    ("pprof::labels", pprof::labels),
+    ("speedscope::page", speedscope::page),
+];
+
+/// Those whose names begin so.
+///
+/// # Errors
+/// A tool is missing, or a test failed.
+pub fn tests(name: &str) -> Outcome {
+    tools::needed_for_formats()?;
+    let logs = Logs::record()?;
+    let wanted = TESTS.iter().filter(|(test, _)| test.starts_with(name));
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in wanted {
+        match test(&logs) {
+            Ok(()) => passed += 1,
+            Err(message) => {
+                failed += 1;
+                println!("{name}: {message}");
+            }
+        }
+    }
+    println!("format-tests: {passed} passed, {failed} failed");
+    match (passed, failed) {
+        (0, 0) => Err(format!("no test begins with {name:?}")),
+        (_, 0) => Ok(()),
+        (_, failed) => Err(format!("{failed} of {} failed", passed + failed)),
+    }
+}
+
+impl Logs {
+    fn record() -> Result<Self, String> {
+        let folder = place::target().join("format-tests");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        pages::compile(&folder)?;
+        Ok(Logs {
+            shop: pages::record(&folder, "shop", 4)?,
+            less: pages::record(&folder, "less", 1)?,
+            leaks: leaks(&folder)?,
+            folder,
+        })
+    }
+
+    /// A file of another tool's.
+    fn export(
+        &self,
+        log: &Path,
+        format: &str,
+        name: &str,
+        options: &[&str],
+    ) -> Result<PathBuf, String> {
+        let file = self.folder.join(name);
+        let mut lucce = Command::new(place::lucce());
+        lucce.args(["export", "--format", format]).args(options);
+        tools::run_quietly(lucce.arg(log).arg("-o").arg(&file))?;
+        Ok(file)
+    }
+}
+
+fn leaks(folder: &Path) -> Result<PathBuf, String> {
+    let log = folder.join("leaks.lucce");
+    let agent = place::agent();
+    let programs = place::harness().join("programs/target/programs.jar");
+    let options = format!("out={},events=leak=16k", log.display());
+    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
+    java.arg(format!("-agentpath:{}={options}", agent.display()))
+        .arg("-Xmx40m")
+        .arg("-cp")
+        .arg(programs)
+        .args(["io.lucce.programs.Leaks", "listeners"]);
+    tools::run_quietly(&mut java)?;
+    Ok(log)
+}
+
+/// What lucce itself says of a log.
+fn told(log: &Path, args: &[&str]) -> Result<Value, String> {
+    let said = tools::output(
+        Command::new(place::lucce())
+            .args(args)
+            .arg("--json")
+            .arg(log),
+    )?;
+    serde_json::from_slice(&said).map_err(|e| format!("lucce {}: {e}", args.join(" ")))
+}
+
+/// The sum and the number of a kind's events.
+fn totals(log: &Path, kind: &str) -> Result<(u64, u64), String> {
+    let report = told(log, &["report", "--top", "1", "--event", kind])?;
+    let total = |key: &str| report["totals"][key].as_u64();
+    let found = total("value").zip(total("count"));
+    found.ok_or_else(|| format!("no totals of {kind}"))
+}
+
+fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Outcome {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {found:?}, and {expected:?} expected")),
+    }
+}
+
+fn holds(text: &str, part: &str) -> Outcome {
+    match text.contains(part) {
+        true => Ok(()),
+        false => Err(format!("no {part:?} in\n{text}")),
+    }
+}
