@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::attach;
 use crate::book::{Loader, NATIVE, NO_LINE};
 use crate::jvm::{Env, Failed, FrameInfo};
-use crate::{outside, planner, scope, unloading};
+use crate::{planner, scope, unloading};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,9 +38,6 @@ pub struct Resolved {
     vm: Option<i64>,
     /// The method is synchronized and takes a slot that its caller names.
     entered_with_lock: bool,
-    /// Of a class out of scope, and not entered by the VM itself: such a frame puts the pointer where it
-    /// belongs with its first call.
-    outside: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
     announced: bool,
     /// It has hooks behind calls of natives that make objects for it: see `planner/making.rs`.
@@ -67,10 +64,6 @@ impl Resolved {
     /// not run yet.
     pub fn is_entered_with_lock(&self) -> bool {
         self.entered_with_lock
-    }
-
-    pub fn is_outside(&self) -> bool {
-        self.outside
     }
 
     /// Whether the pointer is right from the hook before a call of this native method on: see
@@ -181,7 +174,6 @@ fn resolve(agent: &Agent, env: Env, method: jmethodID) -> Resolved {
         slot: false,
         vm: None,
         entered_with_lock: false,
-        outside: false,
         announced: false,
         counts_what_it_makes: false,
         unwind: None,
@@ -231,13 +223,6 @@ fn fill(
     resolved.lines.sort_by_key(|(start, _)| *start);
     if !scope::holds(agent, id, name) {
         resolved.kind = Kind::Hidden;
-        let method = &resolved.method_name;
-        let role = if agent.loaders.is_trusted(id) {
-            name
-        } else {
-            ""
-        };
-        resolved.outside = !outside::asks_the_vm(role, method, &descriptor);
         return None;
     }
     if attach::is_on() && agent.book().class_named(id, name).is_none() {

@@ -231,7 +231,7 @@ fn hooks(
 }
 
 /// Whether the VM enters this method in the middle of others.
-pub fn asks_the_vm(class: &str, method: &str, descriptor: &str) -> bool {
+fn asks_the_vm(class: &str, method: &str, descriptor: &str) -> bool {
     method == CLASS_INITIALIZER || vm_calls::enters(class, method, descriptor)
 }
 

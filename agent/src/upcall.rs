@@ -54,7 +54,6 @@ pub fn enter(
     let top: Vec<Frame> = walk.by_ref().take(near::FRAMES).collect();
     let called = match &top[..] {
         _ if !state.owns(pointer) => None,
-        [caller, ..] if caller.method.is_outside() => Some(Callers::outside(pointer)),
         [native, caller, ..] => called_native(agent, native, caller, pointer)
             .or_else(|| near::callers(agent, state, &top, pointer)),
         _ => None,
@@ -135,17 +134,6 @@ pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<usize> 
 }
 
 impl Callers {
-    /// Code out of scope calls, and whoever is in scope put the pointer back when it ended: see `outside`.
-    fn outside(pointer: usize) -> Callers {
-        Callers {
-            slot: pointer,
-            innermost: None,
-            missing: Vec::new(),
-            bare: Vec::new(),
-            whole: true,
-        }
-    }
-
     /// Gives slots to the frames that have none; the next one.
     fn fill(&self, agent: &Agent) -> usize {
         let mut slot = self.slot;

@@ -43,7 +43,7 @@ struct Mode {
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 13] = [
+const MODES: [Mode; 14] = [
     Mode {
         name: "default",
         flags: &[],
@@ -145,6 +145,19 @@ const MODES: [Mode; 13] = [
             "Exceptions",
             "Lambdas",
             "OutOfScope",
+            "VirtualThreads",
+        ]),
+    },
+    Mode {
+        // Classes in scope are initialised by code that is not.
+        name: "handles",
+        flags: &["-Dlucce.scope=handles"],
+        options: ",include=java.lang.invoke.*+io.lucce.*",
+        programs: Some(&[
+            "ClassInit",
+            "Lambdas",
+            "MethodHandleCalls",
+            "Proxies",
             "VirtualThreads",
         ]),
     },

@@ -35,7 +35,10 @@ public final class Check {
     private static int differences;
     private static int wrongResults;
     private static int traceLimit = -1;
-    /** What the agent was told: {@code app} is instrument=app, {@code outer} is exclude=*$*. */
+    /**
+     * What the agent was told: {@code app} is instrument=app, {@code outer} is exclude=*$*, {@code handles}
+     * is include=java.lang.invoke.*+io.lucce.*.
+     */
     private static final String SCOPE = System.getProperty("lucce.scope", "all");
 
     private Check() {}
@@ -97,6 +100,8 @@ public final class Check {
         return switch (SCOPE) {
             case "app" -> isOfTheJdk(frame);
             case "outer" -> frame.getClassName().indexOf('$') >= 0;
+            case "handles" -> !frame.getClassName().startsWith("java.lang.invoke.")
+                    && !frame.getClassName().startsWith("io.lucce.");
             default -> false;
         };
     }
