@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
+use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jfieldID};
 use lucce_bytecode::mutf8;
@@ -80,6 +81,8 @@ pub struct Agent {
     pub watch: Watch,
     /// The helper class is live: hooks record.
     pub live: AtomicBool,
+    /// When the agent began.
+    pub began: Instant,
     /// The JNI functions from before brackets were installed.
     pub jni: AtomicPtr<JNINativeInterface_>,
     pub fields: OnceLock<ThreadFields>,
@@ -280,6 +283,7 @@ impl Agent {
             alike: Alike::default(),
             watch: Watch::default(),
             live: AtomicBool::new(false),
+            began: Instant::now(),
             jni: AtomicPtr::default(),
             fields: OnceLock::new(),
             cells: Mutex::default(),

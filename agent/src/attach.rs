@@ -137,7 +137,7 @@ fn attach(vm: *mut JavaVM, text: &str) -> Result<(), String> {
         detached: AtomicBool::new(false),
     });
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
-    leaks::announce(&agent);
+    leaks::announce(agent);
     agent.meta("options", text);
     agent.meta("attached", "yes");
     start::describe(agent);

@@ -30,6 +30,7 @@ pub fn finish(agent: &Agent) {
     let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
     let graph = agent.encoder.stats();
     for (key, value) in [
+        ("run.millis", agent.began.elapsed().as_millis() as u64),
         ("events.recorded", events),
         ("events.lost", lost),
         ("verify.compared", counts.compared.load(Ordering::Relaxed)),

@@ -200,7 +200,7 @@ fn run(
     }
     let agent = Agent::start(options, jvmti, ground)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
-    leaks::announce(&agent);
+    leaks::announce(agent);
     agent.meta("options", text);
     jvmti
         .set_callbacks(&callbacks())

@@ -1,13 +1,12 @@
 //! What of all allocations was counted: the log's counters beside what the VM itself says that threads allocated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
-use lucce_callgraph::ContextId;
+use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::{ThreadId, VmCount};
 use serde::Serialize;
 
-use crate::contexts::Contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
 
@@ -65,11 +64,11 @@ const BELOW: &str = "what the VM makes by itself is not counted";
 const NEAR: f64 = 0.5;
 
 impl Profile {
-    /// What was counted of what the VM says. `contexts`: those of all allocations.
+    /// What was counted of what the VM says.
     ///
     /// # Errors
     /// Why the two cannot be compared.
-    pub fn coverage(&self, contexts: &Contexts) -> Result<Coverage, &str> {
+    pub fn coverage(&self) -> Result<Coverage, &str> {
         if let Some(reason) = self.meta.get("coverage.none") {
             return Err(reason);
         }
@@ -77,7 +76,7 @@ impl Profile {
             return Err(NOTHING);
         }
         let mut of: BTreeMap<Who, Covered> = BTreeMap::new();
-        let virtual_events = self.adds_counted(contexts, &mut of);
+        let virtual_events = self.adds_counted(&mut of);
         for count in &self.vm_counts {
             let who = who(count, virtual_events);
             let covered = of.entry(who).or_insert(Covered::NONE);
@@ -114,8 +113,8 @@ impl Profile {
     }
 
     /// What was counted in each thread; whether any is a virtual one.
-    fn adds_counted(&self, contexts: &Contexts, of: &mut BTreeMap<Who, Covered>) -> bool {
-        let sizes = self.sizes_by_number(contexts);
+    fn adds_counted(&self, of: &mut BTreeMap<Who, Covered>) -> bool {
+        let mut last = None;
         let mut virtual_events = false;
         let allocations = self.events.all().iter();
         for share in allocations.filter(|share| self.is_of(share.event, ALLOC)) {
@@ -129,7 +128,7 @@ impl Profile {
                 false => Who::Thread(share.thread),
             };
             let each = match share.event {
-                ALLOCATION => sizes.get(&share.id).copied().unwrap_or(0),
+                ALLOCATION => self.size_in(share.id, &mut last),
                 _ => 0,
             };
             let bytes = share.value.saturating_add(share.count.saturating_mul(each));
@@ -139,16 +138,19 @@ impl Profile {
         virtual_events
     }
 
-    /// What one object takes that was allocated in a context, if that is always the same.
-    fn sizes_by_number(&self, contexts: &Contexts) -> HashMap<ContextId, u64> {
-        let allocations = contexts.list.iter();
-        let allocations = allocations.filter(|context| context.event == ALLOCATION);
-        let sized = allocations.filter_map(|context| {
-            let size = self.code.size(context.site)?;
-            let numbers = context.aliases.iter().chain([&context.id]);
-            Some(numbers.map(move |number| (*number, size)))
-        });
-        sized.flatten().collect()
+    /// What one object takes that was allocated in a context; 0: that is not always the same, or the log does
+    /// not explain the number. `last`: the answer before, because one number's counters stand side by side.
+    fn size_in(&self, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
+        if let Some((known, size)) = last
+            && *known == id
+        {
+            return *size;
+        }
+        let leaf = self.graph.caller(id, MethodId::EVENT).ok().flatten();
+        let size = leaf.and_then(|(_, leaf)| self.code.size(leaf.site));
+        let size = size.unwrap_or(0);
+        *last = Some((id, size));
+        size
     }
 
     fn name(&self, who: Who) -> String {
@@ -162,11 +164,18 @@ impl Profile {
         }
     }
 
+    /// One event in a thousand, or more.
+    fn has_lost_many(&self) -> bool {
+        let counted = self.events.all().iter().map(|share| share.count);
+        let counted = counted.fold(0, u64::saturating_add);
+        self.lost() > counted / 1000
+    }
+
     fn reason(&self, percent: f64) -> Option<&'static str> {
         match percent {
             _ if (percent - 100.0).abs() <= NEAR => None,
             _ if percent > 100.0 => Some(ABOVE),
-            _ if self.lost() > 0 => Some(LOST),
+            _ if self.has_lost_many() => Some(LOST),
             _ => Some(BELOW),
         }
     }

@@ -67,7 +67,7 @@ pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use exported::{Exported, Wish};
 pub use frame::StackFrame;
-pub use joined::{By, Joined, Key, Measure};
+pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure};
 pub use kinds::{ALLOC, ALLOCATION, IO, IO_TIME, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks};

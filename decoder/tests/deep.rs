@@ -109,9 +109,9 @@ fn what_is_large_is_announced_and_streams() {
     for (command, begins) in [
         (
             "report --top 0 --json deep.log",
-            "{\"run\":\"0123456789abcdef\",\"event\":\"alloc\"",
+            "{\"schema\":\"lucce-report\",\"version\":1,\"run\":\"0123456789abcdef\"",
         ),
-        ("report --top 0 deep.log", "#1 "),
+        ("report --top 0 deep.log", "run 0123456789abcdef"),
         ("export deep.log", "app.Main.main;app.Main.work"),
     ] {
         let (text, said, status) = beginning(dir, command, BYTES);

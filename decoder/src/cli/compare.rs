@@ -36,7 +36,20 @@ pub enum Told {
 }
 
 impl Told {
-    fn by(self) -> By {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Told::Context => "context",
+            Told::Type => "type",
+            Told::Class => "class",
+            Told::Package => "package",
+            Told::Method => "method",
+            Told::Line => "line",
+            Told::Thread => "thread",
+        }
+    }
+
+    pub fn by(self) -> By {
         match self {
             Told::Context => By::Context,
             Told::Type => By::Type,
@@ -110,7 +123,7 @@ impl Compared {
             end = ending(path, profile.damage.as_ref(), end);
         }
         let (kind, unit) = main.unwrap_or_default();
-        let Some(number) = number_of(&joined, &kind) else {
+        let Some(number) = joined.kind(&kind) else {
             return Err(Failure::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
             )));
@@ -153,7 +166,7 @@ impl Compared {
         per: Option<&str>,
     ) -> Result<(), Failure> {
         let Some(per) = per else { return Ok(()) };
-        let kind = number_of(&self.joined, per);
+        let kind = self.joined.kind(per);
         for (run, path) in files.enumerate() {
             let counted = self
                 .joined
@@ -178,11 +191,12 @@ impl Compared {
 
     fn sums(&self, run: usize, told: Told) -> HashMap<Key, u64> {
         let through = self.through.as_deref();
-        let is_wanted = |node: lucce_decoder::NodeId| {
+        let is_through = |node: lucce_decoder::NodeId| {
             through.is_none_or(|through| through.get(node.0 as usize).copied().unwrap_or_default())
         };
-        self.joined
-            .sums(run, self.number, self.measure, told.by(), is_wanted)
+        self.joined.sums(run, self.measure, told.by(), |row| {
+            row.kind == self.number && is_through(row.node)
+        })
     }
 
     fn total(&self, run: usize) -> f64 {
@@ -224,12 +238,6 @@ impl Compared {
 
 fn larger(a: &Change, b: &Change) -> Ordering {
     a.by().abs().total_cmp(&b.by().abs())
-}
-
-fn number_of(joined: &Joined, kind: &str) -> Option<u32> {
-    let kinds = joined.names.kinds.all();
-    let at = kinds.iter().position(|of| of.name == kind)?;
-    u32::try_from(at).ok()
 }
 
 /// The kind that is compared, and its unit: what is asked for, else what the first log has most of.

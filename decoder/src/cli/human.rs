@@ -46,6 +46,7 @@ fn bytes(size: f64) -> String {
         (shown, unit) = (shown / 1000.0, larger);
     }
     match unit {
+        "bytes" if shown == 1.0 => "1 byte".to_owned(),
         "bytes" => format!("{} bytes", plain(shown)),
         unit if shown < 10.0 => format!("{shown:.2} {unit}"),
         unit => format!("{shown:.1} {unit}"),

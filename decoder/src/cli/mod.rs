@@ -31,6 +31,7 @@ mod run;
 mod started;
 mod stats;
 mod stream;
+mod style;
 mod threshold;
 mod view;
 mod window;

@@ -111,7 +111,7 @@ impl<'a> Stats<'a> {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
-            false => profile.coverage(contexts),
+            false => profile.coverage(),
         };
         Stats {
             run: &profile.meta,

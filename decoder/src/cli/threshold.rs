@@ -22,6 +22,13 @@ impl Threshold {
         self.min_share.is_some() || self.min_bytes.is_some()
     }
 
+    /// What is shown by itself has so much of `whole`.
+    pub fn least(&self, whole: u64) -> u64 {
+        let share = self.min_share.unwrap_or_default();
+        let by_share = (whole as f64 * share / 100.0).ceil() as u64;
+        by_share.max(self.min_bytes.unwrap_or_default())
+    }
+
     /// Whether what makes `value` of `whole` is shown by itself.
     pub fn admits(&self, value: u64, whole: u64) -> bool {
         let share = super::output::percent(value, whole);

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{Page, Profile, RunText, path_beside};
+use lucce_decoder::{ALLOC, Page, Profile, RunText, path_beside};
 
 use super::classes::Classes;
+use super::leaks;
 use super::output::{grouped, plural};
 use super::progress::Bar;
 use super::window;
@@ -94,6 +95,9 @@ fn add(page: &mut Page, file: &Path, classes: &Classes) -> Result<End, Failure> 
         bar.tick(more)
     });
     drop(bar);
+    if profile.meta.contains_key("leak.interval") {
+        page.leaks(leaks::text(&profile));
+    }
     end = ending(file, profile.damage.as_ref(), end);
     Ok(end)
 }
@@ -116,7 +120,7 @@ fn text(file: &Path, profile: &Profile) -> RunText {
             .then(|| humantime::format_rfc3339_seconds(start).to_string()),
         seconds: (millis > 0).then_some(millis as f64 / 1e3),
         ended: profile.ended,
-        coverage: None,
+        coverage: coverage(profile),
         lost: profile.lost(),
         notes: notes(profile),
         warnings: profile
@@ -125,6 +129,13 @@ fn text(file: &Path, profile: &Profile) -> RunText {
             .map(|text| Text(text).to_string())
             .collect(),
     }
+}
+
+/// Of allocations, if what the VM says can be compared.
+fn coverage(profile: &Profile) -> Option<String> {
+    let has_allocations = profile.kinds().iter().any(|kind| kind.name == ALLOC);
+    let covered = (has_allocations && !profile.is_restricted()).then(|| profile.coverage())?;
+    covered.ok().map(|coverage| coverage.to_string())
 }
 
 /// What a reader must know about the counts.

@@ -7,6 +7,7 @@
 //! ```
 //! Reading order: `names`, this file, `sums` (amounts by context, method, class, …).
 
+mod branches;
 mod names;
 mod sums;
 
@@ -17,6 +18,7 @@ use lucce_contentid::StackId;
 use lucce_stream::Event;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
+pub use branches::{Branch, Drawing};
 pub(crate) use names::Numbered;
 pub use names::{KindName, Names};
 pub use sums::{By, Key, Measure};

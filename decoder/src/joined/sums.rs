@@ -52,17 +52,28 @@ pub enum Key {
 }
 
 impl Joined {
-    /// The sums of a run's events of a kind that `is_wanted`.
+    /// The number of a kind of events; `None`: no run has any.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<u32> {
+        let at = self
+            .names
+            .kinds
+            .all()
+            .iter()
+            .position(|of| of.name == name)?;
+        u32::try_from(at).ok()
+    }
+
+    /// The sums of a run's events that `is_wanted`, each with all that it calls.
     pub fn sums(
         &self,
         run: usize,
-        kind: u32,
         measure: Measure,
         by: By,
-        is_wanted: impl Fn(NodeId) -> bool,
+        is_wanted: impl Fn(&Counted) -> bool,
     ) -> HashMap<Key, u64> {
         let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
-        let counted = counted.filter(|row| row.kind == kind && is_wanted(row.node));
+        let counted = counted.filter(|row| is_wanted(row));
         let mut sums = HashMap::new();
         let own = |row: &Counted| match by {
             By::Context => Some(Key::Context(row.node, row.what)),
@@ -81,6 +92,30 @@ impl Joined {
         }
         if !nodes.is_empty() {
             self.add_frames(&nodes, by, &mut sums);
+        }
+        sums
+    }
+
+    /// The sums of a run's events that `is_wanted`, each without what it calls: of a method those that
+    /// happened in its own code. What has no frame at all has no method either.
+    pub fn own_sums(
+        &self,
+        run: usize,
+        measure: Measure,
+        by: By,
+        is_wanted: impl Fn(&Counted) -> bool,
+    ) -> HashMap<Key, u64> {
+        let keys = match by {
+            By::Context | By::Type | By::Thread => return self.sums(run, measure, by, is_wanted),
+            By::Class | By::Package | By::Method | By::Line => Keys::new(self, by),
+        };
+        let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
+        let mut sums: HashMap<Key, u64> = HashMap::new();
+        for row in counted.filter(|row| is_wanted(row)) {
+            if let Some(key) = keys.of(row.node) {
+                let sum = sums.entry(key).or_default();
+                *sum = sum.saturating_add(measure.of(row));
+            }
         }
         sums
     }
@@ -174,14 +209,14 @@ fn package(class: &str) -> Option<&str> {
 }
 
 /// What each frame counts for.
-struct Keys<'j> {
+pub(super) struct Keys<'j> {
     tree: &'j Tree,
     /// By the frame's number.
     keys: Vec<Key>,
 }
 
 impl<'j> Keys<'j> {
-    fn new(joined: &'j Joined, by: By) -> Self {
+    pub(super) fn new(joined: &'j Joined, by: By) -> Self {
         let names = &joined.names;
         // A package is named by the first of its classes.
         let mut packages: HashMap<&str, u32> = HashMap::new();
@@ -214,7 +249,7 @@ impl<'j> Keys<'j> {
         }
     }
 
-    fn of(&self, node: NodeId) -> Option<Key> {
+    pub(super) fn of(&self, node: NodeId) -> Option<Key> {
         let (_, frame) = self.tree.step(node)?;
         self.keys.get(frame.0 as usize).copied()
     }

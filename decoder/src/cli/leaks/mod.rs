@@ -6,7 +6,7 @@ mod watch;
 use std::io::Write;
 use std::path::Path;
 
-use lucce_decoder::{Leaks, Profile};
+use lucce_decoder::{Leaks, LeaksText, Profile};
 
 use super::classes::Classes;
 use super::output::{json, plural, stdout};
@@ -53,6 +53,15 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let (profile, leaks) = look(&log, &args.classes)?;
     print(&profile, &leaks, args)?;
     Ok(ended(&log, &profile, &leaks))
+}
+
+/// For a page: what `lucce leaks` prints.
+pub fn text(profile: &Profile) -> LeaksText {
+    const TOP: usize = 100;
+    let bar = Bar::new("looking for leaks", 0);
+    let leaks = profile.leaks(&|more| bar.tick(more));
+    drop(bar);
+    Report::new(profile, &leaks, TOP).text()
 }
 
 /// What keeps the log from telling, however long the run was; a leak that was found is told all the same.

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{ContextId, Evidence, Leak, Leaks, Live, Profile, StackFrame};
+use lucce_decoder::{
+    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame,
+};
 use serde::Serialize;
 
 use super::missing;
@@ -113,6 +115,21 @@ impl Report {
         }
     }
 
+    /// For a page.
+    pub fn text(&self) -> LeaksText {
+        let mut says = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.write_totals(&mut says);
+        let found = self.leaks.iter().enumerate();
+        LeaksText {
+            says: match &self.missing {
+                Some(missing) => Text(missing).to_string(),
+                None => String::from_utf8_lossy(&says).trim_end().to_owned(),
+            },
+            found: found.map(|(number, row)| row.text(number + 1)).collect(),
+        }
+    }
+
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for (number, row) in self.leaks.iter().enumerate() {
             row.write(number + 1, out)?;
@@ -199,41 +216,59 @@ impl Row {
         }
     }
 
-    fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
-        let [first, second, last] = &self.live;
+    fn text(&self, number: usize) -> LeakText {
+        let mut trace = Vec::new();
+        for frame in &self.frames {
+            // Writing to memory cannot fail.
+            let _ = writeln!(trace, "\tat {frame}");
+        }
+        LeakText {
+            head: self.head(number),
+            lines: self.lines().into(),
+            trace: String::from_utf8_lossy(&trace).into_owned(),
+        }
+    }
+
+    fn head(&self, number: usize) -> String {
+        let [first, _, last] = &self.live;
         let growth = plural(self.growth_bytes, "byte");
         let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
-        writeln!(
-            out,
-            "#{number} {}  +{growth} in {seconds:.1} s  {}",
-            Text(&self.class),
-            self.id
-        )?;
+        let (class, id) = (Text(&self.class), &self.id);
+        format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}")
+    }
+
+    fn lines(&self) -> [String; 3] {
+        let [first, second, last] = &self.live;
         let [a, b, c] = self.generations.map(grouped);
-        writeln!(
-            out,
-            "  ages: objects of {} live, made between collections {} and {}; the thirds of that time left {a}, {b} and {c}",
+        let ages = format!(
+            "ages: objects of {} live, made between collections {} and {}; the thirds of that time left {a}, {b} and {c}",
             plural(last.generations, "generation"),
             grouped(self.born[0]),
             grouped(self.born[1])
-        )?;
+        );
         let alive = [first, second, last].map(|live| {
             let (objects, bytes) = (grouped(live.objects), grouped(live.bytes));
             let after = grouped(live.collections);
             format!("{objects} ({bytes} bytes) after collection {after}")
         });
         let [a, b, c] = alive;
-        writeln!(
-            out,
-            "  growth: about {a}, {b}, {c}; {:.0}% of the first still live",
+        let growth = format!(
+            "growth: about {a}, {b}, {c}; {:.0}% of the first still live",
             self.kept
-        )?;
-        writeln!(
-            out,
-            "  chance: of {} followed objects; {}",
+        );
+        let chance = format!(
+            "chance: of {} followed objects; {}",
             grouped(last.followed),
             self.chance_in_words()
-        )?;
+        );
+        [ages, growth, chance]
+    }
+
+    fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}", self.head(number))?;
+        for line in self.lines() {
+            writeln!(out, "  {line}")?;
+        }
         self.frames
             .iter()
             .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;

@@ -73,8 +73,9 @@ pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
         let started = Instant::now();
         let (profile, leaks) = look(log, &args.classes)?;
         // Nor will it tell later.
-        let tells = starts(&profile) || missing(&profile, &leaks).is_none();
-        let over = gone || profile.ended || leaks.damage.is_some() || !tells;
+        let tells = missing(&profile, &leaks).is_none();
+        let is_in_vain = !tells && !starts(&profile);
+        let over = gone || profile.ended || leaks.damage.is_some() || is_in_vain;
         if !over && process::is_gone(profile.header.pid, log) {
             // It may have written until just now.
             gone = true;

@@ -1,39 +1,61 @@
 //! `lucce report`: where the memory was allocated, or where other events happened.
 
+mod chosen;
+mod head;
+mod listing;
+mod sums;
+mod tree;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{
-    ALLOC, Bursts, Context, ContextId, Contexts, Coverage, IO, IO_TIME, Kind, Listed, Profile,
-    Submissions, Trace, Traces, Value,
-};
+use lucce_decoder::{ALLOC, Bursts, Context, Contexts, Coverage, Kind, Profile, Value};
 use regex_lite::Regex;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::classes::Classes;
-use super::output::{grouped, json, percent, plural, stdout};
+use super::compare::Told;
+use super::human::human;
+use super::output::{grouped, json, plural, stdout};
 use super::progress::Bar;
-use super::started::StartedBy;
 use super::threshold::{Threshold, complain_if_large};
 use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
+use chosen::Chosen;
+use head::Run;
+use listing::Rows;
 
-/// Prints the contexts that allocate most, or where other events happened: value, count, class and
-/// the full stack trace.
+/// Prints what allocates most, or where other events happened: the contexts with their full stack traces, or
+/// sums by type, class, package, method, line or thread, or a tree of calls.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
+  lucce report run-1234.lucce --by method
+  lucce report run-1234.lucce --tree --through 'com\\.acme\\.'
+  lucce report run-1234.lucce --tree --inverted --min-share 5
   lucce report run-1234.lucce --event lock
   lucce report run-1234.lucce --from 10s --to 12s --thread 'http-.*'
   lucce report run-1234.lucce --include 'com.acme.*' --exclude 'com.acme.util.*'")]
 pub struct Args {
     file: PathBuf,
-    /// How many contexts; 0: all
+    /// How many contexts, or sums; 0: all
     #[arg(long, default_value_t = 10)]
     top: usize,
+    /// What is summed up; with --tree, what its branches are: class, package, method (the default there) or line
+    #[arg(long, value_enum)]
+    by: Option<Told>,
+    /// A tree of calls, from where threads begin; branches below 1% are summed up (--min-share)
+    #[arg(long)]
+    tree: bool,
+    /// The tree from where events happen to who called
+    #[arg(long, requires = "tree")]
+    inverted: bool,
+    /// So many calls of the tree
+    #[arg(long, value_name = "CALLS", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
     /// Else by the sum of values, or by count where events have none
     #[arg(long, value_enum)]
     sort: Option<Weigh>,
@@ -43,6 +65,12 @@ pub struct Args {
     /// Only of types that match
     #[arg(long, value_name = "REGEX")]
     class: Option<Regex>,
+    /// Only stacks with a method that matches, as package.Class.method
+    #[arg(long, value_name = "REGEX")]
+    through: Option<Regex>,
+    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    #[arg(long)]
+    idle: bool,
     #[command(flatten)]
     threshold: Threshold,
     #[command(flatten)]
@@ -52,12 +80,13 @@ pub struct Args {
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
-    /// One JSON object
+    /// One JSON object; docs/json.md describes it
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    check(args)?;
     let stream = args.part.stream(&args.file)?;
     let mut profile = args.classes.open(&args.file)?;
     if args.across_threads {
@@ -72,24 +101,22 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let value = Weigh::of(args.sort, &kind, &contexts);
     let is_whole = args.part.is_whole() && !profile.is_restricted() && kind.name == ALLOC;
     let coverage = match is_whole {
-        true => profile.coverage(&contexts).ok(),
+        true => profile.coverage().ok(),
         false => None,
     };
-    select(&profile, &mut contexts, args, value);
+    let chosen = Chosen::new(args, &kind);
+    let idle = select(&profile, &mut contexts, &chosen, value);
     let totals = Totals::new(&kind, &contexts.list);
-    let shown = shown(&contexts.list, args, value, value_of(value, &totals));
-    let rows = Rows::new(
-        &profile,
-        &kind,
-        (&totals, value),
-        shown,
-        args.across_threads,
-    );
-    complain_if_large(rows.bytes(args.json), rows.list.len() as u64);
-    let left = contexts.list.get(rows.list.len()..).unwrap_or_default();
-    let rest = args.threshold.is_set().then(|| Totals::new(&kind, left));
-    let mut report = Report::new(&profile, &contexts, (totals, rest), rows);
+    let mut report = Report::new(&profile, &contexts, &kind, totals);
     report.coverage = coverage;
+    report.idle = (!idle.is_empty()).then(|| Totals::new(&kind, &idle));
+    let of = Of {
+        profile: &profile,
+        kind: &kind,
+        value,
+        chosen: &chosen,
+    };
+    report.body = body(args, &of, &contexts.list, &report.totals);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -99,37 +126,78 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
 }
 
-/// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
-/// numbers are the same.
-fn times(profile: &Profile, kind: &str) -> HashMap<(ContextId, Option<String>), u64> {
-    if kind != IO {
-        return HashMap::new();
+fn check(args: &Args) -> Result<(), Failure> {
+    let has_frames = !matches!(args.by, Some(Told::Context | Told::Type | Told::Thread));
+    match args.tree && !has_frames {
+        true => Err(Failure::Usage(
+            "--tree is one of classes, packages, methods or lines (--by)".into(),
+        )),
+        false => Ok(()),
     }
-    let contexts = profile.contexts_of(&profile.events_of(IO_TIME), &|_| ());
-    let times = contexts.list.iter().map(|context| {
-        let what = profile.detail(context).map(str::to_owned);
-        ((context.id, what), context.value)
-    });
-    times.collect()
 }
 
-/// Keeps what was asked for, the largest first.
-fn select(profile: &Profile, contexts: &mut Contexts, args: &Args, value: Value) {
-    contexts.list.retain(|context| {
-        let name = profile.detail(context).unwrap_or_default();
-        context.count > 0 && args.class.as_ref().is_none_or(|class| class.is_match(name))
-    });
+/// Of what sums are made.
+struct Of<'r> {
+    profile: &'r Profile,
+    kind: &'r Kind,
+    value: Value,
+    chosen: &'r Chosen<'r>,
+}
+
+impl Of<'_> {
+    /// What amounts are in; counts are in nothing.
+    fn unit(&self) -> &str {
+        match self.value {
+            Value::Sum => &self.kind.unit,
+            Value::Count => "",
+        }
+    }
+}
+
+fn body<'r>(args: &Args, of: &Of<'r>, list: &'r [Context], totals: &Totals) -> Body<'r> {
+    match (args.tree, args.by) {
+        (true, by) => Body::Tree(tree::Drawn::new(
+            of,
+            args,
+            by.unwrap_or(Told::Method),
+            totals,
+        )),
+        (false, None | Some(Told::Context)) => {
+            let shown = listing::shown(list, args, of.value, value_of(of.value, totals));
+            let rows = Rows::new(
+                of.profile,
+                of.kind,
+                (totals, of.value),
+                shown,
+                args.across_threads,
+            );
+            complain_if_large(rows.bytes(args.json), rows.list.len() as u64);
+            let left = list.get(rows.list.len()..).unwrap_or_default();
+            Body::Contexts {
+                contexts: Box::new(rows),
+                rest: args.threshold.is_set().then(|| Totals::new(of.kind, left)),
+            }
+        }
+        (false, Some(by)) => Body::Sums(sums::Table::new(of, args, by, totals)),
+    }
+}
+
+/// Keeps what was asked for, the largest first, and returns what was left out because it is idle.
+fn select(
+    profile: &Profile,
+    contexts: &mut Contexts,
+    chosen: &Chosen<'_>,
+    value: Value,
+) -> Vec<Context> {
+    let is_type = |context: &Context| {
+        context.count > 0 && chosen.is_type(profile.detail(context).unwrap_or_default())
+    };
+    contexts.list.retain(is_type);
+    let idle = chosen.sort_out(profile, &mut contexts.list);
     contexts
         .list
         .sort_by_key(|context| (Reverse(value.of(context)), context.id));
-}
-
-/// The contexts that are listed: the first so many, as long as each is large enough.
-fn shown<'c>(list: &'c [Context], args: &Args, sorted_by: Value, whole: u64) -> &'c [Context] {
-    let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large = |context: &&Context| args.threshold.admits(sorted_by.of(context), whole);
-    let number = list.iter().take(top).take_while(is_large).count();
-    list.get(..number).unwrap_or_default()
+    idle
 }
 
 fn value_of(sorted_by: Value, totals: &Totals) -> u64 {
@@ -141,8 +209,10 @@ fn value_of(sorted_by: Value, totals: &Totals) -> u64 {
 
 #[derive(Serialize)]
 struct Report<'r> {
-    /// Of which run; none: the log is older than runs' ids.
-    run: Option<String>,
+    schema: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    head: Run,
     event: String,
     /// What `value` is in; empty: a number of the program's own.
     unit: String,
@@ -164,10 +234,26 @@ struct Report<'r> {
     /// Counts are estimated from samples, one every so many bytes on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
-    contexts: Rows<'r>,
-    /// With a threshold: the sum of what is not listed.
+    /// Waits of threads that have nothing to do, which are not among the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    rest: Option<Totals>,
+    idle: Option<Totals>,
+    #[serde(flatten)]
+    body: Body<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'r> {
+    Contexts {
+        contexts: Box<Rows<'r>>,
+        /// With a threshold: the sum of what is not listed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rest: Option<Totals>,
+    },
+    Sums(sums::Table),
+    Tree(tree::Drawn),
+    /// Not made yet.
+    None {},
 }
 
 #[derive(Serialize)]
@@ -197,7 +283,7 @@ impl Totals {
 
     /// `12 bytes, 3 events in 2 contexts`
     fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let value = sum(self.value, unit).map_or_else(String::new, |text| text + ", ");
+        let value = amount(self.value, unit).map_or_else(String::new, |text| text + ", ");
         let contexts = plural(self.contexts, "context");
         writeln!(out, "{value}{} in {contexts}", plural(self.count, "event"))
     }
@@ -215,127 +301,22 @@ struct SkippedCounts {
     methods: u64,
 }
 
-#[derive(Serialize)]
-struct Row<'r> {
-    id: String,
-    aliases: Vec<String>,
-    class: Option<&'r str>,
-    count: u64,
-    value: u64,
-    /// The same, if it is in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    /// How long they took in all, if that is known beside.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nanos: Option<u64>,
-    /// Percent of what was sorted by.
-    share: f64,
-    frames: Listed<'r>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_by: Option<StartedBy>,
-}
-
 /// Bytes between two samples, if allocations are estimated from samples.
 fn sampled_bytes(profile: &Profile) -> Option<u64> {
     profile.meta.get("sampled.bytes")?.parse().ok()
 }
 
-/// What is listed, made row by row while it is written: together the traces may be far longer than the log.
-struct Rows<'r> {
-    profile: &'r Profile,
-    traces: Traces<'r>,
-    list: Vec<(&'r Context, Trace)>,
-    kind: &'r Kind,
-    sorted_by: Value,
-    whole: u64,
-    times: HashMap<(ContextId, Option<String>), u64>,
-    /// With `--across-threads`.
-    submissions: Option<Submissions>,
-}
-
-impl<'r> Rows<'r> {
-    fn new(
-        profile: &'r Profile,
-        kind: &'r Kind,
-        (totals, sorted_by): (&Totals, Value),
-        contexts: &'r [Context],
-        across_threads: bool,
-    ) -> Self {
-        let mut traces = Traces::new(profile);
-        let list = contexts.iter().map(|context| {
-            let trace = traces.of(context.id);
-            (context, trace.unwrap_or(Trace::EMPTY))
-        });
-        Rows {
-            list: list.collect(),
-            profile,
-            traces,
-            kind,
-            sorted_by,
-            whole: value_of(sorted_by, totals),
-            times: times(profile, &kind.name),
-            submissions: across_threads.then(|| profile.submissions()),
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Row<'_>> {
-        let number = |id: &ContextId| self.profile.number(*id).to_string();
-        self.list.iter().map(move |(context, trace)| {
-            let class = self.profile.detail(context);
-            let started = self.submissions.as_ref();
-            let key = (context.id, class.map(str::to_owned));
-            Row {
-                id: number(&context.id),
-                aliases: context.aliases.iter().map(number).collect(),
-                class,
-                count: context.count,
-                value: context.value,
-                bytes: bytes(self.kind, context.value),
-                nanos: self.times.get(&key).copied(),
-                share: percent(self.sorted_by.of(context), self.whole),
-                frames: self.traces.listed(*trace, usize::MAX),
-                started_by: started.map(|of| StartedBy::new(self.profile, of, context.id)),
-            }
-        })
-    }
-
-    /// About how much will be written, without traces of other threads.
-    fn bytes(&self, as_json: bool) -> u64 {
-        const ROW: u64 = 100;
-        let sums = self.traces.sums(|_, frame| match as_json {
-            true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
-            false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
-        });
-        let rows = self
-            .list
-            .iter()
-            .map(|(_, trace)| sums.of(*trace).saturating_add(ROW));
-        rows.fold(0, u64::saturating_add)
-    }
-}
-
-impl Serialize for Rows<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
-    }
-}
-
 impl<'r> Report<'r> {
-    fn new(
-        profile: &Profile,
-        contexts: &Contexts,
-        (totals, rest): (Totals, Option<Totals>),
-        rows: Rows<'r>,
-    ) -> Self {
-        let kind = rows.kind;
+    fn new(profile: &Profile, contexts: &Contexts, kind: &Kind, totals: Totals) -> Self {
         let others = profile.kinds().into_iter();
         let others = others.filter(|other| other.name != kind.name);
         let (classes, methods) = profile.skipped_counts();
         Report {
-            run: profile.header.run.map(|run| run.to_string()),
+            schema: "lucce-report",
+            version: 1,
+            head: Run::new(profile),
             others: others.map(|other| (other.name, other.count)).collect(),
             totals,
-            rest,
             coverage: None,
             ended: profile.ended,
             damage: contexts.damage.as_ref().map(|damage| Damage {
@@ -347,41 +328,59 @@ impl<'r> Report<'r> {
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
             sampled_bytes: sampled_bytes(profile).filter(|_| kind.name == ALLOC),
+            idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
-            contexts: rows,
+            body: Body::None {},
         }
     }
 
     fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
-        for (number, row) in self.contexts.iter().enumerate() {
-            row.write(number + 1, &self.unit, out)?;
+        match &self.body {
+            Body::Contexts { contexts, rest } => {
+                contexts.write(&self.unit, out)?;
+                if let Some(rest) = rest {
+                    write!(out, "rest, not listed: ")?;
+                    rest.write(&self.unit, out)?;
+                }
+            }
+            Body::Sums(table) => table.write(out)?,
+            Body::Tree(drawn) => drawn.write(out)?,
+            Body::None {} => {}
         }
-        if let Some(rest) = &self.rest {
-            write!(out, "rest, not listed: ")?;
-            rest.write(&self.unit, out)?;
+        if let Some(idle) = &self.idle {
+            write!(
+                out,
+                "idle, threads that wait for work (--idle shows them): "
+            )?;
+            idle.write(&self.unit, out)?;
         }
         write!(out, "total: ")?;
         self.totals.write(&self.unit, out)?;
         self.write_notes(profile, out)
     }
 
-    /// Where there are other kinds than allocations, which is shown.
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        self.head.write(out)?;
         if let Some(coverage) = &self.coverage {
-            writeln!(out, "counted: {coverage}\n")?;
+            writeln!(out, "counted: {coverage}")?;
         }
-        if self.event == ALLOC && self.others.is_empty() {
-            return Ok(());
-        }
-        write!(out, "events: {}", Text(&self.event))?;
+        let lost = match self.lost {
+            0 => "none lost".to_owned(),
+            lost => format!("{} lost", plural(lost, "event")),
+        };
+        let unit = match self.unit.as_str() {
+            "" => String::new(),
+            unit => format!(" in {}", Text(unit)),
+        };
+        write!(out, "events: {}{unit}, {lost}", Text(&self.event))?;
         let others = self.others.iter();
         let others: Vec<_> = others
             .map(|(name, count)| format!("{} {}", Text(name), grouped(*count)))
             .collect();
         if !others.is_empty() {
-            write!(out, " (others, for --event: {})", others.join(", "))?;
+            write!(out, "; others, for --event: {}", others.join(", "))?;
         }
         writeln!(out, "\n")
     }
@@ -409,9 +408,6 @@ impl<'r> Report<'r> {
                 "note: estimated from samples, one every {bytes} bytes on average"
             )?;
         }
-        if self.lost > 0 {
-            writeln!(out, "note: {} lost", plural(self.lost, "event"))?;
-        }
         if self.outside > 0 {
             let events = plural(self.outside, "event");
             writeln!(
@@ -438,39 +434,11 @@ fn bytes(kind: &Kind, value: u64) -> Option<u64> {
     (kind.unit == "bytes").then_some(value)
 }
 
-/// A value with its unit; `None`: there is none.
-fn sum(value: u64, unit: &str) -> Option<String> {
+/// A value with its unit, exact where that is not long; `None`: there is none.
+fn amount(value: u64, unit: &str) -> Option<String> {
     match (value, unit) {
         (0, "") => None,
         (value, "") => Some(format!("value {}", grouped(value))),
-        (value, "bytes") => Some(plural(value, "byte")),
-        (value, unit) => Some(format!("{} {}", grouped(value), Text(unit))),
-    }
-}
-
-impl Row<'_> {
-    fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let count = grouped(self.count);
-        let events = match (self.class, unit) {
-            (Some(class), _) => format!("{count} × {}", Text(class)),
-            (None, "bytes") => format!("{count} × events without a type"),
-            (None, _) => plural(self.count, "event"),
-        };
-        let nanos = self
-            .nanos
-            .map_or_else(String::new, |nanos| format!("{} ns  ", grouped(nanos)));
-        let value = sum(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
-        writeln!(
-            out,
-            "#{number} {:.2}%  {value}{events}  {}",
-            self.share, self.id
-        )?;
-        self.frames
-            .iter()
-            .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
-        if let Some(started_by) = &self.started_by {
-            started_by.write(out)?;
-        }
-        writeln!(out)
+        (value, unit) => Some(human(value as f64, &Text(unit).to_string())),
     }
 }

@@ -1,0 +1,48 @@
+//! Which run a report is of.
+
+use std::io::{self, Write};
+
+use lucce_decoder::Profile;
+use lucce_decoder::escape::Text;
+use serde::Serialize;
+
+use crate::cli::human::human;
+
+#[derive(Serialize)]
+pub struct Run {
+    /// `None`: the log is older than runs' ids.
+    run: Option<String>,
+    command: Option<String>,
+    jdk: Option<String>,
+    /// How long the agent was there; `None`: the JVM was killed or still runs.
+    seconds: Option<f64>,
+}
+
+impl Run {
+    pub fn new(profile: &Profile) -> Self {
+        let meta = |key: &str| profile.meta.get(key).cloned();
+        let millis = profile.stat("run.millis");
+        Run {
+            run: profile.header.run.map(|run| run.to_string()),
+            command: meta("command").filter(|command| !command.is_empty()),
+            jdk: meta("jdk"),
+            seconds: (millis > 0).then_some(millis as f64 / 1e3),
+        }
+    }
+
+    /// `run 0123456789abcdef: app.Main --fast, JDK 21.0.9, 4.10 s`
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let texts = [
+            self.command.as_ref().map(|text| Text(text).to_string()),
+            self.jdk.as_ref().map(|jdk| format!("JDK {}", Text(jdk))),
+            self.seconds.map(|seconds| human(seconds * 1e9, "ns")),
+        ];
+        let texts: Vec<_> = texts.into_iter().flatten().collect();
+        match &self.run {
+            Some(run) => write!(out, "run {run}")?,
+            None => write!(out, "run")?,
+        }
+        let between = if texts.is_empty() { "" } else { ": " };
+        writeln!(out, "{between}{}", texts.join(", "))
+    }
+}

@@ -1,0 +1,150 @@
+//! `--by`: sums by type, class, package, method, line or thread.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use lucce_decoder::escape::Text;
+use lucce_decoder::{By, Joined, Key, Measure, Value};
+use serde::Serialize;
+
+use crate::cli::compare::Told;
+use crate::cli::human::human;
+use crate::cli::output::{grouped, percent, plural};
+use crate::cli::progress::Bar;
+use crate::cli::style::Style;
+
+use super::{Args, Of, Totals, value_of};
+
+/// Sums, the largest first.
+#[derive(Serialize)]
+pub struct Table {
+    by: &'static str,
+    /// What `own` and `total` are in; empty: they are numbers of events, or without a unit.
+    amounts_in: String,
+    /// Whether `own` and `total` differ: of methods and what they are in.
+    #[serde(skip)]
+    has_own: bool,
+    rows: Vec<Row>,
+    /// How many there are, of which the largest are listed.
+    different: u64,
+    /// What is not listed, and how many those are: of their own amounts.
+    rest: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// What happened in its own code, in the unit of what is sorted by.
+    own: u64,
+    /// With all that it calls: a stack counts once.
+    total: u64,
+    /// How many events `own` is of.
+    count: u64,
+    /// Percent of all, of `own` and of `total`.
+    own_share: f64,
+    total_share: f64,
+}
+
+pub fn joined(of: &Of<'_>) -> (Joined, u32) {
+    let mut joined = Joined::default();
+    let bar = Bar::new("summing up", of.profile.events.by_context().count() as u64);
+    joined.add(of.profile, &|more| bar.tick(more));
+    drop(bar);
+    let kind = joined.kind(&of.kind.name).unwrap_or(u32::MAX);
+    (joined, kind)
+}
+
+pub fn measure(value: Value) -> Measure {
+    match value {
+        Value::Sum => Measure::Value,
+        Value::Count => Measure::Count,
+    }
+}
+
+impl Table {
+    pub fn new(of: &Of<'_>, args: &Args, told: Told, totals: &Totals) -> Self {
+        let (joined, kind) = joined(of);
+        let wanted = of.chosen.rows(&joined, kind);
+        let (measure, by) = (measure(of.value), told.by());
+        let has_own = matches!(by, By::Class | By::Package | By::Method | By::Line);
+        let own = joined.own_sums(0, measure, by, &wanted);
+        let count = joined.own_sums(0, Measure::Count, by, &wanted);
+        let total = match has_own {
+            true => joined.sums(0, measure, by, &wanted),
+            false => own.clone(),
+        };
+        let whole = value_of(of.value, totals);
+        let amount = |sums: &HashMap<Key, u64>, key: &Key| sums.get(key).copied().unwrap_or(0);
+        let mut keys: Vec<_> = total.keys().copied().collect();
+        keys.sort_by_key(|key| {
+            (
+                Reverse(amount(&own, key)),
+                Reverse(amount(&total, key)),
+                *key,
+            )
+        });
+        let top = if args.top == 0 { usize::MAX } else { args.top };
+        let is_large = |key: &&Key| args.threshold.admits(amount(&own, key), whole);
+        let rows = keys.iter().take(top).take_while(is_large).map(|key| {
+            let (own, total) = (amount(&own, key), amount(&total, key));
+            Row {
+                name: joined.name(*key),
+                own,
+                total,
+                count: amount(&count, key),
+                own_share: percent(own, whole),
+                total_share: percent(total, whole),
+            }
+        });
+        let rows: Vec<_> = rows.collect();
+        let listed = rows.iter().map(|row| row.own).fold(0, u64::saturating_add);
+        let all = own.values().copied().fold(0, u64::saturating_add);
+        Table {
+            by: told.name(),
+            amounts_in: of.unit().to_owned(),
+            has_own,
+            different: keys.len() as u64,
+            rest: all.saturating_sub(listed),
+            rows,
+        }
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let style = Style::of_output();
+        let unit = Text(&self.amounts_in).to_string();
+        match self.has_own {
+            true => writeln!(
+                out,
+                "{:>7}  {:>10}  {:>12}  {:>7}  {:>10}  {}",
+                "own", "", "events", "total", "", self.by
+            )?,
+            false => writeln!(out, "{:>7}  {:>10}  {:>12}  {}", "", "", "events", self.by)?,
+        }
+        for row in &self.rows {
+            let (own, total) = (human(row.own as f64, &unit), human(row.total as f64, &unit));
+            let share = format!("{:>6.2}%", row.own_share);
+            write!(
+                out,
+                "{}  {own:>10}  {:>12}  ",
+                style.strong(share),
+                grouped(row.count)
+            )?;
+            if self.has_own {
+                write!(out, "{:>6.2}%  {total:>10}  ", row.total_share)?;
+            }
+            writeln!(out, "{}", style.by_name(&row.name, Text(&row.name)))?;
+        }
+        let more = self.different.saturating_sub(self.rows.len() as u64);
+        if more > 0 {
+            let rest = human(self.rest as f64, &unit);
+            writeln!(
+                out,
+                "{:>7}  {rest:>10}  {} more (--top 0)",
+                "",
+                plural(more, self.by)
+            )?;
+        }
+        writeln!(out)
+    }
+}

@@ -1,0 +1,94 @@
+//! Colours, on a terminal only, and not where NO_COLOR asks for none (<https://no-color.org>).
+
+use std::env;
+use std::fmt::{self, Display};
+use std::io::{IsTerminal, stdout};
+use std::sync::OnceLock;
+
+use lucce_decoder::StackFrame;
+
+/// How a thing is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    has_colours: bool,
+}
+
+/// Packages of the JDK: their frames are seldom what is looked for.
+const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+
+const STRONG: &str = "1";
+const FAINT: &str = "2";
+
+impl Style {
+    /// That of standard output.
+    pub fn of_output() -> Style {
+        static KNOWN: OnceLock<bool> = OnceLock::new();
+        let has_colours = *KNOWN.get_or_init(|| {
+            let is_asked_not_to = env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+            let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+            stdout().is_terminal() && !is_asked_not_to && !is_dumb
+        });
+        Style { has_colours }
+    }
+
+    pub fn strong<T: Display>(self, what: T) -> Styled<T> {
+        self.styled(STRONG, what)
+    }
+
+    pub fn faint<T: Display>(self, what: T) -> Styled<T> {
+        self.styled(FAINT, what)
+    }
+
+    /// Faint if it is the JDK's.
+    pub fn frame(self, frame: &StackFrame) -> Styled<&StackFrame> {
+        self.by_name(&frame.class, frame)
+    }
+
+    /// Faint if the name is one of the JDK's.
+    pub fn by_name<T: Display>(self, name: &str, what: T) -> Styled<T> {
+        let code = match JDK.iter().any(|package| name.starts_with(package)) {
+            true => FAINT,
+            false => "",
+        };
+        self.styled(code, what)
+    }
+
+    fn styled<T>(self, code: &'static str, what: T) -> Styled<T> {
+        let code = if self.has_colours { code } else { "" };
+        Styled { code, what }
+    }
+}
+
+/// Something with its colour.
+pub struct Styled<T> {
+    /// Of the terminal; empty: none.
+    code: &'static str,
+    what: T,
+}
+
+impl<T: Display> Display for Styled<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            "" => self.what.fmt(f),
+            code => write!(f, "\x1b[{code}m{}\x1b[0m", self.what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_terminals_have_colours() {
+        let plain = Style { has_colours: false };
+        assert_eq!(plain.strong(1).to_string(), "1");
+        let colours = Style { has_colours: true };
+        assert_eq!(colours.strong(1).to_string(), "\x1b[1m1\x1b[0m");
+        assert_eq!(colours.by_name("com.acme.A", 1).to_string(), "1");
+        assert_eq!(
+            colours.by_name("java.util.List", 1).to_string(),
+            "\x1b[2m1\x1b[0m"
+        );
+    }
+}
