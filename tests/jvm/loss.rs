@@ -60,7 +60,8 @@ fn loss_is_told(java: &Java, ended: &Ended) -> Checked {
     ended.ensure(told, "the agent says what was lost")?;
     let log = java.log();
     let report = java.lucce().text(0, &["report", &log.to_string_lossy()])?;
-    ensure(report.contains("lost"), || {
+    let is_told = report.contains(" lost") && !report.contains("none lost");
+    ensure(is_told, || {
         format!("the report says what was lost:\n{report}")
     })
 }
