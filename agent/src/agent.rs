@@ -45,6 +45,7 @@ use crate::trace::Archive;
 use crate::tree::Trees;
 use crate::twins::Twins;
 use crate::types::Types;
+use crate::warnings::Warnings;
 use crate::watch::Watch;
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -79,6 +80,7 @@ pub struct Agent {
     /// Where tasks of executors were submitted.
     pub tasks: Tasks,
     pub watch: Watch,
+    pub warnings: Warnings,
     /// The helper class is live: hooks record.
     pub live: AtomicBool,
     /// When the agent began.
@@ -211,7 +213,7 @@ impl Ground {
         let run = RunId::random();
         let outputs = Outputs::create(options, &header(run)).map_err(Missing::Unrecorded)?;
         if let Some(scarcity) = stacks.scarcity() {
-            options.say(Level::Warn, &scarcity);
+            options.warn(scarcity);
         }
         Ok(Ground {
             earlier,
@@ -282,6 +284,7 @@ impl Agent {
             frames: FrameCache::default(),
             alike: Alike::default(),
             watch: Watch::default(),
+            warnings: Warnings::default(),
             live: AtomicBool::new(false),
             began: Instant::now(),
             jni: AtomicPtr::default(),
@@ -306,7 +309,11 @@ impl Agent {
             .set(agent)
             .map_err(|_| "the agent is loaded twice".to_string())?;
         outputs.keep();
-        AGENT.get().ok_or_else(|| "the agent did not start".into())
+        let agent = AGENT.get().ok_or("the agent did not start")?;
+        for text in &agent.options.warned {
+            agent.note_warning(text);
+        }
+        Ok(agent)
     }
 
     pub fn env(&self, env: *mut JNIEnv) -> Env {
@@ -349,15 +356,26 @@ impl Agent {
         let _ = self.log.append(record);
     }
 
+    /// Warnings and errors are in the log as well.
     pub fn say(&self, level: Level, text: &str) {
+        if level >= Level::Warn {
+            self.note_warning(text);
+        }
         self.options.say(level, text);
+    }
+
+    fn note_warning(&self, text: &str) {
+        if let Some(warning) = self.warnings.record(text) {
+            self.note(warning);
+        }
     }
 
     /// A class or method that keeps its bytes: one warning, one record.
     pub fn skipped(&self, class: &str, method: Option<&str>, reason: &str) {
         let class = class.replace('/', ".");
         let what = method.map_or_else(|| class.clone(), |method| format!("{class}.{method}"));
-        self.say(Level::Warn, &format!("{what} is left as it is: {reason}"));
+        self.options
+            .say(Level::Warn, &format!("{what} is left as it is: {reason}"));
         self.note(Skipped {
             class: class.into(),
             method: method.map(Into::into),

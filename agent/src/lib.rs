@@ -84,6 +84,7 @@ mod here;
 mod locals;
 mod upcall;
 mod verify;
+mod warnings;
 mod watch;
 
 mod exception;

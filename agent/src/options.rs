@@ -42,6 +42,8 @@ pub struct Options {
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
+    /// What was said before there was a log.
+    pub warned: Vec<String>,
     /// What cannot be recorded keeps the JVM from starting.
     pub strict: bool,
     /// Of which programs JVMs are recorded; empty: of all.
@@ -168,6 +170,7 @@ impl Options {
             tracking: Tracking::Lazy,
             ctl: Ctl::On,
             log: Level::Info,
+            warned: Vec::new(),
             strict: false,
             only: Patterns::default(),
             instrument: Instrument::All,
@@ -275,6 +278,12 @@ impl Options {
         if level >= self.log {
             eprintln!("lucce: {}", Line(text));
         }
+    }
+
+    /// Says something that the log is to have as well, as soon as there is one.
+    pub fn warn(&mut self, text: String) {
+        self.say(Level::Warn, &text);
+        self.warned.push(text);
     }
 
     pub fn records_calls(&self) -> bool {

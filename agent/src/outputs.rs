@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_tracelog::{Header, MAGIC, Writer};
 
-use crate::options::{Level, Options, Record};
+use crate::options::{Options, Record};
 use crate::record::{self, Calls};
 use crate::stream::Streamer;
 
@@ -186,7 +186,7 @@ fn begins_as(path: &Path) -> io::Result<Begin> {
 }
 
 /// Who reads the file that was asked for would read another run's.
-fn tell(options: &Options, wanted: &Path) {
+fn tell(options: &mut Options, wanted: &Path) {
     let beside = match options.record {
         Record::None => None,
         Record::Stream => Some(lucce_stream::path_beside(wanted)),
@@ -198,14 +198,11 @@ fn tell(options: &Options, wanted: &Path) {
         .into_iter()
         .find(is_there)
         .unwrap_or(wanted.to_owned());
-    options.say(
-        Level::Warn,
-        &format!(
-            "{} exists already and stays as it is: the log of this run is {}",
-            there.display(),
-            options.out.display()
-        ),
-    );
+    options.warn(format!(
+        "{} exists already and stays as it is: the log of this run is {}",
+        there.display(),
+        options.out.display()
+    ));
 }
 
 #[cfg(test)]

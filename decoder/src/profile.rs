@@ -201,6 +201,15 @@ impl fmt::Display for StackTrace {
     }
 }
 
+impl Skipped {
+    /// As the agent said it on standard error.
+    pub fn warning(&self) -> String {
+        let method = self.method.iter();
+        let method: String = method.map(|name| format!(".{name}")).collect();
+        format!("{}{method} is left as it is: {}", self.class, self.reason)
+    }
+}
+
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Text(&self.class))?;

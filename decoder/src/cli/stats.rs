@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{ALLOC, Contexts, Coverage, Covered, Profile, Stream, path_beside};
+use lucce_decoder::{ALLOC, Contexts, Coverage, Covered, Profile, Skipped, Stream, path_beside};
 use serde::Serialize;
 
 use super::classes::Classes;
@@ -55,7 +55,8 @@ struct Stats<'a> {
     stream: Option<StreamOf>,
     agent: &'a BTreeMap<String, u64>,
     skipped: Vec<String>,
-    warnings: &'a [String],
+    /// What the agent warned of on standard error; of classes and methods without hooks first.
+    warnings: Vec<String>,
 }
 
 /// What was counted of a kind.
@@ -141,7 +142,7 @@ impl<'a> Stats<'a> {
             stream: None,
             agent: &profile.stats,
             skipped: profile.skipped.iter().map(ToString::to_string).collect(),
-            warnings: &profile.warnings,
+            warnings: warnings(profile),
         }
     }
 
@@ -189,7 +190,9 @@ impl<'a> Stats<'a> {
             .map(|(key, value)| (key.as_str(), grouped(*value)));
         section(out, "agent", agent)?;
         list(out, "ran without hooks", &self.skipped)?;
-        list(out, "warnings", self.warnings)
+        // Those behind the ones of classes and methods, which have just been listed.
+        let others = self.warnings.get(self.skipped.len()..);
+        list(out, "warnings", others.unwrap_or_default())
     }
 }
 
@@ -344,6 +347,11 @@ fn section<'a>(
 fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
     let key = Text(&key.replace('_', " ")).to_string();
     writeln!(out, "  {key:<22} {}", Line(value))
+}
+
+fn warnings(profile: &Profile) -> Vec<String> {
+    let skipped = profile.skipped.iter().map(Skipped::warning);
+    skipped.chain(profile.warnings.iter().cloned()).collect()
 }
 
 fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
