@@ -239,19 +239,19 @@ pub fn leave(state: &mut ThreadState, slot: usize) -> usize {
 /// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
 pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: usize) -> bool {
     count(&agent.counts.repairs);
-    let Some(mut frames) = Walk::new(agent, env, PIECE).rest() else {
+    let Some(frames) = Walk::new(agent, env, PIECE).rest() else {
         return false;
     };
-    frames.retain(|frame| frame.has_slot() && matches!(frame.method.kind, Kind::Known(_)));
-    let slots = (top + SLOT).saturating_sub(state.first_slot()) / SLOT;
-    if frames.len() != slots {
+    // Natives and methods without hooks have slots, too, below what the VM has entered.
+    let Some(callers) = callers(agent, state, &frames).filter(|found| found.slot == top + SLOT)
+    else {
         return false;
+    };
+    for (at, method, line) in callers.bare {
+        slot_write(at, extra_site(agent, method, line));
     }
-    for (index, frame) in frames.iter().rev().enumerate() {
-        let at = state.first_slot() + SLOT * index;
-        if let (0, Kind::Known(id)) = (slot_site(at), frame.method.kind) {
-            slot_write(at, extra_site(agent, id, frame.line()));
-        }
+    if let (0, Some((method, line))) = (slot_site(top), callers.innermost) {
+        slot_write(top, extra_site(agent, method, line));
     }
     slot_site(slot) != 0
 }

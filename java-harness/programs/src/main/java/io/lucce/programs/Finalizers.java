@@ -17,9 +17,11 @@ public final class Finalizers {
     private static final int OBJECTS = 500;
     static final AtomicInteger finalized = new AtomicInteger();
     static final AtomicInteger cleaned = new AtomicInteger();
+    static final CountDownLatch begun = new CountDownLatch(1);
     static volatile Object kept;
 
     public static void main(String[] args) throws Exception {
+        first();
         make();
         cleaners();
         queues();
@@ -70,6 +72,33 @@ public final class Finalizers {
         Refused() {
             throw new IllegalStateException("refused");
         }
+    }
+
+    /** The finalizer's thread is older than any agent: the first that it does lies above a frame of a native method. */
+    static final class First {
+        @Override
+        @SuppressWarnings({"removal", "deprecation"})
+        protected void finalize() throws ClassNotFoundException {
+            Class.forName(Begun.class.getName());
+        }
+    }
+
+    static final class Begun {
+        static {
+            Check.that(CallContext.current(), new Throwable());
+            begun.countDown();
+        }
+    }
+
+    private static void first() throws InterruptedException {
+        kept = new First();
+        kept = null;
+        boolean done = false;
+        for (int i = 0; i < 100 && !done; i++) {
+            System.gc();
+            done = begun.await(50, TimeUnit.MILLISECONDS);
+        }
+        Check.equal(true, done);
     }
 
     static void make() {
