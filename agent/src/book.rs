@@ -782,6 +782,17 @@ impl Book {
             .flatten()
     }
 
+    /// Whether the two are one method of one class, whose code was changed in between: frames that were there before
+    /// go on in the old code.
+    pub fn is_same(&self, one: u32, other: u32) -> bool {
+        let of = |id| {
+            let method = self.method(id)?;
+            let class = self.class(method.class)?;
+            Some((class.loader, class.name, method.name, method.descriptor))
+        };
+        one == other || of(one).is_some_and(|one| of(other) == Some(one))
+    }
+
     pub fn site(&self, id: u32) -> Option<SiteInfo> {
         let packed = *self.sites.get(index(id))?;
         // Only those that stand elsewhere may be in no method.
@@ -901,6 +912,32 @@ mod tests {
         assert_eq!(shown(1), (1, None, 20));
         assert_eq!(shown(2), (7, None, 20));
         assert_eq!(shown(3), (65_535, None, 10));
+    }
+
+    #[test]
+    fn a_class_that_is_changed_has_its_methods_still() {
+        let mut book = Book::default();
+        let shapes = [Shape::without_hooks(false), Shape::without_hooks(false)];
+        let mut add = |loader, name| {
+            let methods = [("f", "()V", 0), ("f", "(I)V", 0)];
+            let class = NewClass {
+                name,
+                source: None,
+                loader,
+                methods: &methods,
+                shapes: &shapes,
+            };
+            book.add(&class).unwrap().first_method
+        };
+        let [before, after] = [0; 2].map(|_| add(Loader::BOOT, "a/B"));
+        let others = [add(Loader(1), "a/B"), add(Loader::BOOT, "a/C"), before + 1];
+        assert_ne!(before, after);
+        assert!(book.is_same(before, after) && book.is_same(before + 1, after + 1));
+        for other in others {
+            assert!(!book.is_same(other, after), "{other}");
+        }
+        // No class at all.
+        assert!(!book.is_same(100, 101));
     }
 
     #[test]

@@ -91,12 +91,18 @@ fn inherits(mut plan: Plan<'static>, own: bool) -> Plan<'static> {
     plan
 }
 
+/// A class that a Java agent was given with our fields has them.
+fn keep_fields(class: &ClassFile<'_>, plan: &mut Plan<'_>) {
+    plan.fields.retain(|field| !class.has_field(field.name));
+}
+
 fn is_empty(plan: &Plan<'_>) -> bool {
     plan.methods.is_empty() && plan.fields.is_empty() && plan.new_methods.is_empty()
 }
 
 /// A class that is in no trace.
-fn rewrite_quietly(agent: &Agent, class: &ClassFile<'_>, plan: Plan<'_>) -> Option<Vec<u8>> {
+fn rewrite_quietly(agent: &Agent, class: &ClassFile<'_>, mut plan: Plan<'_>) -> Option<Vec<u8>> {
+    keep_fields(class, &mut plan);
     if is_empty(&plan) {
         return None;
     }
@@ -153,7 +159,7 @@ fn insert(
         inherits: agent.loaders.is_own(loader),
         alloc: agent.options.hooks().alloc,
     };
-    let plan = planner::plan(
+    let mut plan = planner::plan(
         class,
         shapes,
         ids.first_method,
@@ -161,6 +167,7 @@ fn insert(
         &native_site,
         hooks,
     );
+    keep_fields(class, &mut plan);
     if is_empty(&plan) {
         return None;
     }

@@ -1,13 +1,15 @@
 //! Java agents (`-javaagent`) get a class after its hooks have been inserted, and may put calls into its methods, also
 //! before the hook at a method's entry. So the helper class stands in the place where the JDK calls them
 //! (`InstrumentationImpl.transform`): they are given the class as it was without hooks, and what they make of it gets
-//! hooks anew. The VM asks them right after our own hook, on the same thread.
+//! hooks anew. The VM asks them after our own hook, on the same thread, see `recent`.
 //!
 //! A class that has been loaded before (`retransformClasses`) comes from the VM with its hooks: they are given what its
-//! loader reads, if that is what the hooks were put into, see `originals`.
+//! loader reads, if that is what the hooks were put into, see `originals`. Where that is not known they are given the
+//! class with hooks, and what they make of it gets others, see `silence`.
 
 #![allow(unsafe_code, reason = "called by Java code")]
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +26,7 @@ use crate::options::Level;
 use crate::planner::INHERITED;
 
 mod recent;
+mod silence;
 
 const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
 const HELPER: &[u8] = b"java/lang/LucceRt";
@@ -44,8 +47,21 @@ pub fn loading(name: &[u8]) {
     }
 }
 
-/// The same with its bytes: whether it has hooks already, because Java agents were asked first.
-pub fn has_hooks(class: &[u8]) -> bool {
+/// The class that gets hooks if the VM loads this one. `None`: it has hooks, for Java agents were asked first, or
+/// cannot get any.
+pub fn to_be_hooked(class: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if !has_hooks(class) {
+        return Some(Cow::Borrowed(class));
+    }
+    // A Java agent may have kept a class that it was given with hooks.
+    let is_new = !recent::is_hooked(class);
+    is_new
+        .then(|| silence::silenced(class))
+        .flatten()
+        .map(Cow::Owned)
+}
+
+fn has_hooks(class: &[u8]) -> bool {
     let has = |text: &[u8]| class.windows(text.len()).any(|part| part == text);
     ARE_THERE.load(Ordering::Relaxed) && (has(HELPER) || has(INHERITED.as_bytes()))
 }
@@ -94,9 +110,6 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     }
     let hooked = guard(None, |agent| {
         let hooked = class.with_hooks(agent, env, made);
-        if hooked.is_none() && plain.is_none() {
-            class.tell(agent, env, bytes);
-        }
         // Others are asked again, and get what these made, when the class is changed after it has been loaded.
         if !repeats(env, manager) {
             class.note(agent, env, made);
@@ -143,9 +156,13 @@ impl Asked {
     }
 
     fn with_hooks(self, agent: &Agent, env: Env, made: jobject) -> Option<jobject> {
-        let class = env.all_bytes(made)?;
+        let mut class = env.all_bytes(made)?;
         if has_hooks(&class) {
-            return None;
+            let Some(silenced) = silence::silenced(&class) else {
+                self.tell(agent, env);
+                return None;
+            };
+            class = silenced;
         }
         let loader = agent.loaders.id(agent.jvmti, env, self.loader);
         let hooked = hook::transform(agent, loader, &class)?;
@@ -154,21 +171,19 @@ impl Asked {
         array
     }
 
+    /// Its hooks cannot be told from what the Java agent has made of it.
+    fn tell(self, agent: &Agent, env: Env) {
+        let name = self.name(env).unwrap_or_default().replace('/', ".");
+        let message = format!(
+            "a Java agent has changed {name}, which keeps the hooks of before: events in what it calls there may have wrong traces"
+        );
+        agent.say(Level::Warn, &message);
+    }
+
     fn note(self, agent: &Agent, env: Env, made: jobject) {
         if let (Some(name), Some(bytes)) = (self.name(env), env.all_bytes(made)) {
             let loader = agent.loaders.id(agent.jvmti, env, self.loader);
             agent.originals.note(loader, name.as_bytes(), &bytes);
-        }
-    }
-
-    /// Nobody knows what the class was.
-    fn tell(self, agent: &Agent, env: Env, bytes: jobject) {
-        let had_hooks = env.all_bytes(bytes).is_some_and(|bytes| has_hooks(&bytes));
-        if let (true, Some(name)) = (had_hooks, self.name(env)) {
-            let message = format!(
-                "a Java agent has changed {name}, whose own code is not known any more: events in what it calls there may have wrong traces"
-            );
-            agent.say(Level::Warn, &message);
         }
     }
 }

@@ -26,9 +26,13 @@ mod inserts;
 pub use calls::{defines_hidden, park, starts};
 pub use helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, new_fields,
+    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, WAS, WAS_ENTERED, WAS_SAID,
+    new_fields,
 };
-pub use inherited::{PREFIX as INHERITED, methods as inherited_methods};
+pub use inherited::{
+    PREFIX as INHERITED, SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
+    methods as inherited_methods,
+};
 pub use inserts::{Hooks, hidden_plan, plan, unseen_inserts};
 pub use intrinsics::INTRINSICS;
 pub use leaves::{is_leaf, is_leaf_call};

@@ -79,6 +79,11 @@ const TRACES: &[u8] = include_bytes!(concat!(
     "/live/java/lang/LucceRt$Traces.class"
 ));
 
+const WAS: &[u8] = include_bytes!(concat!(
+    env!("OUT_DIR"),
+    "/live/java/lang/LucceRt$Was.class"
+));
+
 /// The VM loads the agent before anything of Java runs.
 ///
 /// # Safety
@@ -302,6 +307,7 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.define_boot_class(c"java/lang/LucceRt$Tasks", TASKS)?;
     env.define_boot_class(c"java/lang/LucceRt$Texts", TEXTS)?;
     env.define_boot_class(c"java/lang/LucceRt$Traces", TRACES)?;
+    env.define_boot_class(c"java/lang/LucceRt$Was", WAS)?;
     env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
     let graph = agent.paper.as_ref().map_or(0, Paper::block);
     env.set_static_long(class, c"graph", graph as i64)?;
@@ -654,9 +660,10 @@ unsafe extern "system" fn class_file_load_hook(
         if let Some(name) = name {
             java_agents::loading(name);
         }
-        if java_agents::has_hooks(class) {
+        let Some(class) = java_agents::to_be_hooked(class) else {
             return;
-        }
+        };
+        let class = &*class;
         let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);
         if agent.is_live() {
             unloading::look(agent, agent.env(env));

@@ -104,7 +104,7 @@ fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: usize) 
     let line = caller.line();
     let book = agent.book();
     let info = book.site(site)?;
-    (info.method == calling && book.line(&info) == line).then(|| Callers {
+    (book.is_same(info.method, calling) && book.line(&info) == line).then(|| Callers {
         slot: pointer,
         innermost: Some((calling, line)),
         missing: vec![(method, native.line())],
@@ -202,7 +202,11 @@ fn slots_of(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<Below
         if is_bare {
             below.bare.push((below.slot, *id, frame.line()));
         }
-        if is_bare || book.site(site).is_some_and(|info| info.method == *id) {
+        if is_bare
+            || book
+                .site(site)
+                .is_some_and(|info| book.is_same(info.method, *id))
+        {
             below.slot += SLOT;
         } else if site != 0 {
             return None;
@@ -218,7 +222,7 @@ pub fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u
     let book = agent.book();
     let right = book
         .site(site)
-        .is_some_and(|info| info.method == method && book.line(&info) == line);
+        .is_some_and(|info| book.is_same(info.method, method) && book.line(&info) == line);
     drop(book);
     (!right).then(|| extra_site(agent, method, line))
 }

@@ -159,10 +159,27 @@ impl<'a> ClassFile<'a> {
         &self.methods
     }
 
+    /// Whether the class has a field of this name.
+    pub fn has_field(&self, name: &str) -> bool {
+        let fields = self.bytes.get(self.fields.clone()).unwrap_or_default();
+        let mut reader = Reader::new(fields, self.fields.start, "fields");
+        let mut names = (0..self.fields_count).map_while(|_| field_name(&mut reader).ok());
+        names.any(|index| self.pool.text(index).is_ok_and(|text| text == name))
+    }
+
     /// Decodes a method's code for what a planner wants to know.
     pub fn scan(&self, code: &Code<'a>) -> Result<Scan<'a>, Error> {
         Scan::of(&self.pool, code)
     }
+}
+
+/// The index of the name of the field that begins here.
+fn field_name(reader: &mut Reader<'_>) -> Result<u16, Error> {
+    reader.take(2)?;
+    let name = reader.u2()?;
+    reader.take(2)?;
+    skip_attributes(reader)?;
+    Ok(name)
 }
 
 fn skip_fields(reader: &mut Reader<'_>, count: u16) -> Result<Range<usize>, Error> {

@@ -81,6 +81,11 @@ pub fn plain_of(class: &[u8]) -> Option<Vec<u8>> {
     RECENT.with_borrow(|recent| recent.plain_of(class))
 }
 
+/// Whether this thread has made the class lately, by putting hooks into another one.
+pub fn is_hooked(class: &[u8]) -> bool {
+    RECENT.with_borrow(|recent| recent.pairs.iter().any(|pair| pair.hooked == class))
+}
+
 /// A Java agent is asked on this thread, until this is dropped.
 pub struct Asking(());
 

@@ -70,6 +70,10 @@ pub const UNSEEN_COPY: Helper = helper("unseenCopy", "(Ljava/lang/Object;JI)V");
 pub const UNSEEN: i32 = -1;
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
+/// In place of hooks of an earlier time: the class, and the name of its methods by whether they return where a slot is.
+pub const WAS: &str = "java/lang/LucceRt$Was";
+pub const WAS_SAID: &str = "was";
+pub const WAS_ENTERED: &str = "entered";
 /// Java agents are asked.
 pub const REDIRECT_ASKING: Insert = Insert::Redirect {
     helper: helper("transform", TRANSFORM),

@@ -6,17 +6,21 @@
 //! has been loaded before the class and which no loader is asked for again. The methods are static and synthetic,
 //! public because code of interfaces may not call protected ones, and reflection does not show them.
 
-use lucce_bytecode::NewMethod;
+use lucce_bytecode::{Helper, NewMethod};
 
 use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
     ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB, PUB_HERE, PUB_UNSAID,
-    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper,
+    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS, WAS_ENTERED, WAS_SAID,
+    array_helper,
 };
 use super::intrinsics::INTRINSICS;
 
 /// What the names of these methods begin with; no compiler makes such names.
 pub const PREFIX: &str = "$lucce$";
+/// With it, the names of `WAS`.
+pub const SILENT_SAID: &str = "$lucce$was";
+pub const SILENT_ENTERED: &str = "$lucce$entered";
 
 const ARRAYS_OF: [&str; 9] = [
     "[B",
@@ -70,6 +74,14 @@ pub fn methods() -> Vec<NewMethod<'static>> {
             helpers.push(intrinsic.counted);
         }
     }
+    let mut silent: Vec<Helper<'_>> = Vec::new();
+    for helper in &helpers {
+        let silenced = silenced(helper);
+        if !silent.contains(&silenced) {
+            silent.push(silenced);
+        }
+    }
+    helpers.extend(silent);
     let method = |helper| NewMethod {
         prefix: PREFIX,
         helper,
@@ -77,6 +89,16 @@ pub fn methods() -> Vec<NewMethod<'static>> {
         annotation: "Ljdk/internal/vm/annotation/ForceInline;",
     };
     helpers.into_iter().map(method).collect()
+}
+
+/// What hooks of an earlier time call in place of this helper.
+fn silenced(helper: &Helper<'static>) -> Helper<'static> {
+    let enters = helper.descriptor.ends_with('J');
+    Helper {
+        class: WAS,
+        name: if enters { WAS_ENTERED } else { WAS_SAID },
+        descriptor: helper.descriptor,
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use lucce_bytecode::Call;
 
+use super::helpers::RT;
+use super::inherited::PREFIX as INHERITED;
+
 pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 /// The one method of Unsafe that runs a program's code.
 pub const INVOKE_CLEANER: &str = "invokeCleaner";
@@ -32,8 +35,11 @@ const LEAVES: [(&str, Option<&[&str]>); 6] = [
     ),
 ];
 
+/// A call of the helper class is a hook of an earlier time.
 pub fn is_leaf_call(call: &Call<'_>) -> bool {
     is_leaf(&call.owner, &call.name)
+        || call.owner.starts_with(RT)
+        || call.name.starts_with(INHERITED)
 }
 
 /// Methods of integers that call nothing: known before their class is loaded. Their entries are counted as others'.
@@ -91,6 +97,7 @@ mod tests {
     fn calls_that_cannot_lead_to_an_event_are_not_marked() {
         assert!(is_leaf_call(&call("java/lang/Object", "<init>")));
         assert!(is_leaf_call(&call(UNSAFE, "putLong")));
+        assert!(is_leaf_call(&call("java/lang/LucceRt$Was", "was")));
         assert!(!is_leaf_call(&call("java/lang/Object", "toString")));
         assert!(!is_leaf_call(&call("java/lang/Math", "addExact")));
         assert!(!is_leaf_call(&call("java/lang/Math", "ceil")));

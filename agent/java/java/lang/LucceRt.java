@@ -802,6 +802,102 @@ public final class LucceRt {
         static final long CODER = Memory.U.objectFieldOffset(String.class, "coder");
     }
 
+    /** In place of hooks of an earlier time, which are in a class that comes back: see `silence` in the agent. */
+    public static final class Was {
+        @Hidden
+        public static long entered() { return 0; }
+
+        @Hidden
+        public static long entered(int id) { return 0; }
+
+        @Hidden
+        public static void was(long p) { }
+
+        @Hidden
+        public static void was(int site) { }
+
+        @Hidden
+        public static void was(long p, int site) { }
+
+        @Hidden
+        public static void was(long p, int site, int inner) { }
+
+        @Hidden
+        public static void was(long number, long p, int site) { }
+
+        @Hidden
+        public static void was(int bytes, long p, int site) { }
+
+        @Hidden
+        public static void was(int other, int bytes, long p, int site) { }
+
+        @Hidden
+        public static void was(Class<?> type, long p) { }
+
+        @Hidden
+        public static void was(Thread t, long p, int site) { }
+
+        @Hidden
+        public static void was(Object made, long p, int site) { }
+
+        @Hidden
+        public static void was(Object made, int site) { }
+
+        @Hidden
+        public static void was(Object[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(Object[] made, int site) { }
+
+        @Hidden
+        public static void was(byte[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(byte[] made, int site) { }
+
+        @Hidden
+        public static void was(boolean[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(boolean[] made, int site) { }
+
+        @Hidden
+        public static void was(short[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(short[] made, int site) { }
+
+        @Hidden
+        public static void was(char[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(char[] made, int site) { }
+
+        @Hidden
+        public static void was(int[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(int[] made, int site) { }
+
+        @Hidden
+        public static void was(float[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(float[] made, int site) { }
+
+        @Hidden
+        public static void was(long[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(long[] made, int site) { }
+
+        @Hidden
+        public static void was(double[] made, long p, int site) { }
+
+        @Hidden
+        public static void was(double[] made, int site) { }
+    }
+
     // In place of what parks a thread, where that is an event. A site below 0: in a class out of scope.
 
     @Hidden @DontInline
