@@ -76,6 +76,12 @@ impl<'a> Java<'a> {
         self
     }
 
+    /// In place of the programs.
+    pub fn class_path(mut self, class_path: String) -> Self {
+        self.class_path = class_path.into();
+        self
+    }
+
     /// The main class and its arguments.
     pub fn main(mut self, command: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.command = command

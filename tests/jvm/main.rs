@@ -26,6 +26,7 @@ mod native_api;
 mod own_events;
 mod planned;
 mod programs;
+mod real_java_agents;
 mod recorded;
 mod recorded_calls;
 mod running;
@@ -122,6 +123,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         image::tests(setup),
         io::tests(setup),
         java_agents::tests(setup),
+        real_java_agents::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
@@ -138,7 +140,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 12] = [
+const DIFFERENT: [&str; 13] = [
     "attach",
     "classes",
     "ending",
@@ -149,6 +151,7 @@ const DIFFERENT: [&str; 12] = [
     "java_agents",
     "native_api",
     "programs",
+    "real_java_agents",
     "tasks",
     "vm-events",
 ];
