@@ -5,11 +5,14 @@
 //! Stream  ──► events, each with its row's meaning
 //! ```
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::io;
 
 use lucce_callgraph::{ContextId, Frame, SiteId};
 use lucce_contentid::{Detail, FrameId, FrameText, StackId};
-use lucce_formats::{Kind, Node, Row, Run};
+use lucce_formats::{Event, Kind, Node, Row, Run};
+use lucce_stream::Stream;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
 
@@ -21,6 +24,7 @@ use crate::events::Share;
 use crate::joined::Numbered;
 use crate::kinds::ALLOCATION;
 use crate::profile::{Profile, Tick};
+use crate::streamed::Window;
 use crate::tree::{FrameKey, NodeId, Tree};
 
 /// Followed objects that were alive when the log was last told of them.
@@ -40,11 +44,16 @@ pub struct Wish<'w> {
     pub admits: &'w dyn Fn(u64, u64) -> bool,
 }
 
-/// A run, ready to be written.
+/// A run, ready to be written; the events of its stream can be asked for.
 pub struct Exported<'p> {
-    pub run: Run<'p>,
+    profile: &'p Profile,
+    pub run: Run,
     /// What was left out, as a report of all contexts tells it.
     pub left_out: Contexts,
+    places: FxHashMap<ContextId, (NodeId, SiteId)>,
+    labels: Labels,
+    /// Of the stream, in their order there.
+    stream_threads: Vec<u32>,
 }
 
 /// Numbers of names.
@@ -65,9 +74,14 @@ struct Frames {
 }
 
 impl Profile {
-    /// `tick` is told how many contexts were decoded.
+    /// `stream`: its threads are told, too, and its events can be asked for. `tick` is told how many contexts were decoded.
     #[must_use]
-    pub fn exported(&self, wish: &Wish<'_>, tick: Tick<'_>) -> Exported<'_> {
+    pub fn exported(
+        &self,
+        wish: &Wish<'_>,
+        stream: Option<&Stream>,
+        tick: Tick<'_>,
+    ) -> Exported<'_> {
         let mut building = Building {
             profile: self,
             tree: Tree::default(),
@@ -79,7 +93,10 @@ impl Profile {
         };
         building.count(wish.kind, tick);
         building.survivors(wish.kind);
-        building.done(wish)
+        let threads = stream.map_or(&[][..], Stream::threads).iter();
+        let number = |name: &str| building.labels.threads.number(Text(name).to_string());
+        let stream_threads = threads.map(|thread| &*thread.name).map(number).collect();
+        building.done(wish, stream_threads)
     }
 }
 
@@ -175,7 +192,7 @@ impl<'p> Building<'p> {
         }
     }
 
-    fn done(mut self, wish: &Wish<'_>) -> Exported<'p> {
+    fn done(mut self, wish: &Wish<'_>, stream_threads: Vec<u32>) -> Exported<'p> {
         let kinds = self.kinds();
         let asked = wish.kind.map(str::to_owned);
         let main = asked.unwrap_or_else(|| self.profile.main_kind().name);
@@ -208,7 +225,6 @@ impl<'p> Building<'p> {
             nodes: Vec::new(),
             rows: std::mem::take(&mut self.rows),
             contents: Vec::new(),
-            events: None,
         };
         self.sum_up(&mut run, wish);
         if wish.contents {
@@ -218,8 +234,12 @@ impl<'p> Building<'p> {
         run.frames = self.frames.frames.all().to_vec();
         run.sort_rows();
         Exported {
+            profile: self.profile,
             run,
             left_out: self.left_out,
+            places: self.places,
+            labels: self.labels,
+            stream_threads,
         }
     }
 
@@ -258,7 +278,7 @@ impl<'p> Building<'p> {
     }
 
     /// What is not large enough becomes one row of its kind, without a trace.
-    fn sum_up(&mut self, run: &mut Run<'_>, wish: &Wish<'_>) {
+    fn sum_up(&mut self, run: &mut Run, wish: &Wish<'_>) {
         let of = |row: &Row, kinds: &[Kind]| {
             let kind = kinds.get(row.kind as usize);
             let by_value =
@@ -333,6 +353,59 @@ impl<'p> Building<'p> {
             contents.push(content.unwrap_or_default());
         }
         contents
+    }
+}
+
+impl Exported<'_> {
+    /// Tells of the stream's events in the window, in the order of time. How many the log does not explain, or are of
+    /// another kind, `left_out` counts.
+    ///
+    /// # Errors
+    /// Those of `tell`.
+    pub fn each_event(
+        &self,
+        stream: &Stream,
+        window: &Window<'_>,
+        left_out: &Cell<u64>,
+        tell: &mut dyn FnMut(&Event) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let wanted = stream.events().filter(|event| window.holds(stream, event));
+        for event in wanted {
+            match self.event(stream, &event) {
+                Some(event) => tell(&event)?,
+                None => left_out.set(left_out.get() + 1),
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&self, stream: &Stream, event: &lucce_stream::Event) -> Option<Event> {
+        let (node, site) = self.places.get(&event.id).copied()?;
+        let at = match event.event {
+            ALLOCATION => site,
+            _ => SiteId::NONE,
+        };
+        let (kind, what) = self.labels.meanings.get(&(event.event, at)).copied()?;
+        let each = match event.event {
+            ALLOCATION => self.profile.code.size(site).unwrap_or(0),
+            _ => 0,
+        };
+        let thread = (event.thread.0 as usize).checked_sub(1);
+        let value = u64::try_from(event.value).unwrap_or(0);
+        let lasts = self.run.kinds.get(kind as usize)?.unit == "ns";
+        Some(Event {
+            row: Row {
+                node: node.0,
+                kind,
+                what,
+                thread: thread.and_then(|at| self.stream_threads.get(at).copied()),
+                number: event.id.0,
+                count: 1,
+                value: value.saturating_add(each),
+            },
+            at: stream.since_start(event.clock),
+            lasted: lasts.then_some(value),
+        })
     }
 }
 

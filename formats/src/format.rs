@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::run::Run;
+use crate::run::{Events, Run};
 
 /// Something that can be written of a run.
 pub trait Format: Sync {
@@ -17,12 +17,17 @@ pub trait Format: Sync {
         false
     }
 
-    /// Writes what was counted, or the events. Memory is bounded by the run's frames, paths and rows; what is
+    /// Writes what was counted, or the events if the format [has times](Self::has_times) and there are any. Memory is bounded by the run's frames, paths and rows; what is
     /// written is not kept.
     ///
     /// # Errors
     /// The output's.
-    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<Written>;
+    fn write(
+        &self,
+        run: &Run,
+        events: Option<&Events<'_>>,
+        out: &mut dyn Write,
+    ) -> io::Result<Written>;
 }
 
 /// What was written.

@@ -20,6 +20,7 @@ mod run;
 mod gzip;
 mod proto;
 
+mod jfr;
 mod pprof;
 mod speedscope;
 
@@ -27,7 +28,7 @@ pub use format::{Format, Written};
 pub use run::{Event, Events, Frame, Kind, Node, Row, Run};
 
 /// All formats.
-pub const ALL: &[&dyn Format] = &[&pprof::Pprof, &speedscope::Speedscope];
+pub const ALL: &[&dyn Format] = &[&pprof::Pprof, &jfr::Jfr, &speedscope::Speedscope];
 
 /// The format of this name.
 #[must_use]

@@ -18,7 +18,7 @@ use prost::Message;
 use crate::format::{Format, Written};
 use crate::gzip::Gzip;
 use crate::proto::{Fields, Once};
-use crate::run::{Row, Run};
+use crate::run::{Events, Row, Run};
 
 pub struct Pprof;
 
@@ -122,7 +122,7 @@ impl Format for Pprof {
         "For `go tool pprof`, and all that read its profiles: all kinds of events, with types, threads and numbers as labels"
     }
 
-    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<Written> {
+    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         let out = Gzip::new(out)?;
         let mut writer = Writer::new(run, out);
         writer.head()?;
@@ -135,7 +135,7 @@ impl Format for Pprof {
 }
 
 struct Writer<'w, W> {
-    run: &'w Run<'w>,
+    run: &'w Run,
     fields: Fields<W>,
     strings: Once<String>,
     functions: Once<(i64, i64, i64)>,
@@ -150,7 +150,7 @@ struct Writer<'w, W> {
 const MAPPING: u64 = 1;
 
 impl<'w, W: Write> Writer<'w, W> {
-    fn new(run: &'w Run<'w>, out: W) -> Self {
+    fn new(run: &'w Run, out: W) -> Self {
         let mut width = 0;
         let columns = run.kinds.iter().map(|kind| {
             let first = width;

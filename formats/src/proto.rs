@@ -64,6 +64,11 @@ impl<K: Hash + Eq> Once<K> {
         }
     }
 
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.known.len() as u64
+    }
+
     /// Its number, and whether it is new.
     pub fn number(&mut self, key: K) -> (u64, bool) {
         let next = self.next;

@@ -10,7 +10,7 @@
 use std::io;
 
 /// What a run counted.
-pub struct Run<'r> {
+pub struct Run {
     /// The program's command line.
     pub command: String,
     pub pid: u32,
@@ -35,8 +35,6 @@ pub struct Run<'r> {
     pub rows: Vec<Row>,
     /// The content id of each node; empty: they are not wanted.
     pub contents: Vec<u128>,
-    /// Single events with their times.
-    pub events: Option<&'r Events<'r>>,
 }
 
 /// Hands each event to whom it is given, in the order of time, thread by thread or mixed.
@@ -119,7 +117,7 @@ pub struct Event {
     pub lasted: Option<u64>,
 }
 
-impl Run<'_> {
+impl Run {
     /// The root of all nodes.
     pub const ROOT: u32 = 0;
 

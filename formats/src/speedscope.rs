@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::ser::to_writer;
 
 use crate::format::{Format, Written};
-use crate::run::{Row, Run};
+use crate::run::{Events, Row, Run};
 
 pub struct Speedscope;
 
@@ -42,7 +42,7 @@ impl Format for Speedscope {
         "For speedscope.app: a profile for each kind of events"
     }
 
-    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<Written> {
+    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         write!(
             out,
             "{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"lucce\",\"name\":"
@@ -65,7 +65,7 @@ impl Format for Speedscope {
 }
 
 /// Those that have events.
-fn kinds(run: &Run<'_>) -> Vec<u32> {
+fn kinds(run: &Run) -> Vec<u32> {
     let all = 0..run.kinds.len() as u32;
     all.filter(|kind| run.rows.iter().any(|row| row.kind == *kind))
         .collect()
@@ -75,7 +75,7 @@ fn comma(at: usize, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(if at == 0 { b"\n" } else { b",\n" })
 }
 
-fn frames(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn frames(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     for (at, frame) in run.frames.iter().enumerate() {
         comma(at, out)?;
         let frame = Frame {
@@ -88,7 +88,7 @@ fn frames(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn profile(run: &Run<'_>, kind: u32, out: &mut dyn Write) -> io::Result<()> {
+fn profile(run: &Run, kind: u32, out: &mut dyn Write) -> io::Result<()> {
     let Some(info) = run.kinds.get(kind as usize) else {
         return Ok(());
     };
@@ -125,7 +125,7 @@ fn profile(run: &Run<'_>, kind: u32, out: &mut dyn Write) -> io::Result<()> {
 
 /// Opens and closes frames on its way through the tree.
 struct Walk<'w> {
-    run: &'w Run<'w>,
+    run: &'w Run,
     out: &'w mut dyn Write,
     /// Nodes from the root on.
     open: Vec<u32>,

@@ -26,7 +26,7 @@ fn row(node: u32, kind: u32, count: u64, value: u64) -> Row {
     }
 }
 
-fn run() -> Run<'static> {
+fn run() -> Run {
     let kind = |name: &str, unit: &str| Kind {
         name: name.into(),
         unit: unit.into(),
@@ -53,17 +53,16 @@ fn run() -> Run<'static> {
             row(2, 0, 2, 16),
         ],
         contents: Vec::new(),
-        events: None,
     };
     run.sort_rows();
     run
 }
 
-fn written(name: &str, run: &Run<'_>) -> Vec<u8> {
+fn written(name: &str, run: &Run) -> Vec<u8> {
     let mut bytes = Vec::new();
     lucce_formats::named(name)
         .unwrap()
-        .write(run, &mut bytes)
+        .write(run, None, &mut bytes)
         .unwrap();
     bytes
 }

@@ -1,12 +1,13 @@
 //! `lucce export`: for other tools.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lucce_decoder::{Collapsed, Wish, path_beside};
-use lucce_formats::Written;
+use lucce_formats::{Event, Written};
 
 use super::classes::Classes;
 use super::output::{plural, stdout};
@@ -92,9 +93,18 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 
 /// A file of another tool's.
 fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure> {
-    let stream = args.part.stream(&args.file)?;
+    let times = has_events(args, format)
+        .then(|| window::read(&args.file))
+        .transpose()?;
+    let part = match times {
+        Some(_) => None,
+        None => args.part.stream(&args.file)?,
+    };
     let mut profile = args.classes.open(&args.file)?;
-    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
+    let streamed = match &times {
+        Some(stream) => window::explained(&args.file, &profile, stream)?,
+        None => args.part.apply(&args.file, &mut profile, part)?,
+    };
     if let Some(asked) = args.event.as_deref() {
         kind(&args.file, &profile, Some(asked), streamed)?;
     }
@@ -106,18 +116,28 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
         contents: args.content_ids,
         admits: &|sum, whole| args.threshold.admits(sum, whole),
     };
-    let exported = profile.exported(&wish, &|more| bar.tick(more));
+    let exported = profile.exported(&wish, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
+    let left_out = Cell::new(0);
+    let write = |out: &mut dyn Write| match &times {
+        None => format.write(&exported.run, None, out),
+        Some(stream) => args.part.times.with(|window| {
+            let events = |tell: &mut dyn FnMut(&Event) -> io::Result<()>| {
+                exported.each_event(stream, window, &left_out, tell)
+            };
+            format.write(&exported.run, Some(&events), out)
+        }),
+    };
     match &args.output {
         None => {
             let mut out = stdout();
-            format.write(&exported.run, &mut out)?;
+            write(&mut out)?;
             out.flush()?;
         }
         Some(path) => {
             let failed = |e| Failure::Usage(about(path, e));
             let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            let written = format.write(&exported.run, &mut out);
+            let written = write(&mut out);
             let written = written.and_then(|written| out.flush().map(|()| written));
             let (number, thing) = match written.map_err(failed)? {
                 Written::Stacks(number) => (number, "stack"),
@@ -127,7 +147,22 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
             complain(format_args!("wrote {written} to {}", path.display()));
         }
     }
+    if let Some(stream) = &times {
+        window::complain_of_rest(&args.file, &profile, stream);
+    }
+    if left_out.get() > 0 && args.event.is_none() && !profile.is_restricted() {
+        let events = plural(left_out.get(), "event");
+        complain(about(
+            &args.file,
+            format_args!("left out {events} that the log does not explain"),
+        ));
+    }
     Ok(ending_of_all(&args.file, &exported.left_out, End::Fine).max(streamed))
+}
+
+/// Whether single events are written: the format has times, there is a stream, and nothing is summed up.
+fn has_events(args: &Args, format: &dyn lucce_formats::Format) -> bool {
+    format.has_times() && path_beside(&args.file).exists() && !args.threshold.is_set()
 }
 
 fn collapsed(args: &Args) -> Result<End, Failure> {

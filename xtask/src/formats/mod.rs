@@ -1,5 +1,6 @@
 //! `format-tests`: what `lucce export` writes, read by the tools that it is for.
 
+mod jfr;
 mod pprof;
 mod speedscope;
 
@@ -23,7 +24,9 @@ struct Logs {
 
 type Test = fn(&Logs) -> Outcome;
 
-const TESTS: [(&str, Test); 5] = [
+const TESTS: [(&str, Test); 7] = [
+    ("jfr::summary", jfr::summary),
+    ("jfr::events", jfr::events),
     ("pprof::sums", pprof::sums),
     ("pprof::differences", pprof::differences),
     ("pprof::living_objects", pprof::living_objects),

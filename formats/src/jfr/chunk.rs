@@ -1,0 +1,133 @@
+//! Bytes of a chunk. Numbers are LEB128 of at most nine bytes, the last of which has eight bits.
+//!
+//! | offset | of the header | |
+//! |---|---|---|
+//! | 0 | `FLR\0` | |
+//! | 4 | u16 2, u16 1 | version |
+//! | 8 | u64 | size of the chunk |
+//! | 16 | u64 | where the pools are |
+//! | 24 | u64 | where the metadata is |
+//! | 32 | u64 | nanoseconds since 1970 of the start |
+//! | 40 | u64 | how many it lasted |
+//! | 48 | u64 | ticks at the start; here a tick is a nanosecond since the run's start |
+//! | 56 | u64 | ticks in a second |
+//! | 64 | u32 | 1: numbers are compressed |
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+const HEADER: u64 = 68;
+
+#[derive(Default)]
+pub struct Chunk {
+    pub events: Bytes,
+    pub pools: Bytes,
+    pub metadata: Bytes,
+}
+
+#[derive(Default)]
+pub struct Bytes(Vec<u8>);
+
+impl Chunk {
+    pub fn write(self, start: u64, ticks: Range<u64>, out: &mut dyn Write) -> io::Result<()> {
+        let pools = HEADER + self.events.len() as u64;
+        let metadata = pools + self.pools.len() as u64;
+        let size = metadata + self.metadata.len() as u64;
+        out.write_all(b"FLR\0\0\x02\0\x01")?;
+        let lasted = ticks.end.saturating_sub(ticks.start).max(1);
+        for number in [
+            size,
+            pools,
+            metadata,
+            start,
+            lasted,
+            ticks.start,
+            1_000_000_000,
+        ] {
+            out.write_all(&number.to_be_bytes())?;
+        }
+        out.write_all(&1_u32.to_be_bytes())?;
+        [self.events, self.pools, self.metadata]
+            .iter()
+            .try_for_each(|bytes| out.write_all(&bytes.0))
+    }
+}
+
+impl Bytes {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn number(&mut self, mut number: u64) {
+        for _ in 0..8 {
+            if number < 0x80 {
+                break;
+            }
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    /// A text in place: 1 an empty one, 3 UTF-8.
+    pub fn text(&mut self, text: &str) {
+        if text.is_empty() {
+            return self.byte(1);
+        }
+        self.byte(3);
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// The other bytes with their size before them, which counts itself.
+    pub fn sized(&mut self, bytes: &Bytes) {
+        let length = |size: u64| (1..9).find(|bytes| size >> (7 * bytes) == 0).unwrap_or(9);
+        let mut size = bytes.0.len() as u64 + 1;
+        while size != bytes.0.len() as u64 + length(size) {
+            size = bytes.0.len() as u64 + length(size);
+        }
+        self.number(size);
+        self.append(bytes);
+    }
+
+    pub fn append(&mut self, bytes: &Bytes) {
+        self.0.extend_from_slice(&bytes.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_nine_bytes_at_most() {
+        let bytes = |number| {
+            let mut bytes = Bytes::default();
+            bytes.number(number);
+            bytes.0
+        };
+        assert_eq!(bytes(0), [0]);
+        assert_eq!(bytes(0x7f), [0x7f]);
+        assert_eq!(bytes(0x80), [0x80, 1]);
+        assert_eq!(bytes(u64::MAX), [0xff; 9]);
+    }
+
+    #[test]
+    fn sizes_count_themselves() {
+        for (length, size) in [
+            (0, 1),
+            (126, 127),
+            (127, 129),
+            (16_381, 16_383),
+            (16_382, 16_385),
+        ] {
+            let mut bytes = Bytes::default();
+            bytes.sized(&Bytes(vec![0; length]));
+            assert_eq!(bytes.len(), size, "{length}");
+        }
+    }
+}
