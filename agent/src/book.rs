@@ -4,6 +4,7 @@
 //! When the loaders that have a class are gone, so is the class, with its methods and sites: their code runs nowhere
 //! and never will, and what numbers need of them is in the log. Their ids are given to nothing else.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{MethodId, SiteId};
@@ -188,7 +189,11 @@ pub struct Book {
     /// Sites whose allocations were measured.
     sized: HashSet<u32>,
     /// Descriptors of classes whose objects are made where the code does not say it: see `types`.
-    types: Vec<Name>,
+    types: Rows<Name>,
+    /// How many classes of a descriptor have a number.
+    live_types: FxHashMap<Name, u32>,
+    /// Descriptors of which the last such class went since the last sweep.
+    went_types: FxHashSet<Name>,
     /// Class, name and descriptor of the JDK's methods that are [`Shape::quiet`].
     quiet: FxHashSet<(Name, Name, Name)>,
 }
@@ -213,6 +218,8 @@ pub struct Ids {
 /// Lines of all methods, and descriptors of what each class allocates, in all classes.
 const MOST_LINES: usize = 1 << 28;
 const MOST_ALLOCATED: usize = 1 << 26;
+/// Numbers of classes, see `types`.
+const MOST_TYPES: usize = 1 << 28;
 
 impl Book {
     /// `method_of_site` says the method of each site from the time on when the site is in the book.
@@ -236,7 +243,9 @@ impl Book {
             extra: HashMap::new(),
             allocations: HashMap::new(),
             sized: HashSet::new(),
-            types: Vec::new(),
+            types: Rows::new(MOST_TYPES),
+            live_types: FxHashMap::default(),
+            went_types: FxHashSet::default(),
             quiet: FxHashSet::default(),
         };
         for _ in INTRINSICS {
@@ -383,6 +392,7 @@ impl Book {
     pub fn is_due(&self) -> bool {
         const LEAST: usize = 1 << 14;
         self.went >= LEAST.max(self.live / 2)
+            || self.went_types.len() >= LEAST.max(self.live_types.len() / 2)
     }
 
     fn end(&mut self, class: u32, info: &ClassInfo) {
@@ -433,9 +443,13 @@ impl Book {
             .map(|((method, _), site)| (*method, *site));
         let allocations = self.allocations.iter();
         let extra = extra.chain(allocations.map(|((method, ..), site)| (*method, *site)));
-        let sites: Vec<u32> = extra
-            .filter(|(method, _)| gone(method))
+        let of_gone_methods = extra.filter(|(method, _)| gone(method));
+        let went = std::mem::take(&mut self.went_types);
+        let of_gone_types = self.allocations.iter();
+        let of_gone_types = of_gone_types.filter(|((.., of), _)| went.contains(of));
+        let sites: FxHashSet<u32> = of_gone_methods
             .map(|(_, site)| site)
+            .chain(of_gone_types.map(|(_, site)| *site))
             .collect();
         for site in sites {
             self.elsewhere.remove(&site);
@@ -444,7 +458,8 @@ impl Book {
         let gone = &self.gone_methods;
         self.extra.retain(|(method, _), _| !gone.has(*method));
         self.allocations
-            .retain(|(method, ..), _| !gone.has(*method));
+            .retain(|(method, _, of), _| !gone.has(*method) && !went.contains(of));
+        self.live_types.shrink_to(2 * self.live_types.len());
         self.extra.shrink_to(2 * self.extra.len());
         self.allocations.shrink_to(2 * self.allocations.len());
         self.elsewhere.shrink_to(2 * self.elsewhere.len());
@@ -483,7 +498,7 @@ impl Book {
             }
         }
         self.allocations.keys().for_each(|(.., of)| set(*of));
-        self.types.iter().for_each(|name| set(*name));
+        self.live_types.keys().for_each(|name| set(*name));
         for (class, name, descriptor) in &self.quiet {
             [class, name, descriptor]
                 .into_iter()
@@ -739,8 +754,26 @@ impl Book {
     pub fn add_type(&mut self, descriptor: &str) -> Option<u32> {
         let name = self.texts.name(descriptor)?;
         let id = u32::try_from(self.types.len()).ok()?.checked_add(1)?;
-        self.types.push(name);
-        i32::try_from(id).is_ok().then_some(id)
+        i32::try_from(id).ok()?;
+        self.types.push(name)?;
+        *self.live_types.entry(name).or_default() += 1;
+        self.went_types.remove(&name);
+        Some(id)
+    }
+
+    /// The class with this number is gone. What its objects were made at goes, too, unless another class has its name.
+    pub fn end_type(&mut self, id: u32) {
+        let Some(name) = self.types.get(index(id)).copied() else {
+            return;
+        };
+        self.types.drop_rows(index(id)..index(id) + 1);
+        if let Entry::Occupied(mut classes) = self.live_types.entry(name) {
+            *classes.get_mut() -= 1;
+            if *classes.get() == 0 {
+                classes.remove();
+                self.went_types.insert(name);
+            }
+        }
     }
 
     /// The site at which objects of this type are made where the code at `site` does not say it.
@@ -988,6 +1021,60 @@ mod tests {
         }
         let reserved = book.site(1).unwrap();
         assert_eq!((reserved.method, reserved.what), (0, What::Call));
+    }
+
+    #[test]
+    fn what_is_made_of_a_class_that_is_gone_goes() {
+        let mut book = Book::default();
+        let ids = book.add(&NewClass {
+            name: "a/B",
+            source: None,
+            loader: Loader::BOOT,
+            methods: &[("f", "()V", 0)],
+            shapes: &[Shape::without_hooks(false)],
+        });
+        let site = book.extra_site(ids.unwrap().first_method, 7).unwrap();
+        let other = book.add_type("La/Other;").unwrap();
+        let made = book.typed(site, other).unwrap();
+        // Two classes of a name; array classes are classes of their own.
+        let twice = [0, 1].map(|_| book.add_type("La/Twice;").unwrap());
+        let twice_made = book.typed(site, twice[0]).unwrap();
+        assert_eq!(book.typed(site, twice[1]), Some(twice_made));
+        book.end_type(twice[0]);
+        book.sweep();
+        assert_eq!(book.typed(site, twice[1]), Some(twice_made));
+        let most = 1 << 14;
+        let mut numbers = Vec::new();
+        for n in 0..most {
+            let number = book.add_type(&format!("[La/Made{n};")).unwrap();
+            numbers.push((number, book.typed(site, number).unwrap()));
+        }
+        for (number, _) in &numbers[1..] {
+            book.end_type(*number);
+            assert!(!book.is_due());
+        }
+        book.end_type(numbers[0].0);
+        book.end_type(twice[1]);
+        assert!(book.is_due());
+        // One comes again in time.
+        let again = book.add_type("[La/Made5;").unwrap();
+        book.sweep();
+        assert!(!book.is_due());
+        for (n, (_, typed)) in numbers.iter().enumerate() {
+            assert_eq!(book.site(*typed).is_some(), n == 5);
+            assert_eq!(book.method_of_site.get(*typed) == 0, n != 5);
+        }
+        assert!(book.site(twice_made).is_none() && book.find_name("La/Twice;").is_none());
+        assert_eq!(book.typed(site, again), Some(numbers[5].1));
+        assert_eq!(book.typed(site, other), Some(made));
+        assert_eq!(
+            (book.allocations.len(), book.elsewhere.len()),
+            (2, INTRINSICS.len() + 3)
+        );
+        // A new class of the name has a site of its own.
+        let number = book.add_type("La/Twice;").unwrap();
+        let new = book.typed(site, number).unwrap();
+        assert!(new > twice_made && book.site(new).is_some());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! traces do not show. The site of such an object is the line of whoever makes it together with the class.
 //!
 //! A class has a word of its own for that, a field `$lc` that the agent adds to `java.lang.Class`. It goes with
-//! the class when that is unloaded.
+//! the class when that is unloaded, and the agent then forgets the number: for each class that gets one, two others
+//! are looked at, in turns, as `loaders` does it.
 //!
 //! ```text
 //! number 32 | bytes of an object, a multiple of 8; below 0: an array, the length says how large | 1: it clones as
@@ -10,6 +11,7 @@
 //! ```
 #![allow(unsafe_code, reason = "native methods of the helper class")]
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject};
@@ -17,14 +19,50 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject};
 use crate::agent::{Agent, Field};
 use crate::jvm::Env;
 use crate::natives::{guard, size_of_new};
+use crate::unloading;
 
 /// Low half of the word of arrays: all are cloned by `Object.clone`.
 const ARRAY: u32 = 1 << 31 | CLONES;
 const CLONES: u32 = 1;
 
-/// Where classes keep their words, once the first one was asked for. Locked while a class gets its own.
+/// Locked while a class gets its word.
 #[derive(Default)]
-pub struct Types(Mutex<Option<Field>>);
+pub struct Types(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// Where classes keep their words, once the first one was asked for.
+    field: Option<Field>,
+    /// Classes that have one, each as a weak global reference, with their numbers: the one that will be looked at
+    /// next first.
+    turns: VecDeque<(usize, u32)>,
+}
+
+/// How many are looked at for each new one.
+const LOOKS: usize = 2;
+
+impl Known {
+    /// The class has a number now. Of classes that have gone meanwhile, their numbers.
+    fn met(&mut self, env: Env, class: jclass, number: u32) -> Vec<u32> {
+        let mut gone = Vec::new();
+        for _ in 0..LOOKS.min(self.turns.len()) {
+            let Some((weak, number)) = self.turns.pop_front() else {
+                break;
+            };
+            if env.is_gone(weak as jobject) {
+                env.forget_weak(weak as jobject);
+                gone.push(number);
+            } else {
+                self.turns.push_back((weak, number));
+            }
+        }
+        let weak = env.weak_global(class) as usize;
+        if weak != 0 {
+            self.turns.push_back((weak, number));
+        }
+        gone
+    }
+}
 
 /// The word of a class of which `made` is an object; null: make one. 0: it gets none.
 #[unsafe(no_mangle)]
@@ -39,7 +77,9 @@ pub extern "system" fn Java_java_lang_LucceRt_learn0(
         if class.is_null() || env.has_exception() {
             return 0;
         }
-        learn(agent, env, class, made).unwrap_or(0)
+        let word = learn(agent, env, class, made).unwrap_or(0);
+        unloading::tidy(agent);
+        word
     })
 }
 
@@ -50,17 +90,22 @@ fn learn(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<jlong>
         false => size(agent, env, class, made)? | clones(agent, env, class),
     };
     // Not before: a class may be initialised, and code of the program run.
-    let mut field = agent.types.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let field = match *field {
+    let mut types = agent.types.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let field = match types.field {
         Some(known) => known,
-        None => *field.insert(word_of_classes(env, class)?),
+        None => *types.field.insert(word_of_classes(env, class)?),
     };
     // Another thread may have been here before.
     let known = env.get_long(class, field.id());
     if known != 0 {
         return Some(known);
     }
-    let number = agent.book_mut().add_type(&signature)?;
+    let mut book = agent.book_mut();
+    let number = book.add_type(&signature)?;
+    for gone in types.met(env, class, number) {
+        book.end_type(gone);
+    }
+    drop(book);
     let word = jlong::from(number) << 32 | jlong::from(low);
     env.set_long(class, field.id(), word);
     Some(word)

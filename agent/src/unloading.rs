@@ -31,8 +31,16 @@ fn forget(agent: &Agent, loaders: &[Loader]) {
     if !may_go(agent) {
         return;
     }
+    agent.book_mut().leave(loaders);
+    tidy(agent);
+}
+
+/// Sweeps book and graph if enough has gone from the book.
+pub fn tidy(agent: &Agent) {
+    if !agent.book().is_due() || !may_go(agent) {
+        return;
+    }
     let mut book = agent.book_mut();
-    book.leave(loaders);
     if !book.is_due() {
         return;
     }

@@ -16,6 +16,8 @@ const STAY: u32 = 5;
 /// Methods of each generation.
 const COME: u32 = 4;
 const SITES: u32 = 3;
+/// From here on sites of one generation in methods that stay: where objects of its classes are made.
+const MADE: u32 = 1 << 24;
 
 /// All generations before this one are gone.
 struct Before(u32);
@@ -30,13 +32,17 @@ impl Gone for Before {
     }
 
     fn site(&self, site: SiteId) -> bool {
-        self.method(MethodId(site.0 / SITES))
+        match site.0.checked_sub(MADE) {
+            Some(made) => made < self.0 * (STAY + 1),
+            None => self.method(MethodId(site.0 / SITES)),
+        }
     }
 }
 
 impl Before {
     fn is_in(&self, given: &Given) -> bool {
-        given.plain.iter().any(|frame| self.method(frame.method))
+        let is_gone = |frame: &Frame| self.method(frame.method) || self.site(frame.site);
+        given.plain.iter().any(is_gone)
     }
 }
 
@@ -86,6 +92,10 @@ impl Program {
                     self.frames.pop();
                 }
                 1 | 2 => {
+                    let site = match caller.0 <= STAY && self.next(2) == 0 {
+                        true => SiteId(MADE + generation * (STAY + 1) + caller.0),
+                        false => site,
+                    };
                     let id = encoder.event(context, site, caller);
                     let mut plain = vec![Frame {
                         site,

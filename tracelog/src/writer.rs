@@ -37,8 +37,8 @@ const ADDRESSES: u64 = 64 << 30;
 const BLOCK: u64 = (64 << 10) - BLOCK_HEADER;
 /// Kept back for `Stat` and `End`.
 const RESERVE: u64 = 32 << 10;
-/// What a log grows by, at least, before its pages leave the process.
-const KEPT: u64 = 1 << 20;
+/// What a log grows by, at least and at most, before its pages leave the process.
+const KEPT: (u64, u64) = (1 << 20, 32 << 20);
 /// The file grows by at least and at most this much ahead.
 const GROWTH: (u64, u64) = (1 << 20, 16 << 20);
 
@@ -238,7 +238,7 @@ impl Writer {
     /// Most counters count at the start and never again, and nobody knows which: the process does without the pages
     /// of all of them whenever the log has grown by a part of its size. Those that are in use come back.
     fn release(&mut self) {
-        if self.end - self.released >= (self.released / 8).max(KEPT) {
+        if self.end - self.released >= (self.released / 8).clamp(KEPT.0, KEPT.1) {
             self.map.release(0, self.end);
             self.released = self.end;
         }

@@ -61,8 +61,9 @@ impl Chunk {
         }
         if rows.len() < self.rows.len() {
             rows.shrink_to_fit();
+            // Of a chunk without any there is nothing to say.
+            self.places = (!rows.is_empty()).then(|| Box::new(places));
             self.rows = rows;
-            self.places = Some(Box::new(places));
         }
     }
 }

@@ -112,10 +112,16 @@ impl Callers {
     }
 
     fn sweep(&mut self, gone: &dyn Gone) {
-        let caller = |origin: Origin| Incoming { av: 1, origin }.caller();
-        self.first = self.first.filter(|origin| !gone.method(caller(*origin)));
+        let lives = |edge: &Incoming| !gone.method(edge.caller()) && !gone.site(edge.site());
+        let first = |origin: &Origin| {
+            lives(&Incoming {
+                av: 1,
+                origin: *origin,
+            })
+        };
+        self.first = self.first.filter(first);
         if let Some(more) = &mut self.more {
-            more.retain(|edge| !gone.method(edge.caller()));
+            more.retain(lives);
             more.shrink_to(more.len() + more.len() / 4);
         }
     }

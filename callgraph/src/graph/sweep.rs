@@ -1,4 +1,5 @@
-//! What is gone: methods that will never run again leave the graph, with all contexts that pass through them.
+//! What is gone: methods that will never run again, and sites where nothing will happen again, leave the graph, with all
+//! contexts that pass through them.
 //!
 //! Their numbers are given to nobody else: a node's used numbers stay used, and anchors keep their places. A number
 //! of such a context is then one that this graph does not know; the log does.
@@ -66,6 +67,7 @@ impl Graph {
             for (anchor, origin) in epoch.anchors.iter() {
                 let parent = origin.parent();
                 let lives = !gone.method(origin.head)
+                    && !gone.site(origin.site)
                     && (parent == ContextId::UNKNOWN
                         || self.path_lives(gone, &living, parent, origin.caller));
                 if lives {
@@ -97,6 +99,7 @@ impl Graph {
             match layout.call(id) {
                 0 => return living.has(epoch, layout.anchor(id).0 as usize),
                 call => match self.source(layout, id, method, call) {
+                    Ok((_, frame)) if gone.site(frame.site) => return false,
                     Ok((parent, frame)) => (id, method) = (parent, frame.method),
                     Err(_) => return false,
                 },
