@@ -62,9 +62,10 @@ impl<'a> Pool<'a> {
                 _ => return Err(reader.error(ErrorKind::BadConstantTag(tag))),
             };
             reader.take(len)?;
-            // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5).
-            if matches!(tag, LONG | DOUBLE) {
-                slots.next();
+            // Longs and doubles take two indices; the second is unusable (JVMS 4.4.5). It must be there: else what is
+            // appended to the pool would begin with it.
+            if matches!(tag, LONG | DOUBLE) && slots.next().is_none() {
+                return Err(reader.error(ErrorKind::Truncated));
             }
         }
         let bytes = file.get(..reader.offset()).unwrap_or(file);

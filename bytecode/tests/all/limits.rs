@@ -43,6 +43,25 @@ fn a_method_that_cannot_grow_is_left_alone() {
     assert!(lengths[1] > 10);
 }
 
+/// The VM refuses such a class; what is said of it names the cause, not a place behind the code.
+#[test]
+fn a_method_above_the_limit_is_too_large() {
+    for nops in [65_535, 65_536, 70_000, 140_000] {
+        let original = with_long_method(nops);
+        let rewritten = rewrite_everything(&original);
+        let skipped = rewritten
+            .skipped
+            .iter()
+            .map(|(at, error)| (*at, error.kind));
+        assert_eq!(
+            skipped.collect::<Vec<_>>(),
+            [(0, ErrorKind::MethodTooLarge)],
+            "{nops}"
+        );
+        assert_eq!(code_lengths(&rewritten.bytes)[0], nops + 1);
+    }
+}
+
 /// What fits exactly is rewritten.
 #[test]
 fn a_method_may_grow_to_the_last_byte() {

@@ -230,11 +230,12 @@ fn records(random: &mut Random, header: &mut [u8], payload: &mut Vec<u8>) {
         let Some(length) = unleb(payload, &mut at) else {
             break;
         };
-        let Some(body) = payload.get(at..at + length as usize) else {
+        let end = at.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
+        let Some(body) = payload.get(at..end) else {
             break;
         };
         list.push((kind, body.to_vec()));
-        at += length as usize;
+        at = end;
     }
     for _ in 0..random.of(&[1, 1, 2, 5]) {
         if list.is_empty() {
