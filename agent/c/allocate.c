@@ -16,6 +16,8 @@ static table_t original;
 
 /* In the agent. */
 extern void lucce_allocated(env_t env, ref_t object);
+/* The same of a text, which the function has made an array for. */
+extern void lucce_allocated_text(env_t env, ref_t text);
 
 enum {
     ALLOC_OBJECT = 27, NEW_OBJECT = 28, NEW_OBJECT_V = 29, NEW_OBJECT_A = 30,
@@ -25,6 +27,11 @@ enum {
 static ref_t counted(env_t env, ref_t object) {
     lucce_allocated(env, object);
     return object;
+}
+
+static ref_t counted_text(env_t env, ref_t text) {
+    lucce_allocated_text(env, text);
+    return text;
 }
 
 static ref_t AllocObject(env_t env, ref_t type) {
@@ -51,12 +58,12 @@ static ref_t NewObject(env_t env, ref_t type, void *method, ...) {
 
 static ref_t NewString(env_t env, const uint16_t *text, int32_t length) {
     ref_t (*make)(env_t, const uint16_t *, int32_t) = original[NEW_STRING];
-    return counted(env, make(env, text, length));
+    return counted_text(env, make(env, text, length));
 }
 
 static ref_t NewStringUTF(env_t env, const char *text) {
     ref_t (*make)(env_t, const char *) = original[NEW_STRING_UTF];
-    return counted(env, make(env, text));
+    return counted_text(env, make(env, text));
 }
 
 static ref_t NewObjectArray(env_t env, int32_t length, ref_t type, ref_t first) {

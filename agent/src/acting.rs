@@ -10,7 +10,6 @@ use jvmti_bindings::sys::jni::jobject;
 use crate::agent::{Agent, Field};
 use crate::jvm::Env;
 use crate::natives::state;
-use crate::planner::{FrameKind, Shape};
 
 /// Whether the JDK has virtual threads that act so.
 static ACT: AtomicBool = AtomicBool::new(false);
@@ -18,14 +17,9 @@ static ACT: AtomicBool = AtomicBool::new(false);
 /// `VirtualThread.carrierThread`; `None`: the JDK has none.
 static CARRIER: OnceLock<Option<Field>> = OnceLock::new();
 
-/// A class has got its hooks.
-pub fn hooked(shapes: &[Shape]) {
-    if shapes
-        .iter()
-        .any(|shape| shape.frame == FrameKind::ToCarrier)
-    {
-        ACT.store(true, Ordering::Relaxed);
-    }
+/// The methods by which they do have their hooks.
+pub fn hooked() {
+    ACT.store(true, Ordering::Relaxed);
 }
 
 /// Runs `body` with the thread whose fields hold what belongs to `thread`, the current one for the tool

@@ -174,7 +174,10 @@ fn insert(
     match rewrite(class, &plan) {
         Ok(done) => {
             count(&agent.counts.classes);
-            acting::hooked(shapes);
+            let acts = |shape: &Shape| shape.frame == FrameKind::ToCarrier;
+            if shapes.iter().any(acts) {
+                acting::hooked();
+            }
             let is_whole = done.skipped.is_empty();
             let hooked = accept(agent, loader, class, ids, done);
             if is_whole {

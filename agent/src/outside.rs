@@ -8,6 +8,7 @@
 //! |---|---|
 //! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
 //! | the first method of a virtual thread | gives the thread its slots |
+//! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `acting` |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
 //! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
 //! | who calls natives that read and write, with `events=io`, or parks the thread, with `events=lock` | asks the VM which frame in scope does it |
@@ -22,9 +23,9 @@ use crate::planner::{
     CLASS_INITIALIZER, ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM,
     REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, defines_hidden,
     inherited_methods, is_leaf_call, is_pinned, new_fields, park, role_name, starts,
-    starts_virtual_thread, unseen_inserts,
+    starts_virtual_thread, switch_plan, unseen_inserts,
 };
-use crate::{io, java_agents, vm_calls};
+use crate::{acting, io, java_agents, vm_calls};
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
 /// may call, one in scope. `counts`: what is counted. `trusted`: see `planner::Wants`.
@@ -72,6 +73,10 @@ pub fn plan(
             planned,
             asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
         );
+        if let Some(switch) = switch_plan(name, method, &scan) {
+            acting::hooked();
+            planned = Some(switch);
+        }
         if let Some(planned) = planned {
             plan.methods.insert(index, planned);
         }

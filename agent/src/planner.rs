@@ -33,7 +33,7 @@ pub use inherited::{
     PREFIX as INHERITED, SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
     methods as inherited_methods,
 };
-pub use inserts::{Hooks, hidden_plan, plan, unseen_inserts};
+pub use inserts::{Hooks, hidden_plan, plan, switch_plan, unseen_inserts};
 pub use intrinsics::INTRINSICS;
 pub use leaves::{is_leaf, is_leaf_call};
 pub use roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};

@@ -7,11 +7,12 @@
 )]
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Field};
 use crate::gate;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard_event};
@@ -128,18 +129,46 @@ fn made(
 /// A JNI function has made an object for native code.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
+    guard_event(gate::OBJECTS, |agent| {
+        made_by_jni(agent, agent.env(env), object);
+    });
+}
+
+/// A JNI function has made a text, and the array that holds it.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_allocated_text(env: *mut JNIEnv, text: jobject) {
+    guard_event(gate::OBJECTS, |agent| {
+        let env = agent.env(env);
+        made_by_jni(agent, env, text);
+        if let (Some(field), false) = (text_field(env), text.is_null()) {
+            let array = env.get_object(text, field.id());
+            made_by_jni(agent, env, array);
+            env.forget(array);
+        }
+    });
+}
+
+/// `String.value`.
+fn text_field(env: Env) -> Option<Field> {
+    static FIELD: OnceLock<Option<Field>> = OnceLock::new();
+    *FIELD.get_or_init(|| {
+        let class = env.find_class(c"java/lang/String")?;
+        let field = env.field(class, c"value", c"[B");
+        env.forget(class);
+        field.map(Field::new)
+    })
+}
+
+fn made_by_jni(agent: &Agent, env: Env, object: jobject) {
     if object.is_null() {
         return;
     }
-    guard_event(gate::OBJECTS, |agent| {
-        let env = agent.env(env);
-        let bytes = agent.jvmti.object_size(object).unwrap_or(0);
-        // Without a frame there is no context: the launcher prepares the call of `main`.
-        let state = agent.jvmti.frame(0).and_then(|_| current_state(agent, env));
-        if let Some(state) = state {
-            made(agent, env, state, (&JNI, object, bytes));
-        }
-    });
+    let bytes = agent.jvmti.object_size(object).unwrap_or(0);
+    // Without a frame there is no context: the launcher prepares the call of `main`.
+    let state = agent.jvmti.frame(0).and_then(|_| current_state(agent, env));
+    if let Some(state) = state {
+        made(agent, env, state, (&JNI, object, bytes));
+    }
 }
 
 /// The VM has noted a trace of so many bytes for an exception that is being made.

@@ -54,7 +54,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   coverage              what of the bytes that the JVM allocates is counted: of constructs of all kinds, of applications
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
-      [--quick]         two applications, two JDKs
+      [--quick]         of the applications H2Mix only, on two JDKs
   record                recordings of the applications' calls, for `lucce replay`
       [--app NAME]      one application only
       [--limit SIZE]    the largest size of each (default 32m)

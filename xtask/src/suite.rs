@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, apps, arch, build, checks, cpu, dependencies, formats, guard, jvm, pages};
+use crate::{
+    Outcome, apps, arch, build, checks, coverage, cpu, dependencies, formats, guard, jvm, pages,
+};
 
 struct Step {
     name: &'static str,
@@ -46,6 +48,7 @@ pub fn full() -> Outcome {
         built("format-tests", || formats::tests("")),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),
+        built("coverage", || coverage::check(&coverage::Wish::new(true))),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! From shapes to what the rewriter inserts, once ids are known.
 
-use lucce_bytecode::{ClassFile, Entry, Error, Insert, MethodPlan, Plan};
+use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, Scan};
 
 use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
@@ -14,8 +14,9 @@ use super::helpers::{
 use super::inherited;
 use super::intrinsics::INTRINSICS;
 use super::making::{Making, unseen_places};
-use super::roles::{peek, restores, role_name};
+use super::roles::{peek, restores, role_name, switch};
 use super::shape::{FrameKind, Mark, Place, Shape};
+use super::view::hiding;
 use crate::{io, recorder, tasks};
 
 /// What a method that takes a slot has beside what the default mode needs.
@@ -392,6 +393,22 @@ pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, 
         }
     }
     Ok(plan)
+}
+
+/// For the methods by which a virtual thread acts as its carrier, where their class is not in scope: what the carrier runs
+/// may be.
+pub fn switch_plan(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+) -> Option<MethodPlan<'static>> {
+    let shape = Shape {
+        frame: switch(class, method)?,
+        ..Shape::none()
+    };
+    let places = hiding(class, scan).into_iter();
+    let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
+    Some(method_plan(&shape, 0, inserts, false))
 }
 
 /// Inserts into one method, with the places where they go.

@@ -85,7 +85,7 @@ pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
 }
 
 /// What JDK 21 has for this; in 25 a virtual thread stays the current one while it is mounted.
-fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
+pub fn switch(class: &str, method: &Method<'_>) -> Option<FrameKind> {
     match (class, &*method.name) {
         ("java/lang/VirtualThread", "switchToCarrierThread") => Some(FrameKind::ToCarrier),
         ("java/lang/VirtualThread", "switchToVirtualThread") => Some(FrameKind::ToVirtual),

@@ -405,7 +405,8 @@ fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
     plain && ordered && !has_handlers
 }
 
-fn hiding(class: &str, scan: &Scan<'_>) -> Vec<Place> {
+/// The calls in such a method that would hide what follows from agents.
+pub fn hiding(class: &str, scan: &Scan<'_>) -> Vec<Place> {
     let calls = scan.calls.iter().filter(|call| hides(class, call));
     let places = calls.map(|call| Place {
         bci: call.bci,
