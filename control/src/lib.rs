@@ -33,5 +33,6 @@ pub use ask::{AskError, ask};
 pub use clients::Clients;
 pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
+pub use perf::java_command;
 pub use place::{NoProcess, Place, sweep};
 pub use wire::Command;

@@ -21,6 +21,18 @@ const CAPABILITIES: &[u8] = b"sun.rt.jvmCapabilities";
 /// When the VM had started, 0 until then: 8 bytes.
 const STARTED: &[u8] = b"sun.rt.createVmEndTime";
 
+/// The main class, or the jar, and the program's arguments.
+const COMMAND: &[u8] = b"sun.rt.javaCommand";
+
+/// The main class or jar of a JVM, and the program's arguments. `None`: it does not say, as with
+/// `-XX:-UsePerfData`, or is another user's.
+#[must_use]
+pub fn java_command(place: &Place) -> Option<String> {
+    let file = file(place)?;
+    let command = text(&file, COMMAND)?;
+    Some(String::from_utf8_lossy(command).into_owned())
+}
+
 /// Whether the JVM has started: what comes while it does it may take for something that was left by another process
 /// of its number. `None`: as below.
 pub fn has_started(place: &Place) -> Option<bool> {
@@ -142,6 +154,17 @@ mod tests {
             fs::write(own.join("7"), written(STARTED, time)).unwrap();
             assert_eq!(has_started(&place), wanted, "{time:?}");
         }
+    }
+
+    #[test]
+    fn the_jvm_says_what_it_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(folder.path().to_owned(), 7);
+        assert_eq!(java_command(&place), None);
+        let own = folder.path().join("hsperfdata_somebody");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("7"), written(COMMAND, b"app.Main --fast")).unwrap();
+        assert_eq!(java_command(&place).as_deref(), Some("app.Main --fast"));
     }
 
     #[test]

@@ -45,6 +45,27 @@ fn the_agent_comes_right_after_java_and_the_exit_code_is_the_programs() {
     assert_eq!(output.status.code(), Some(7));
 }
 
+/// A script that starts JVMs hands the agent on to them.
+#[test]
+fn other_commands_get_the_agent_by_their_environment() {
+    let (dir, program) = installed();
+    let dir = dir.path().canonicalize().unwrap();
+    let agent = dir.join("liblucce.so");
+    let script = "printf '%s' \"$JAVA_TOOL_OPTIONS\"; exit 3";
+    let (output, text) = run(&program, &["--events", "alloc", "--", "sh", "-c", script]);
+    let told = format!("-agentpath:{}=events=alloc", agent.display());
+    assert!(
+        text == told || text.ends_with(&format!(" {told}")),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(3));
+    let (_, text) = run(&program, &["--out", "a b.lucce", "--", "sh", "-c", script]);
+    let told = format!("\"-agentpath:{}=out=a b.lucce\"", agent.display());
+    assert!(text.ends_with(&told), "{text}");
+    let (output, text) = run(&program, &["--out", "a' b.lucce", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+}
+
 #[test]
 fn options_are_handed_on() {
     let (_dir, program) = installed();

@@ -40,23 +40,30 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Some(agent) => std::path::absolute(agent)?,
         None => agent_path()?,
     };
-    let options = args.options()?;
-    if let Err(error) = load(args.pid, &agent, &options) {
-        complain(&error);
-        return Ok(match error {
-            LoadError::Foreign(_) => End::Damaged,
-            _ => End::Unusable,
-        });
-    }
-    if warns(args.pid) {
-        complain(
-            "the JVM has printed a warning; -XX:+EnableDynamicAgentLoading would have told it that agents may come",
-        );
+    if let Err(end) = attach(args.pid, &agent, &args.options()?) {
+        return Ok(end);
     }
     match ask(args.pid, &Command::Status) {
         Ok(status) => ctl::print(&status, args.json),
         Err(error) => Ok(ctl::refused(&error)),
     }
+}
+
+/// Loads the agent; if it cannot, that is told, and how the verb ends.
+pub fn attach(pid: u32, agent: &Path, options: &str) -> Result<(), End> {
+    if let Err(error) = load(pid, agent, options) {
+        complain(&error);
+        return Err(match error {
+            LoadError::Foreign(_) => End::Damaged,
+            _ => End::Unusable,
+        });
+    }
+    if warns(pid) {
+        complain(
+            "the JVM has printed a warning; -XX:+EnableDynamicAgentLoading would have told it that agents may come",
+        );
+    }
+    Ok(())
 }
 
 impl Args {

@@ -25,6 +25,8 @@ mod export;
 mod gate;
 mod human;
 mod leaks;
+mod list;
+mod record;
 mod replay;
 mod report;
 mod run;
@@ -61,6 +63,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
+    List(list::Args),
+    Record(record::Args),
     Attach(attach::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
@@ -105,6 +109,8 @@ impl From<io::Error> for Failure {
 pub fn main() -> ExitCode {
     let ended = match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
+        Verb::List(args) => list::run(&args),
+        Verb::Record(args) => record::run(&args),
         Verb::Attach(args) => attach::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),

@@ -5,17 +5,25 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{End, Failure};
 
 const AGENT: &str = "liblucce.so";
+/// What gets the agent as an argument; any other program hands it on to the JVMs that it starts.
+const JAVA: &str = "java";
+/// Every JVM that is started reads it.
+const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 
 /// Runs a Java program under the agent; the exit code is the program's.
+///
+/// Another command than `java`, a script or a build tool, gets the agent by JAVA_TOOL_OPTIONS, so each JVM that it starts
+/// writes a log of its own; `--opt only=MAIN_CLASS` records some of them.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
-  lucce run --events alloc --out run-%p.lucce -- java -jar app.jar")]
+#[command(after_help = "Examples:
+  lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
+  lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct Args {
     /// What is recorded: alloc or none
     #[arg(long)]
@@ -26,7 +34,7 @@ pub struct Args {
     /// Another option of the agent; may be given several times
     #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
     opts: Vec<String>,
-    /// The java command and its arguments
+    /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -39,15 +47,50 @@ pub fn key_value(text: &str) -> Result<String, String> {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let (java, rest) = args
+    let (program, rest) = args
         .command
         .split_first()
         .ok_or_else(|| usage("no command"))?;
     let mut agent = OsString::from("-agentpath:");
     agent.push(agent_path()?);
     agent.push(options(args)?);
-    let Err(error) = exec(Command::new(java).arg(agent).args(rest));
-    Err(usage(format!("cannot start {}: {error}", java.display())))
+    let mut command = Command::new(program);
+    match Path::new(program).file_name() == Some(OsStr::new(JAVA)) {
+        true => command.arg(agent),
+        false => command.env(FOR_ALL, for_all(&agent)?),
+    };
+    let Err(error) = exec(command.args(rest));
+    Err(usage(format!(
+        "cannot start {}: {error}",
+        program.display()
+    )))
+}
+
+/// What the variable has already, and the agent behind it. The JVM divides it at spaces, and takes quotes.
+fn for_all(agent: &OsStr) -> Result<OsString, Failure> {
+    let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'');
+    let bytes = agent.as_encoded_bytes();
+    let quote = match (
+        bytes.iter().any(is_quote),
+        bytes.iter().any(u8::is_ascii_whitespace),
+    ) {
+        (true, true) => {
+            return Err(usage(format!(
+                "{FOR_ALL} cannot hold quotes and spaces: {}",
+                agent.display()
+            )));
+        }
+        (_, true) => "\"",
+        _ => "",
+    };
+    let mut all = env::var_os(FOR_ALL).unwrap_or_default();
+    if !all.is_empty() {
+        all.push(" ");
+    }
+    for part in [OsStr::new(quote), agent, OsStr::new(quote)] {
+        all.push(part);
+    }
+    Ok(all)
 }
 
 /// This process becomes the program: signals, process id and exit code are its own.

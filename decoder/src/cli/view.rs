@@ -49,19 +49,34 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| newest.with_extension("html"));
-    if output.is_file() && !is_page(&output) {
-        return Err(Failure::Usage(about(
-            &output,
-            "is there and is no page of lucce; name another one with -o",
-        )));
+    let end = make(&args.files, &output, &args.classes)?;
+    if args.open {
+        show(&output)?;
     }
+    Ok(end)
+}
+
+/// What is there is replaced only if it is a page.
+pub fn check(output: &Path) -> Result<(), Failure> {
+    match output.is_file() && !is_page(output) {
+        true => Err(Failure::Usage(about(
+            output,
+            "is there and is no page of lucce; name another one with -o",
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Writes the page of one run or of two.
+pub fn make(files: &[PathBuf], output: &Path, classes: &Classes) -> Result<End, Failure> {
+    check(output)?;
     let (mut page, mut end) = (Page::default(), End::Fine);
-    for file in &args.files {
-        end = end.max(add(&mut page, file, &args.classes)?);
+    for file in files {
+        end = end.max(add(&mut page, file, classes)?);
     }
     let html = page.html();
-    let failed = |e| Failure::Usage(about(&output, e));
-    File::create(&output)
+    let failed = |e| Failure::Usage(about(output, e));
+    File::create(output)
         .and_then(|mut file| file.write_all(html.as_bytes()))
         .map_err(failed)?;
     complain(format_args!(
@@ -69,9 +84,6 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         plural(html.len() as u64, "byte"),
         output.display()
     ));
-    if args.open {
-        show(&output)?;
-    }
     Ok(end)
 }
 
@@ -174,7 +186,7 @@ fn notes(profile: &Profile) -> Vec<String> {
 }
 
 /// By the desktop's own opener.
-fn show(page: &Path) -> Result<(), Failure> {
+pub fn show(page: &Path) -> Result<(), Failure> {
     let started = Command::new("xdg-open")
         .arg(page)
         .stdin(Stdio::null())

@@ -130,7 +130,7 @@ pub fn complain_of_rest(log: &Path, profile: &Profile, stream: &Stream) {
 }
 
 /// `1.5s`, `300ms`, `20us`, `7ns`, `2m`, or seconds.
-fn time(text: &str) -> Result<u64, String> {
+pub fn time(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 5] = [
         ("ns", 1.0),
         ("us", 1e3),

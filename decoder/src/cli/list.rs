@@ -1,0 +1,153 @@
+//! `lucce list`: the JVMs of this user, and which of them have the agent.
+
+use std::fs;
+use std::io::Write;
+
+use lucce_control::{Command, Place, ask, java_command};
+use lucce_decoder::escape::Text;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::output::{json, stdout};
+use super::{End, Failure, process};
+
+/// Shows the JVMs of this user, and which of them have the agent.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  lucce list")]
+pub struct Args {
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A JVM of this user.
+#[derive(Serialize)]
+pub struct Jvm {
+    pub pid: u32,
+    /// Main class or jar, and arguments; `None`: it does not say (-XX:-UsePerfData).
+    pub command: Option<String>,
+    /// None: the agent is not there, or has gone.
+    pub agent: Option<Agent>,
+}
+
+#[derive(Serialize)]
+pub struct Agent {
+    /// It came while the JVM ran.
+    pub attached: bool,
+    pub counting: bool,
+    pub events: Vec<String>,
+    pub log: Option<String>,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let mut out = stdout();
+    for jvm in jvms() {
+        match args.json {
+            true => json(&mut out, &jvm)?,
+            false => writeln!(
+                out,
+                "{:>8}  {:<28}  {}",
+                jvm.pid,
+                jvm.state(),
+                Text(jvm.shown())
+            )?,
+        }
+    }
+    out.flush()?;
+    Ok(End::Fine)
+}
+
+/// All, by process id. Other users' do not say what they map.
+pub fn jvms() -> Vec<Jvm> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut numbers: Vec<_> = numbers.filter(|pid| is_jvm(*pid)).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(Jvm::new).collect()
+}
+
+fn is_jvm(pid: u32) -> bool {
+    let maps = process::maps(pid).unwrap_or_default();
+    process::files(&maps).any(|(_, file)| file.ends_with("/libjvm.so"))
+}
+
+impl Jvm {
+    fn new(pid: u32) -> Jvm {
+        let place = Place::of(pid).ok();
+        Jvm {
+            pid,
+            command: place.and_then(|place| java_command(&place)),
+            agent: ask(pid, &Command::Status)
+                .ok()
+                .and_then(|status| Agent::new(&status)),
+        }
+    }
+
+    fn shown(&self) -> &str {
+        match self.command.as_deref() {
+            None => "?",
+            Some("") => "(no main class: started by native code)",
+            Some(command) => command,
+        }
+    }
+
+    fn state(&self) -> String {
+        let Some(agent) = &self.agent else {
+            return "no agent".to_owned();
+        };
+        let how = if agent.attached { "attached" } else { "agent" };
+        match agent.counting && !agent.events.is_empty() {
+            true => format!("{how}: {}", agent.events.join("+")),
+            false => format!("{how}: counts nothing now"),
+        }
+    }
+
+    /// Whether a person may mean it: by its process id, main class or jar, or the end of one of these.
+    pub fn is_called(&self, name: &str) -> bool {
+        let main = self
+            .command
+            .as_deref()
+            .and_then(|text| text.split_whitespace().next());
+        main.is_some_and(|main| {
+            main.strip_suffix(name)
+                .is_some_and(|before| before.is_empty() || before.ends_with(['.', '/', '$']))
+        })
+    }
+}
+
+impl Agent {
+    fn new(status: &str) -> Option<Agent> {
+        let status: Value = serde_json::from_str(status).ok()?;
+        let events = status["events"].as_array().into_iter().flatten();
+        Some(Agent {
+            attached: status["attached"] == true,
+            counting: status["counting"] == true,
+            events: events
+                .filter_map(|name| Some(name.as_str()?.to_owned()))
+                .collect(),
+            log: status["log"]["file"].as_str().map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jvms_are_called_by_their_main_class_or_its_end() {
+        let jvm = |command: &str| Jvm {
+            pid: 1,
+            command: Some(command.to_owned()),
+            agent: None,
+        };
+        let called = |command: &str, name: &str| jvm(command).is_called(name);
+        assert!(called("com.acme.Main --x", "com.acme.Main"));
+        assert!(called("com.acme.Main --x", "Main"));
+        assert!(called("/opt/app/shop.jar", "shop.jar"));
+        assert!(!called("com.acme.Main", "ain"));
+        assert!(!called("com.acme.Main Main2", "Main2"));
+        assert!(!called("", "Main"));
+    }
+}

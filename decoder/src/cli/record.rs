@@ -1,0 +1,163 @@
+//! `lucce record`: attaches, records for a while, detaches, and makes the page.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lucce_control::{Command, ask};
+use serde_json::Value;
+
+use super::attach::attach;
+use super::classes::Classes;
+use super::list::{Jvm, jvms};
+use super::run::{agent_path, key_value};
+use super::{End, Failure, complain, ctl, process, view};
+
+/// Records what a JVM that runs without the agent does for a while, and makes a page of it.
+///
+/// The agent comes, records for so long, and goes. The JVM may end earlier. It can be done once per JVM: another time, start
+/// it with the agent.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce record -d 30s -o page.html 1234
+  lucce record --opt alloc=64k --open com.acme.Server")]
+pub struct Args {
+    /// The JVM: its process id, its main class or jar, or the end of one of these (`lucce list` shows them)
+    #[arg(value_name = "PID|NAME")]
+    jvm: String,
+    /// For how long: 30s, 500ms, 2m
+    #[arg(short, long, default_value = "30s", value_parser = super::window::time)]
+    duration: u64,
+    /// The page; else the log's name with .html
+    #[arg(short, long, value_name = "PAGE")]
+    output: Option<PathBuf>,
+    /// The log; else lucce-PID-TIME.lucce
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// An option of the agent, as for `lucce attach`; may be given several times
+    #[arg(long = "opt", value_name = "KEY=VALUE", value_parser = key_value)]
+    opts: Vec<String>,
+    /// Show the page in the browser
+    #[arg(long)]
+    open: bool,
+}
+
+/// From one look at the JVM to the next.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let pid = find(&args.jvm, &jvms())?;
+    if let Some(output) = &args.output {
+        view::check(output)?;
+    }
+    let options = options(args)?;
+    if let Err(end) = attach(pid, &agent_path()?, &options) {
+        return Ok(end);
+    }
+    let status = match ask(pid, &Command::Status) {
+        Ok(status) => status,
+        Err(error) => return Ok(ctl::refused(&error)),
+    };
+    let Some(log) = log_of(&status) else {
+        return Err(Failure::Usage(
+            "the agent does not say where its log is".into(),
+        ));
+    };
+    complain(format_args!(
+        "process {pid} is recorded for {:.1} s in {}",
+        args.duration as f64 / 1e9,
+        log.display()
+    ));
+    wait(pid, &log, Duration::from_nanos(args.duration));
+    if !process::is_gone(pid, &log)
+        && let Err(error) = ask(pid, &Command::Detach)
+        && !process::is_gone(pid, &log)
+    {
+        return Ok(ctl::refused(&error));
+    }
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| log.with_extension("html"));
+    let end = view::make(&[log], &output, &Classes::default())?;
+    if args.open {
+        view::show(&output)?;
+    }
+    Ok(end)
+}
+
+/// The process that a person means.
+fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
+    if let Ok(pid) = asked.parse() {
+        return Ok(pid);
+    }
+    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.is_called(asked)).collect();
+    match called.as_slice() {
+        [jvm] => Ok(jvm.pid),
+        [] => Err(Failure::Usage(format!(
+            "no JVM of this user runs {asked}; `lucce list` shows them"
+        ))),
+        several => {
+            let numbers: Vec<_> = several.iter().map(|jvm| jvm.pid.to_string()).collect();
+            let numbers = numbers.join(", ");
+            Err(Failure::Usage(format!(
+                "several JVMs run {asked}: name one by its process id, {numbers}"
+            )))
+        }
+    }
+}
+
+/// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
+fn options(args: &Args) -> Result<String, Failure> {
+    let name = PathBuf::from("lucce-%p-%t.lucce");
+    let out = std::path::absolute(args.log.as_ref().unwrap_or(&name))?;
+    let out = out
+        .to_str()
+        .ok_or_else(|| Failure::Usage(format!("{} is no UTF-8", out.display())))?;
+    let mut all = args.opts.clone();
+    all.push(format!("out={out}"));
+    match all.iter().find(|option| option.contains(',')) {
+        Some(option) => Err(Failure::Usage(format!(
+            "the agent's options cannot hold a comma: {option}"
+        ))),
+        None => Ok(all.join(",")),
+    }
+}
+
+fn log_of(status: &str) -> Option<PathBuf> {
+    let status: Value = serde_json::from_str(status).ok()?;
+    status["log"]["file"].as_str().map(PathBuf::from)
+}
+
+/// Until the time is over or the JVM is.
+fn wait(pid: u32, log: &Path, duration: Duration) {
+    let begin = Instant::now();
+    loop {
+        let left = duration.saturating_sub(begin.elapsed());
+        if left.is_zero() || process::is_gone(pid, log) {
+            return;
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jvm_is_named_by_number_or_name() {
+        let jvm = |pid, command: &str| Jvm {
+            pid,
+            command: Some(command.to_owned()),
+            agent: None,
+        };
+        let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];
+        let found = |name: &str| find(name, &jvms).ok();
+        assert_eq!(found("12"), Some(12));
+        assert_eq!(found("a.Main"), Some(7));
+        assert_eq!(found("Other"), Some(9));
+        assert_eq!(found("Main"), None);
+        assert_eq!(found("None"), None);
+    }
+}
