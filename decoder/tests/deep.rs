@@ -89,6 +89,16 @@ fn deep_recursions_are_read_within_bounds() {
         let (verb, options) = verb.split_once(' ').unwrap_or((verb, ""));
         whole(dir, &format!("{verb} deep.log {options}"));
     }
+    // A drawing has a column for each call: it ends at some depth, and says so.
+    for options in ["", " --inverted", " --by line"] {
+        let text = whole(dir, &format!("report --tree{options} deep.log"));
+        assert!(text.len() < 8 << 20, "{options}: {} bytes", text.len());
+        assert!(text.contains(" deeper)"), "{options}");
+        let json = whole(dir, &format!("report --tree{options} --json deep.log"));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let branches = json["branches"].as_array().unwrap();
+        assert!(branches.len() > 400, "{options}: {}", branches.len());
+    }
     let contexts = whole(dir, "contexts --k 3 --lines --similar 1 deep.log");
     assert!(
         contexts.contains("app.Main.work(Main.java:24)"),

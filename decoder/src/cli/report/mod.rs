@@ -53,7 +53,7 @@ pub struct Args {
     /// The tree from where events happen to who called
     #[arg(long, requires = "tree")]
     inverted: bool,
-    /// So many calls of the tree
+    /// So many calls of the tree (default 500)
     #[arg(long, value_name = "CALLS", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
     /// Else by the sum of values, or by count where events have none

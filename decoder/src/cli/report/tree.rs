@@ -47,6 +47,9 @@ struct Row {
     /// What is in branches and types that are not drawn, and how many those are.
     rest: u64,
     small: u64,
+    /// What it calls is deeper than what is drawn.
+    #[serde(skip)]
+    is_deepest: bool,
 }
 
 #[derive(Serialize)]
@@ -57,6 +60,9 @@ struct Own {
 
 /// Percent: what is smaller is summed up if nothing else is asked for.
 const SMALL: f64 = 1.0;
+/// Calls, unless something else is asked for: a drawing has a column for each, and the inverted one looks at every stack
+/// as often. Stacks of deep recursions have a hundred thousand.
+const DEPTH: usize = 500;
 
 impl Drawn {
     pub fn new(of: &Of<'_>, args: &Args, by: Told, totals: &Totals) -> Self {
@@ -67,12 +73,13 @@ impl Drawn {
             by: by.by(),
             inverted: args.inverted,
             least: least(&args.threshold, whole),
-            depth: args.depth.map_or(usize::MAX, |depth| depth as usize),
+            depth: args.depth.map_or(DEPTH, |depth| depth as usize),
         };
         let branches = joined.branches(0, &drawing, of.chosen.rows(&joined, kind));
         let rows = branches
             .iter()
-            .map(|branch| row(&joined, branch, whole, drawing.least));
+            .zip(depths(&branches))
+            .map(|(branch, depth)| row(&joined, branch, whole, &drawing, depth));
         Drawn {
             by: by.name(),
             amounts_in: of.unit().to_owned(),
@@ -104,11 +111,21 @@ fn least(threshold: &Threshold, whole: u64) -> u64 {
     }
 }
 
-fn row(joined: &Joined, branch: &Branch, whole: u64, least: u64) -> Row {
+/// How many calls lead to each branch.
+fn depths(branches: &[Branch]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let parent = branch.parent.and_then(|parent| depths.get(parent));
+        depths.push(parent.map_or(0, |depth| depth + 1));
+    }
+    depths
+}
+
+fn row(joined: &Joined, branch: &Branch, whole: u64, drawing: &Drawing, depth: usize) -> Row {
     let (large, small): (Vec<_>, Vec<_>) = branch
         .own
         .iter()
-        .partition(|(_, amount)| *amount >= least.max(1));
+        .partition(|(_, amount)| *amount >= drawing.least.max(1));
     let own = large.into_iter().map(|&(what, amount)| Own {
         r#type: what.and_then(|what| joined.names.types.get(what)).cloned(),
         amount,
@@ -125,6 +142,17 @@ fn row(joined: &Joined, branch: &Branch, whole: u64, least: u64) -> Row {
             .iter()
             .fold(branch.rest, |sum, (_, amount)| sum.saturating_add(*amount)),
         small: branch.small.saturating_add(small.len() as u64),
+        is_deepest: depth >= drawing.depth,
+    }
+}
+
+impl Row {
+    /// Why what is not drawn below it is not.
+    fn why(&self) -> &'static str {
+        match self.is_deepest {
+            true => "deeper",
+            false => "smaller",
+        }
     }
 }
 
@@ -161,7 +189,7 @@ impl Below {
 enum Line {
     Branch(usize),
     Own(Option<String>, u64),
-    Rest(u64, u64),
+    Rest(u64, u64, &'static str),
 }
 
 struct Pen<'d> {
@@ -189,8 +217,8 @@ impl Pen<'_> {
                     });
                     self.line(amount, &left, mark, (&what, ""), out)?;
                 }
-                Line::Rest(small, amount) => {
-                    let text = format!("({} smaller)", grouped(small));
+                Line::Rest(small, amount, why) => {
+                    let text = format!("({} {why})", grouped(small));
                     self.line(amount, &left, mark, (&text, ""), out)?;
                 }
             }
@@ -245,7 +273,7 @@ impl Pen<'_> {
         let small = grouped(row.small);
         match (row.small, self.has_branches(at)) {
             (0, _) => name.to_string(),
-            (_, false) => format!("{name}  ({small} smaller)"),
+            (_, false) => format!("{name}  ({small} {})", row.why()),
             _ if self.only(at).is_some() => {
                 let rest = human(row.rest as f64, self.unit);
                 format!("{name}  (+{rest} in {small} smaller)")
@@ -295,7 +323,7 @@ impl Pen<'_> {
         }
         lines.sort_by_key(|(amount, _)| std::cmp::Reverse(*amount));
         if row.small > 0 && self.has_branches(at) {
-            lines.push((row.rest, Line::Rest(row.small, row.rest)));
+            lines.push((row.rest, Line::Rest(row.small, row.rest, row.why())));
         }
         let last = lines.len().saturating_sub(1);
         // The threads' first frames have nothing to their left.
