@@ -73,11 +73,15 @@ pub fn reserve(most: usize, least: usize) -> Option<Range> {
     mapped(affordable.max(least), least, access).ok()
 }
 
-/// The same for addresses without access.
+/// The same for addresses without access, and never more than a part of what is left: the estimate of what the VM
+/// will ask for may be too low, and a program that cannot have memory ends.
 fn reserve_addresses(most: usize, least: usize) -> io::Result<Range> {
     const PART: u64 = 3;
     let affordable = Room::now().of_addresses(most as u64, PART) as usize;
-    mapped(affordable.max(least) & !(MIB - 1), least, libc::PROT_NONE)
+    if affordable < least {
+        return Err(io::Error::other("the agent takes a third of that at most"));
+    }
+    mapped(affordable & !(MIB - 1), least, libc::PROT_NONE)
 }
 
 fn mapped(most: usize, least: usize, access: libc::c_int) -> io::Result<Range> {
