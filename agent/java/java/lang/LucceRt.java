@@ -5,6 +5,7 @@ import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.FutureTask;
 import jdk.internal.access.JavaLangAccess;
 import jdk.internal.misc.Unsafe;
+import jdk.internal.misc.VM;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
@@ -1695,7 +1696,8 @@ public final class LucceRt {
     public static Class<?> defineClass0(
             ClassLoader loader, Class<?> lookup, String name, byte[] b, int off, int len,
             ProtectionDomain pd, boolean initialize, int flags, Object classData) {
-        if (LIVE && (flags & HIDDEN_CLASS) != 0) {
+        // A Java agent that comes first on the command line runs before the hooks are live.
+        if ((LIVE || VM.isModuleSystemInited()) && (flags & HIDDEN_CLASS) != 0) {
             byte[] hooked = hidden(loader, b, off, len);
             if (hooked != null) {
                 b = hooked;
