@@ -64,6 +64,14 @@ impl<'a> Java<'a> {
         self
     }
 
+    /// As `agent`, but other agents come first.
+    pub fn agent_behind(self, options: &str, others: Vec<String>) -> Self {
+        let mut java = self.agent(options);
+        let ours = java.agent.take().unwrap_or_default();
+        let ours = format!("-agentpath:{}{ours}", java.setup.agent.display());
+        java.flags(others).flags([ours])
+    }
+
     /// Runs under the agent without any options.
     pub fn bare_agent(mut self) -> Self {
         self.agent = Some(String::new());

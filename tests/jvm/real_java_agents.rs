@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::{Test, test};
 
 /// Name, manifest's lines and class of the agents of our own.
-const OWN: [(&str, &str, &str); 3] = [
+const OWN: [(&str, &str, &str); 4] = [
     ("empty", "Empty", ""),
+    ("early", "Early", ""),
     ("capable", "Empty", "Can-Retransform-Classes: true\n"),
     (
         "advising",
@@ -37,10 +38,17 @@ struct Way {
     verify: u32,
 }
 
-const WAYS: [Way; 8] = [
+const WAYS: [Way; 10] = [
     Way {
         name: "empty",
         agents: &["empty"],
+        program: "Work",
+        told: &[],
+        verify: 1,
+    },
+    Way {
+        name: "first",
+        agents: &["early"],
         program: "Work",
         told: &[],
         verify: 1,
@@ -51,6 +59,14 @@ const WAYS: [Way; 8] = [
         program: "Work",
         told: &[],
         verify: 13,
+    },
+    // Of the first one's classes nothing is left that has no hooks, and the second one wants them.
+    Way {
+        name: "twice",
+        agents: &["advising=once"],
+        program: "Work",
+        told: &["advising"],
+        verify: 31,
     },
     Way {
         name: "jacoco",
@@ -114,13 +130,18 @@ fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
     fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     let agents = Agents { setup, java: &java };
     let mut flags: Vec<String> = Vec::new();
-    for name in way.agents {
+    for agent in way.agents {
+        let (name, how) = agent.split_once('=').unwrap_or((agent, ""));
         let jar = agents.jar(name)?;
-        let how = match *name {
-            JACOCO => format!("=destfile={}", java.folder().join("jacoco.exec").display()),
-            _ => String::new(),
+        let how = match name {
+            JACOCO => {
+                let file = java.folder().join("jacoco.exec");
+                // Without ByteBuddy's classes: there are thousands.
+                format!("includes=io.lucce.*:org.*,destfile={}", file.display())
+            }
+            _ => how.into(),
         };
-        flags.push(format!("-javaagent:{}{how}", jar.display()));
+        flags.push(format!("-javaagent:{}={how}", jar.display()));
     }
     // Nothing is to be sent anywhere.
     for kind in ["traces", "metrics", "logs"] {
@@ -138,12 +159,12 @@ fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
             false => (*told).into(),
         });
     }
-    let verify = format!("events=alloc,verify={}", way.verify);
-    let java = java
-        .flags(flags)
-        .agent(&verify)
-        .class_path(class_path)
-        .main(main);
+    let ours = format!("events=alloc,verify={}", way.verify);
+    let java = match way.name {
+        "first" => java.agent_behind(&ours, flags),
+        _ => java.agent(&ours).flags(flags),
+    };
+    let java = java.class_path(class_path).main(main);
     let ended = java.run()?.expect(0)?;
     ended.ensure(ended.stdout.contains("OK"), "the program did its work")?;
     java.lucce().check(&java.log())?;

@@ -1,28 +1,37 @@
 package io.lucce.agents;
 
 import java.lang.instrument.Instrumentation;
+import java.util.List;
 import net.bytebuddy.agent.builder.AgentBuilder;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.matcher.ElementMatchers;
 
-/** ByteBuddy's advice around each method of {@link Work} and of what it makes, loaded before or after this agent. */
+/**
+ * ByteBuddy's advice around each method of {@link Work} and of what it makes, loaded before or after this agent. With the
+ * argument {@code once} it is asked for classes that are loaded later, and never again for one.
+ */
 public final class Advising {
-    static volatile Object last;
+    private static final String[] OF_JDK = {
+        "java.util.ArrayDeque", "java.util.concurrent.FutureTask", "sun.nio.ch.FileChannelImpl"
+    };
 
     private Advising() {}
 
     public static void premain(String argument, Instrumentation instrumentation) {
+        boolean once = "once".equals(argument);
         new AgentBuilder.Default()
-                .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
+                .with(once
+                        ? AgentBuilder.RedefinitionStrategy.DISABLED
+                        : AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
                 .disableClassFormatChanges()
                 .ignore(ElementMatchers.none())
                 .type(ElementMatchers.nameStartsWith("io.lucce.agents.Work")
                         .or(ElementMatchers.nameContains("Proxy").and(
                                 ElementMatchers.isSubTypeOf(Work.Service.class)))
-                        .or(ElementMatchers.named("java.util.ArrayDeque")))
+                        .or(ElementMatchers.namedOneOf(OF_JDK)))
                 .transform((builder, type, loader, module, domain) ->
-                        builder.visit(Advice.to(type.getName().startsWith("java.") ? OfJdk.class : Around.class)
-                                .on(ElementMatchers.isMethod().and(ElementMatchers.not(ElementMatchers.isAbstract())))))
+                        builder.visit(Advice.to(List.of(OF_JDK).contains(type.getName()) ? OfJdk.class : Around.class).on(
+                                ElementMatchers.isMethod().and(ElementMatchers.not(ElementMatchers.isAbstract())))))
                 .installOn(instrumentation);
     }
 

@@ -1,9 +1,16 @@
 package io.lucce.agents;
 
 import java.io.InputStream;
+import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -70,7 +77,9 @@ public final class Work {
             sink = proxy.serve(i);
         }
         reflect();
+        handles();
         tasks();
+        files();
         ArrayDeque<Object> queue = new ArrayDeque<>(1);
         for (int i = 0; i < 40; i++) {
             queue.addLast(List.of(i));
@@ -95,6 +104,23 @@ public final class Work {
         }
     }
 
+    /** Of a type that the JDK has no code for; often enough for the JDK to make more of it. */
+    static void handles() throws Exception {
+        MethodType type = MethodType.methodType(Object.class, double.class, int.class, long.class, float.class);
+        MethodHandle handle = MethodHandles.lookup().findStatic(Work.class, "handled", type);
+        try {
+            for (int i = 0; i < 300; i++) {
+                sink = (Object) handle.invokeExact(1.5, i % 5, 7L, 2.5f);
+            }
+        } catch (Throwable thrown) {
+            throw new IllegalStateException(thrown);
+        }
+    }
+
+    static Object handled(double a, int n, long b, float c) {
+        return makes(n);
+    }
+
     public static Object makes(int n) {
         return new int[n];
     }
@@ -110,6 +136,15 @@ public final class Work {
             one.get();
         }
         executor.shutdown();
+    }
+
+    private static void files() throws Exception {
+        Path file = Files.createTempFile("work", null);
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            channel.write(ByteBuffer.wrap(new byte[9]));
+            sink = channel.size();
+        }
+        Files.delete(file);
     }
 
     private static void task(int size) {
