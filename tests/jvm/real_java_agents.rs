@@ -38,6 +38,14 @@ struct Way {
     verify: u32,
 }
 
+impl Way {
+    /// A Java agent that comes first leaves frames that are older than the hooks: one event there may be lost, and is
+    /// counted as that.
+    fn lost(&self) -> u64 {
+        u64::from(self.name == "first")
+    }
+}
+
 const WAYS: [Way; 10] = [
     Way {
         name: "empty",
@@ -170,7 +178,7 @@ fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
     java.lucce().check(&java.log())?;
     let log = java.log().display().to_string();
     let stats = java.lucce().json(&["stats", "--json", &log])?;
-    nothing_is_lost(&stats)?;
+    nothing_is_lost(&stats, way.lost())?;
     warnings_are_known(&ended, &stats)?;
     if way.program == "Work" {
         let here = "io.lucce.agents.Work$Defined";
@@ -181,10 +189,16 @@ fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
     Ok(())
 }
 
-fn nothing_is_lost(stats: &Value) -> Checked {
-    for key in ["events.lost", "agent.upcalls_lost", "agent.panics"] {
+/// But for so many events.
+fn nothing_is_lost(stats: &Value, events: u64) -> Checked {
+    for (key, most) in [
+        ("events.lost", events),
+        ("agent.upcalls_lost", 0),
+        ("agent.panics", 0),
+    ] {
         let count = &stats["agent"][key];
-        ensure(count.as_u64() == Some(0), || format!("{key}: {count}"))?;
+        let is_none = count.as_u64().is_some_and(|count| count <= most);
+        ensure(is_none, || format!("{key}: {count}"))?;
     }
     Ok(())
 }
