@@ -20,7 +20,11 @@ pub fn all() -> Outcome {
     java.map_err(|_| "the Java build panicked".to_owned())?
 }
 
-fn java() -> Outcome {
+/// The Java side, without its tests.
+///
+/// # Errors
+/// It does not compile.
+pub fn java() -> Outcome {
     println!("building the Java side with Maven");
     tools::run_quietly(maven(&mut Command::new("mvn")).args(["-q", "-DskipTests"]))
 }

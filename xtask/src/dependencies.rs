@@ -30,11 +30,11 @@ the Apache License it is used under that one, else under the MIT License, whose 
 
 /// A package that cargo fetched.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Package {
-    name: String,
-    version: String,
-    licence: String,
-    repository: String,
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub licence: String,
+    pub repository: String,
 }
 
 /// # Errors
@@ -74,7 +74,11 @@ fn file() -> PathBuf {
     place::root().join("NOTICE")
 }
 
-fn shipped() -> Result<BTreeSet<Package>, String> {
+/// What is in the agent and the command.
+///
+/// # Errors
+/// Cargo does not tell.
+pub fn shipped() -> Result<BTreeSet<Package>, String> {
     packages(&SHIPPED.map(|name| ["--package", name]).concat(), IN_IT)
 }
 

@@ -15,6 +15,7 @@ mod build;
 mod checks;
 mod demo;
 mod dependencies;
+mod dist;
 mod formats;
 mod guard;
 mod jvm;
@@ -50,6 +51,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
+  dist                  what users install, in target/dist: archives, a Debian package, checksums
   notice                writes NOTICE: whose packages go into the agent and the command
   coverage              what of the bytes that the JVM allocates is counted: of constructs of all kinds, of applications
       [--jdk VERSION]   on one JDK only
@@ -95,6 +97,7 @@ fn run(args: &[&str]) -> Outcome {
         ["fmt"] => checks::fmt(),
         ["arch"] => arch::check(),
         ["dependencies"] => dependencies::check(),
+        ["dist"] => dist::make(),
         ["notice"] => dependencies::write_notice(),
         ["clippy"] => checks::clippy(),
         ["unit"] => checks::unit(),

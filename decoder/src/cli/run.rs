@@ -142,7 +142,14 @@ pub fn agent_beside() -> Result<PathBuf, Failure> {
     let program = env::current_exe().and_then(|program| program.canonicalize());
     let program =
         program.map_err(|e| usage(format!("cannot find this program's directory: {e}")))?;
-    Ok(program.with_file_name(AGENT))
+    let beside = program.with_file_name(AGENT);
+    // As it is installed: the command in `bin`, the agent in `lib`.
+    let installed = program.parent().and_then(|bin| bin.parent());
+    let installed = installed.map(|root| root.join("lib").join(AGENT));
+    match installed.filter(|agent| !beside.is_file() && agent.is_file()) {
+        Some(agent) => Ok(agent),
+        None => Ok(beside),
+    }
 }
 
 fn usage(message: impl Into<String>) -> Failure {

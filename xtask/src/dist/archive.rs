@@ -1,0 +1,133 @@
+//! Archives whose bytes depend on their files' bytes and names alone.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::Glibc;
+use crate::{Outcome, tools};
+
+/// `FOLDER.tar.gz`, beside the folder.
+pub fn tar(at: &Path, folder: &str, epoch: &str) -> Outcome {
+    let mut tar = Command::new("tar");
+    tar.current_dir(at)
+        .args([
+            "--sort=name",
+            "--format=ustar",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+        ])
+        .args([
+            "--mode=u=rwX,go=rX",
+            &format!("--mtime=@{epoch}"),
+            "-cf",
+            "-",
+            folder,
+        ])
+        .stdout(Stdio::piped());
+    let mut packing = tar.spawn().map_err(|e| format!("cannot start tar: {e}"))?;
+    let name = at.join(format!("{folder}.tar.gz"));
+    let to = File::create(&name).map_err(|e| format!("{}: {e}", name.display()))?;
+    let from = packing.stdout.take().ok_or("tar says nothing")?;
+    let mut gzip = Command::new("gzip");
+    let pressed = gzip.args(["-n", "-9"]).stdin(from).stdout(to).status();
+    let packed = packing.wait().map_err(|e| e.to_string())?;
+    match packed.success() && pressed.is_ok_and(|pressed| pressed.success()) {
+        true => Ok(()),
+        false => Err(format!("{}: tar or gzip failed", name.display())),
+    }
+}
+
+/// A package of Debian's: the command on the PATH, the agent beside the system's libraries.
+pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str) -> Outcome {
+    let from = at.join(folder);
+    let root = at.join("deb");
+    let jar = format!("lucce-api-{version}.jar");
+    let files = [
+        ("bin/lucce".to_owned(), "usr/bin/lucce".to_owned()),
+        (
+            "lib/liblucce.so".to_owned(),
+            "usr/lib/liblucce.so".to_owned(),
+        ),
+        (
+            "include/lucce.h".to_owned(),
+            "usr/include/lucce.h".to_owned(),
+        ),
+        (format!("java/{jar}"), format!("usr/share/java/{jar}")),
+        (
+            "LICENSE".to_owned(),
+            "usr/share/doc/lucce/copyright".to_owned(),
+        ),
+        ("NOTICE".to_owned(), "usr/share/doc/lucce/NOTICE".to_owned()),
+    ];
+    for (own, there) in files {
+        let to = root.join(there);
+        let folder = to.parent().ok_or("no folder")?;
+        fs::create_dir_all(folder).map_err(|e| e.to_string())?;
+        fs::copy(from.join(&own), &to).map_err(|e| format!("{own}: {e}"))?;
+    }
+    let control = format!(
+        "Package: lucce\nVersion: {version}\nArchitecture: amd64\nSection: java\nPriority: optional\n\
+         Maintainer: the lucce authors <lucce@localhost>\nDepends: libc6 (>= {glibc})\n\
+         Description: Calling contexts of Java programs\n \
+         Counts every allocation of a Java program under the stack of calls that leads to it.\n"
+    );
+    fs::create_dir_all(root.join("DEBIAN")).map_err(|e| e.to_string())?;
+    fs::write(root.join("DEBIAN/control"), control).map_err(|e| e.to_string())?;
+    let file = at.join(format!("lucce_{version}_amd64.deb"));
+    let mut chmod = Command::new("chmod");
+    tools::run_quietly(chmod.args(["-R", "u=rwX,go=rX"]).arg(&root))?;
+    let mut pack = Command::new("dpkg-deb");
+    pack.args(["--build", "--root-owner-group", "-Zgzip"]);
+    tools::run_quietly(pack.arg(&root).arg(&file).env("SOURCE_DATE_EPOCH", epoch))?;
+    fs::remove_dir_all(&root).map_err(|e| e.to_string())
+}
+
+/// `SHA256SUMS` of all that is there.
+pub fn sums(at: &Path) -> Outcome {
+    let entries = fs::read_dir(at).map_err(|e| e.to_string())?;
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    let said = tools::output(Command::new("sha256sum").current_dir(at).args(&names))?;
+    print!("{}", String::from_utf8_lossy(&said));
+    fs::write(at.join("SHA256SUMS"), said).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place;
+
+    const FILES: [&str; 6] = [
+        "bin/lucce",
+        "lib/liblucce.so",
+        "include/lucce.h",
+        "java/lucce-api-1.jar",
+        "LICENSE",
+        "NOTICE",
+    ];
+
+    /// Two folders of equal files, made in different orders: their archives.
+    fn made(name: &str, files: &mut dyn Iterator<Item = &&str>) -> [Vec<u8>; 2] {
+        let at = place::target().join("dist-test").join(name);
+        let _ = fs::remove_dir_all(&at);
+        for file in files {
+            let path = at.join("it").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        tar(&at, "it", "1700000000").unwrap();
+        deb(&at, "it", ("1", Glibc(2, 17)), "1700000000").unwrap();
+        ["it.tar.gz", "lucce_1_amd64.deb"].map(|file| fs::read(at.join(file)).unwrap())
+    }
+
+    #[test]
+    fn archives_of_equal_files_have_equal_bytes() {
+        let first = made("first", &mut FILES.iter());
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let second = made("second", &mut FILES.iter().rev());
+        assert!(first == second);
+        assert!(first.iter().all(|archive| archive.len() > 200));
+    }
+}

@@ -1,0 +1,191 @@
+//! `dist`: what users install, in `target/dist`.
+//!
+//! ```text
+//! lucce-VERSION-linux-x64.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-api-VERSION.jar
+//!                                    LICENSE  NOTICE  README.md  sbom.cdx.json
+//! lucce-VERSION-linux-x64-debug.tar.gz        debug information, found by debuggers when it lies beside
+//! lucce_VERSION_amd64.deb
+//! SHA256SUMS
+//! ```
+//! Archives of equal files have equal bytes: times are that of the last commit, names are sorted. Compilers are told to
+//! name no folder of this machine in what they make. With `cargo-zigbuild` on the PATH (`pip install cargo-zigbuild ziglang`) what is built runs with glibc 2.17
+//! and later; without it with the glibc of this machine and later.
+
+mod archive;
+mod floor;
+mod sbom;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, build, dependencies, place, tools};
+
+pub use floor::Glibc;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The oldest glibc that zig is asked for, and that what it built may want.
+const FLOOR: Glibc = Glibc(2, 17);
+
+/// What is made, and of what.
+struct Dist {
+    version: &'static str,
+    /// Seconds since 1970: of the last commit.
+    epoch: String,
+    /// Where cargo builds it.
+    target: PathBuf,
+    /// Where it goes.
+    to: PathBuf,
+}
+
+/// # Errors
+/// Something does not build, or wants a newer glibc than it should.
+pub fn make() -> Outcome {
+    let to = place::target().join("dist");
+    let _ = fs::remove_dir_all(&to);
+    created(&to)?;
+    let dist = Dist {
+        version: env!("CARGO_PKG_VERSION"),
+        epoch: epoch()?,
+        target: place::target().join("dist-build"),
+        to,
+    };
+    build::java()?;
+    let built = dist.built()?;
+    let name = format!("lucce-{}-linux-x64", dist.version);
+    let stage = dist.stage(&name, &built)?;
+    let debug = dist.split(&name, &stage)?;
+    let mut newest = Glibc(2, 0);
+    for file in [stage.join("bin/lucce"), stage.join("lib/liblucce.so")] {
+        let wanted = floor::of(&file)?;
+        let size = fs::metadata(&file).map_or(0, |file| file.len());
+        newest = newest.max(wanted);
+        println!("{}: {size} bytes, glibc {wanted}", place::short(&file));
+        if has_zig() && wanted > FLOOR {
+            return Err(format!("{}: wants glibc {wanted}", file.display()));
+        }
+    }
+    archive::tar(&dist.to, &name, &dist.epoch)?;
+    archive::tar(&dist.to, &debug, &dist.epoch)?;
+    archive::deb(&dist.to, &name, (dist.version, newest), &dist.epoch)?;
+    for folder in [&name, &debug] {
+        fs::remove_dir_all(dist.to.join(folder)).map_err(|e| e.to_string())?;
+    }
+    archive::sums(&dist.to)
+}
+
+impl Dist {
+    /// The folder with both.
+    fn built(&self) -> Result<PathBuf, String> {
+        let mut cargo = place::cargo();
+        let target = match has_zig() {
+            true => {
+                cargo.arg("zigbuild");
+                format!("{TARGET}.{FLOOR}")
+            }
+            false => {
+                cargo.arg("build");
+                TARGET.to_owned()
+            }
+        };
+        cargo.args([
+            "--release",
+            "--locked",
+            "-p",
+            "lucce-agent",
+            "-p",
+            "lucce-decoder",
+        ]);
+        cargo.args(["--target", &target]);
+        let root = place::root().display().to_string();
+        let mut flags = vec![format!("--remap-path-prefix={root}=/lucce")];
+        let mut c_flags = vec![format!("-ffile-prefix-map={root}=/lucce")];
+        let target = self.target.display().to_string();
+        flags.push(format!("--remap-path-prefix={target}=/target"));
+        c_flags.push(format!("-ffile-prefix-map={target}=/target"));
+        if let Some(home) = cargo_home() {
+            flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
+        }
+        cargo
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            .env("CFLAGS", c_flags.join(" "))
+            .env("SOURCE_DATE_EPOCH", &self.epoch);
+        tools::run(build::with_jdk(&mut cargo))?;
+        Ok(self.target.join(TARGET).join("release"))
+    }
+
+    fn stage(&self, name: &str, built: &Path) -> Result<PathBuf, String> {
+        let stage = self.to.join(name);
+        let jar = format!("lucce-api-{}.jar", self.version);
+        let root = place::root();
+        let files = [
+            (built.join("lucce"), "bin/lucce".to_owned()),
+            (built.join("liblucce.so"), "lib/liblucce.so".to_owned()),
+            (
+                root.join("agent/include/lucce.h"),
+                "include/lucce.h".to_owned(),
+            ),
+            (
+                place::harness().join("api/target").join(&jar),
+                format!("java/{jar}"),
+            ),
+            (root.join("LICENSE"), "LICENSE".to_owned()),
+            (root.join("NOTICE"), "NOTICE".to_owned()),
+            (root.join("README.md"), "README.md".to_owned()),
+        ];
+        for (from, to) in files {
+            let to = stage.join(to);
+            created(to.parent().unwrap_or(&stage))?;
+            fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
+        }
+        let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
+        fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
+        Ok(stage)
+    }
+
+    /// Takes the debug information out; the folder's name that it goes to.
+    fn split(&self, name: &str, stage: &Path) -> Result<String, String> {
+        let debug = format!("{name}-debug");
+        for file in ["bin/lucce", "lib/liblucce.so"] {
+            let own = stage.join(file);
+            let apart = self.to.join(&debug).join(format!("{file}.debug"));
+            created(apart.parent().unwrap_or(stage))?;
+            let objcopy = |args: &[&str], files: &[&Path]| {
+                tools::run_quietly(Command::new("objcopy").args(args).args(files))
+            };
+            objcopy(&["--only-keep-debug"], &[&own, &apart])?;
+            objcopy(&["--strip-unneeded"], &[&own])?;
+            let link = format!("--add-gnu-debuglink={}", apart.display());
+            objcopy(&[&link], &[&own])?;
+        }
+        Ok(debug)
+    }
+}
+
+fn has_zig() -> bool {
+    let probe = Command::new("cargo-zigbuild").arg("--version").output();
+    probe.is_ok_and(|probe| probe.status.success())
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}
+
+/// When the last commit was made.
+fn epoch() -> Result<String, String> {
+    if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(epoch);
+    }
+    let mut git = Command::new("git");
+    git.current_dir(place::root())
+        .args(["log", "-1", "--format=%ct"]);
+    Ok(String::from_utf8_lossy(&tools::output(&mut git)?)
+        .trim()
+        .to_owned())
+}
+
+fn created(folder: &Path) -> Outcome {
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
