@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Defines a class again and again, each time in a loader of its own, runs it and lets go of it: {@code same} the same
- * class, {@code named} each time under another name. Says by how much the process has grown behind the first of them.
+ * class, {@code named} each time under another name. Then: how many, and of which a number is kept. Says by how much the process has grown behind the first of them.
  * At the end it decodes numbers of classes that are gone.
  */
 public final class ComingAndGoing {
@@ -52,13 +52,13 @@ public final class ComingAndGoing {
 
     private static final String NAME = "ComingAndGoing$Made";
     private static final int FIRST = 5_000;
-    private static final int EVERY = 500;
+    private static int every;
     private static final List<Known> known = new ArrayList<>();
     private static int count;
 
     /** Called by each class, so that its frames are below. */
     public static Object seen() {
-        if (count % EVERY == 0) {
+        if (count % every == 0) {
             long number = CallContext.current(); StackTraceElement[] frames = new Throwable().getStackTrace();
             known.add(new Known(number, frames));
         }
@@ -110,6 +110,7 @@ public final class ComingAndGoing {
     public static void main(String[] args) throws Exception {
         boolean same = args[0].equals("same");
         int classes = Integer.parseInt(args[1]);
+        every = Integer.parseInt(args[2]);
         byte[] template;
         try (InputStream in = ComingAndGoing.class.getResourceAsStream(NAME + ".class")) {
             template = in.readAllBytes();

@@ -10,6 +10,20 @@ use crate::{Outcome, build, jdk, place, tools};
 /// # Errors
 /// A JDK is missing, or a test failed.
 pub fn tests(args: &[&str]) -> Outcome {
+    run(args, &[])
+}
+
+/// As many classes that come and go, in place of those few of the tests.
+///
+/// # Errors
+/// As of `tests`, or `classes` is no number.
+pub fn soak(classes: &str) -> Outcome {
+    let number = classes.parse::<u32>();
+    number.map_err(|_| format!("not a number of classes: {classes}"))?;
+    run(&["unloading::", "--nocapture"], &[("LUCCE_SOAK", classes)])
+}
+
+fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
     let jdks = jdk::tested()?;
     let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
     let homes = env::join_paths(jdks.iter().map(|jdk| &jdk.home)).map_err(|e| e.to_string())?;
@@ -37,6 +51,7 @@ pub fn tests(args: &[&str]) -> Outcome {
         .env("LUCCE_HARNESS", place::harness())
         .env("LUCCE_PROGRAMS_21", programs_21)
         .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
+    cargo.envs(more.iter().copied());
     tools::run(cargo.env("LUCCE_JAVA_HOMES", homes))
 }
 

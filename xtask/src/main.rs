@@ -44,6 +44,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   java                  the Java side's own tests
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
+  soak [CLASSES]        as many classes that come and go, of one name and of many, on each JDK: how much
+                        the process grows (default 1000000, which takes an hour or more and 2 GB of disk)
   page-tests            the page of `lucce view` in Chromium
   format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
   verify-apps           real applications, numbers compared with the JVM's own stack traces
@@ -105,6 +107,8 @@ fn run(args: &[&str]) -> Outcome {
         ["loom"] => checks::loom(),
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
+        ["soak"] => build::all().and_then(|()| jvm::soak("1000000")),
+        ["soak", classes] => build::all().and_then(|()| jvm::soak(classes)),
         ["page-tests"] => build::all().and_then(|()| pages::tests()),
         ["format-tests"] => build::all().and_then(|()| formats::tests("")),
         ["format-tests", name] => build::all().and_then(|()| formats::tests(name)),
