@@ -48,9 +48,12 @@ impl fmt::Display for RunId {
 
 fn random_bits() -> u64 {
     let mut bytes = [0; 8];
+    let (no_flags, length): (libc::c_long, usize) = (0, bytes.len());
+    // The system call itself: glibc has a function for it from 2.25 on only.
     #[allow(unsafe_code, reason = "a system call that fills our own bytes")]
     // SAFETY: the pointer and the length are those of the array.
-    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let filled =
+        unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), length, no_flags) };
     match usize::try_from(filled) == Ok(bytes.len()) {
         true => u64::from_ne_bytes(bytes),
         false => without_the_system(),
