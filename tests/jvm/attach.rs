@@ -32,6 +32,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     });
     let others = [
         test("attach::sampled", true, move || sampled(setup)),
+        test("attach::for_a_while", true, move || for_a_while(setup)),
         test("attach::refused", false, move || refused(setup)),
         test("attach::closed", false, move || closed(setup)),
         test("attach::no_jvm", true, move || no_jvm(setup)),
@@ -402,6 +403,42 @@ fn closed(setup: &'static Setup) -> Checked {
 }
 
 /// A process that is no JVM is left alone: the signal that a JVM expects would end it.
+/// `lucce record`: the agent comes and goes, and there is a page. `lucce list` says so before and after.
+fn for_a_while(setup: &'static Setup) -> Checked {
+    let mut jvm = busy(setup, setup.jdk(), "attach-for-a-while", &[])?;
+    let (pid, log) = (jvm.pid(), jvm.java.log());
+    let page = jvm.java.folder().join("page.html");
+    let is_without = |jvm: &Running| -> Checked {
+        let listed = jvm.lucce().text(0, &["list", "--json"])?;
+        let rows = listed.lines().map(serde_json::from_str::<Value>);
+        let row = rows.flatten().find(|row| row["pid"].to_string() == pid);
+        let row = row.ok_or_else(|| format!("{pid} is not listed: {listed}"))?;
+        let fine = row["agent"].is_null() && row["command"] == "Busy";
+        ensure(fine, || row.to_string())
+    };
+    is_without(&jvm)?;
+    let (output, out) = (page.to_string_lossy(), log.to_string_lossy());
+    let arguments = ["record", "-d", "2s", "-o", &output, "--log", &out, &pid];
+    jvm.lucce().text(0, &arguments)?;
+    is_without(&jvm)?;
+    jvm.works_on()?;
+    let stats = jvm.lucce().json(&["stats", "--json", &out])?;
+    let sampled = jvm.lucce().json(&["report", "--json", &out])?;
+    let count = sampled["totals"]["count"].as_u64();
+    ensure(count > Some(0) && sampled["ended"] == true, || {
+        stats.to_string()
+    })?;
+    let seconds = sampled["seconds"].as_f64().unwrap_or_default();
+    ensure(seconds >= 2.0, || {
+        format!("{seconds} seconds were recorded")
+    })?;
+    let html = fs::read_to_string(&page).map_err(|e| e.to_string())?;
+    let is_page = html.contains("<meta name=\"generator\" content=\"lucce ");
+    ensure(is_page, || "there is no page".into())?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
 fn no_jvm(setup: &'static Setup) -> Checked {
     let java = Java::new(setup, setup.jdk(), "attach-no-jvm");
     let said = java.lucce().text(2, &["attach", "4294967295"])?;
