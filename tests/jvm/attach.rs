@@ -411,7 +411,8 @@ fn for_a_while(setup: &'static Setup) -> Checked {
     let is_without = |jvm: &Running| -> Checked {
         let listed = jvm.lucce().text(0, &["list", "--json"])?;
         let rows = listed.lines().map(serde_json::from_str::<Value>);
-        let row = rows.flatten().find(|row| row["pid"].to_string() == pid);
+        let number: u64 = pid.parse().map_err(|_| format!("{pid} is no number"))?;
+        let row = rows.flatten().find(|row| row["pid"] == number);
         let row = row.ok_or_else(|| format!("{pid} is not listed: {listed}"))?;
         let fine = row["agent"].is_null() && row["command"] == "Busy";
         ensure(fine, || row.to_string())
