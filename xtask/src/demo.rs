@@ -16,8 +16,12 @@ pub fn run() -> Outcome {
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let log = folder.join("lucene.lucce");
     record(&log)?;
-    show(&["report", "--top", "3"], &log, &[])?;
+    show(&["report", "--top", "2"], &log, &[])?;
     decode(&log)?;
+    show(&["report", "--by", "type", "--top", "5"], &log, &[])?;
+    show(&["report", "--tree", "--min-share", "8"], &log, &[])?;
+    let page = folder.join("lucene.html");
+    show(&["view"], &log, &["-o", &place::short(&page)])?;
     let collapsed = folder.join("lucene.collapsed");
     show(
         &["export", "--format", "collapsed"],
@@ -25,7 +29,8 @@ pub fn run() -> Outcome {
         &["-o", &place::short(&collapsed)],
     )?;
     println!(
-        "\ncollapsed stacks, for any flame graph tool: {}",
+        "\na page for a browser: {}\ncollapsed stacks, for any flame graph tool: {}",
+        place::short(&page),
         place::short(&collapsed)
     );
     Ok(())
