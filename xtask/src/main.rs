@@ -3,6 +3,7 @@
 mod coverage;
 mod cpu;
 mod jdk;
+mod pictures;
 mod place;
 mod side_by_side;
 mod tools;
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   build                 the agent, the lucce command and the Java side, ready to use
   demo                  builds, runs Lucene under the agent and shows what the log tells
+  pictures              the documents' pictures, of the demo's page (chromium)
   test [--quick]        every check below; --quick: the fast ones, in under five minutes
 
   fmt                   formatting
@@ -94,6 +96,7 @@ fn run(args: &[&str]) -> Outcome {
         }
         ["build"] => build::all(),
         ["demo"] => demo::run(),
+        ["pictures"] => pictures::make(),
         ["test"] => suite::full(),
         ["test", "--quick"] => suite::quick(),
         ["fmt"] => checks::fmt(),

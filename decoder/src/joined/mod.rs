@@ -208,6 +208,7 @@ impl<'p> Labels<'p> {
         let (names, threads) = (&mut self.names.threads, &self.profile.threads);
         *self.threads.entry(thread).or_insert_with(|| {
             let name = threads.get(&thread).map(|thread| thread.name.clone());
+            let name = name.filter(|name| !name.is_empty());
             names.number(name.unwrap_or_else(|| format!("thread {}", thread.0)))
         })
     }

@@ -1,0 +1,39 @@
+//! `pictures`: those in the documents, of the page that the demo has made, by a headless Chromium.
+
+use std::fs;
+use std::process::Command;
+
+use crate::{Outcome, place, tools};
+
+/// The page's tabs, and the files under `docs/pictures`.
+const PICTURES: [(&str, &str); 2] = [("overview", "overview.png"), ("flame", "flame.png")];
+
+/// # Errors
+/// There is no page of the demo, or no Chromium.
+pub fn make() -> Outcome {
+    let page = place::target().join("demo/lucene.html");
+    if !page.is_file() {
+        return Err(format!(
+            "{} is missing: `cargo xtask demo` makes it",
+            place::short(&page)
+        ));
+    }
+    let folder = place::root().join("docs/pictures");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for (tab, name) in PICTURES {
+        let file = folder.join(name);
+        let mut chromium = Command::new("chromium");
+        chromium.args([
+            "--headless",
+            "--no-sandbox",
+            "--hide-scrollbars",
+            "--window-size=1200,640",
+            "--virtual-time-budget=4000",
+        ]);
+        chromium.arg(format!("--screenshot={}", file.display()));
+        chromium.arg(format!("file://{}#tab={tab}", page.display()));
+        tools::run_quietly(&mut chromium)?;
+        println!("{}", place::short(&file));
+    }
+    Ok(())
+}
