@@ -19,7 +19,7 @@ pub fn run() -> Outcome {
     show(&["report", "--top", "2"], &log, &[])?;
     decode(&log)?;
     show(&["report", "--by", "type", "--top", "5"], &log, &[])?;
-    show(&["report", "--tree", "--min-share", "8"], &log, &[])?;
+    show(&["report", "--tree", "--min-share", "15"], &log, &[])?;
     let page = folder.join("lucene.html");
     show(&["view"], &log, &["-o", &place::short(&page)])?;
     let collapsed = folder.join("lucene.collapsed");
