@@ -44,12 +44,11 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
             "-Xmx64m",
             "-XX:+UseSerialGC",
             "-XX:+AlwaysPreTouch",
-        ])
-        .main(["ComingAndGoing", kind]);
+        ]);
     if let Some(classes) = of_the_soak() {
-        return soak(java, classes);
+        return soak(java, kind, classes);
     }
-    let java = java.main([CLASSES.to_string(), EVERY.to_string()]);
+    let java = java.main(program(kind, CLASSES, EVERY));
     let ended = java.run()?.expect(0)?;
     let grown = number(&ended, "grown by ")?;
     ended.ensure(grown < MOST_GROWN, &format!("grown by {grown} KB"))?;
@@ -90,6 +89,12 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
     Ok(())
 }
 
+/// The program with its arguments.
+fn program(kind: &str, classes: u64, every: u64) -> [String; 4] {
+    let (classes, every) = (classes.to_string(), every.to_string());
+    ["ComingAndGoing".to_owned(), kind.to_owned(), classes, every]
+}
+
 /// How many classes `cargo xtask soak` wants.
 fn of_the_soak() -> Option<u64> {
     std::env::var("LUCCE_SOAK").ok()?.parse().ok()
@@ -97,10 +102,10 @@ fn of_the_soak() -> Option<u64> {
 
 /// Many more classes. Their log is too large to be looked at whole, as `decode` in the JVM would: it says how much the
 /// process has grown, and that each comparison was right.
-fn soak(java: Java<'_>, classes: u64) -> Checked {
+fn soak(java: Java<'_>, kind: &str, classes: u64) -> Checked {
     let never = u64::from(u32::MAX >> 1);
     let java = java
-        .main([classes.to_string(), never.to_string()])
+        .main(program(kind, classes, never))
         .limit(Duration::from_secs(3 * 3600));
     let ended = java.run()?.expect(0)?;
     let grown = number(&ended, "grown by ")?;
