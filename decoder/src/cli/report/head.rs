@@ -25,7 +25,8 @@ impl Run {
         Run {
             run: profile.header.run.map(|run| run.to_string()),
             command: meta("command").filter(|command| !command.is_empty()),
-            jdk: meta("jdk"),
+            // Few VMs tell agents the property `java.version`.
+            jdk: meta("jdk").or_else(|| meta("jvm")),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
         }
     }
