@@ -13,7 +13,8 @@ pub struct Run {
     /// `None`: the log is older than runs' ids.
     run: Option<String>,
     command: Option<String>,
-    jdk: Option<String>,
+    /// The VM's version, which names the JDK's.
+    jvm: Option<String>,
     /// How long the agent was there; `None`: the JVM was killed or still runs.
     seconds: Option<f64>,
 }
@@ -25,17 +26,16 @@ impl Run {
         Run {
             run: profile.header.run.map(|run| run.to_string()),
             command: meta("command").filter(|command| !command.is_empty()),
-            // Few VMs tell agents the property `java.version`.
-            jdk: meta("jdk").or_else(|| meta("jvm")),
+            jvm: meta("jvm"),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
         }
     }
 
-    /// `run 0123456789abcdef: app.Main --fast, JDK 21.0.9, 4.10 s`
+    /// `run 0123456789abcdef: app.Main --fast, JVM 21.0.9+10-LTS, 4.10 s`
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let texts = [
             self.command.as_ref().map(|text| Text(text).to_string()),
-            self.jdk.as_ref().map(|jdk| format!("JDK {}", Text(jdk))),
+            self.jvm.as_ref().map(|jvm| format!("JVM {}", Text(jvm))),
             self.seconds.map(|seconds| human(seconds * 1e9, "ns")),
         ];
         let texts: Vec<_> = texts.into_iter().flatten().collect();
