@@ -157,10 +157,7 @@ impl Profile {
         match who {
             Who::Virtual => VIRTUAL.into(),
             Who::Silent => SILENT.into(),
-            Who::Thread(id) => match self.threads.get(&id) {
-                Some(thread) if !thread.name.is_empty() => thread.name.clone(),
-                _ => format!("thread {}", id.0),
-            },
+            Who::Thread(id) => self.thread_name(id),
         }
     }
 

@@ -121,10 +121,7 @@ impl<'p> Building<'p> {
                 continue;
             };
             let (kind, what) = self.labels.meaning(profile, share.event, site);
-            let each = match share.event {
-                ALLOCATION => profile.code.size(site).unwrap_or(0),
-                _ => 0,
-            };
+            let each = profile.each(share.event, site);
             self.rows.push(Row {
                 node: node.0,
                 kind,
@@ -386,10 +383,7 @@ impl Exported<'_> {
             _ => SiteId::NONE,
         };
         let (kind, what) = self.labels.meanings.get(&(event.event, at)).copied()?;
-        let each = match event.event {
-            ALLOCATION => self.profile.code.size(site).unwrap_or(0),
-            _ => 0,
-        };
+        let each = self.profile.each(event.event, site);
         let thread = (event.thread.0 as usize).checked_sub(1);
         let value = u64::try_from(event.value).unwrap_or(0);
         let lasts = self.run.kinds.get(kind as usize)?.unit == "ns";
@@ -486,12 +480,9 @@ impl Labels {
 
     fn thread(&mut self, profile: &Profile, thread: ThreadId) -> u32 {
         let threads = &mut self.threads;
-        *self.by_thread.entry(thread).or_insert_with(|| {
-            let name = profile
-                .threads
-                .get(&thread)
-                .map(|thread| Text(&thread.name).to_string());
-            threads.number(name.unwrap_or_else(|| format!("thread {}", thread.0)))
-        })
+        *self
+            .by_thread
+            .entry(thread)
+            .or_insert_with(|| threads.number(Text(&profile.thread_name(thread)).to_string()))
     }
 }

@@ -19,6 +19,12 @@ pub struct StackFrame {
 impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
+
+    /// `a.b.C.m`, as it is, not for output.
+    #[must_use]
+    pub fn called(&self) -> String {
+        format!("{}.{}", self.class, self.method)
+    }
 }
 
 /// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`; names are escaped.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lucce_callgraph::SiteId;
-use lucce_tracelog::{EventType, EventTypeId};
+use lucce_tracelog::{EventType, EventTypeId, ThreadId};
 
 use crate::code::type_name;
 use crate::contexts::{Context, Contexts};
@@ -87,6 +87,22 @@ fn shown(detail: &str) -> String {
 }
 
 impl Profile {
+    /// What one event adds to the value that was counted: of an allocation by bytecode, the object's size, which the
+    /// log says of its site. 0: events carry their values themselves, or the size is not always the same.
+    pub(crate) fn each(&self, event: EventTypeId, site: SiteId) -> u64 {
+        match event {
+            ALLOCATION => self.code.size(site).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Its name; of a thread without one, its number.
+    pub(crate) fn thread_name(&self, thread: ThreadId) -> String {
+        let name = self.threads.get(&thread).map(|thread| thread.name.clone());
+        let name = name.filter(|name| !name.is_empty());
+        name.unwrap_or_else(|| format!("thread {}", thread.0))
+    }
+
     /// Kinds that were counted, the most frequent first.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {

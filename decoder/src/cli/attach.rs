@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Some(agent) => std::path::absolute(agent)?,
         None => agent_path()?,
     };
-    if let Err(end) = attach(args.pid, &agent, &args.options()?) {
+    if let Err(end) = attach(args.pid, &agent, &options(&args.opts, args.out.as_deref())?) {
         return Ok(end);
     }
     match ask(args.pid, &Command::Status) {
@@ -66,21 +66,18 @@ pub fn attach(pid: u32, agent: &Path, options: &str) -> Result<(), End> {
     Ok(())
 }
 
-impl Args {
-    /// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
-    fn options(&self) -> Result<String, Failure> {
-        let mut all = self.opts.clone();
-        if !all.iter().any(|option| option.starts_with("out=")) {
-            let name = PathBuf::from("lucce-%p-%t.lucce");
-            let out = std::path::absolute(self.out.as_ref().unwrap_or(&name))?;
-            all.push(format!("out={}", text(&out)?));
-        }
-        match all.iter().find(|option| option.contains(',')) {
-            Some(option) => Err(Failure::Usage(format!(
-                "the agent's options cannot hold a comma: {option}"
-            ))),
-            None => Ok(all.join(",")),
-        }
+/// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
+pub fn options(opts: &[String], out: Option<&Path>) -> Result<String, Failure> {
+    let mut all = opts.to_vec();
+    if !all.iter().any(|option| option.starts_with("out=")) {
+        let out = std::path::absolute(out.unwrap_or(Path::new("lucce-%p-%t.lucce")))?;
+        all.push(format!("out={}", text(&out)?));
+    }
+    match all.iter().find(|option| option.contains(',')) {
+        Some(option) => Err(Failure::Usage(format!(
+            "the agent's options cannot hold a comma: {option}"
+        ))),
+        None => Ok(all.join(",")),
     }
 }
 

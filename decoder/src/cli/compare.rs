@@ -37,16 +37,9 @@ pub enum Told {
 
 impl Told {
     /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Told::Context => "context",
-            Told::Type => "type",
-            Told::Class => "class",
-            Told::Package => "package",
-            Told::Method => "method",
-            Told::Line => "line",
-            Told::Thread => "thread",
-        }
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     pub fn by(self) -> By {
@@ -168,13 +161,7 @@ impl Compared {
         let Some(per) = per else { return Ok(()) };
         let kind = self.joined.kind(per);
         for (run, path) in files.enumerate() {
-            let counted = self
-                .joined
-                .runs
-                .get(run)
-                .into_iter()
-                .flat_map(|run| &run.counted);
-            let own = counted.filter(|row| Some(row.kind) == kind);
+            let own = self.joined.counted(run, |row| Some(row.kind) == kind);
             let count = own.map(|row| row.count).fold(0, u64::saturating_add);
             if count == 0 {
                 return Err(Failure::Usage(about(

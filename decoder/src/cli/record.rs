@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lucce_control::{Command, ask};
 use serde_json::Value;
 
-use super::attach::attach;
+use super::attach::{attach, options};
 use super::classes::Classes;
 use super::list::{Jvm, jvms};
 use super::run::{agent_path, key_value};
@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(output) = &args.output {
         view::check(output)?;
     }
-    let options = options(args)?;
+    let options = options(&args.opts, args.log.as_deref())?;
     if let Err(end) = attach(pid, &agent_path()?, &options) {
         return Ok(end);
     }
@@ -104,23 +104,6 @@ fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
                 "several JVMs run {asked}: name one by its process id, {numbers}"
             )))
         }
-    }
-}
-
-/// `key=value,…`. The JVM has a working directory of its own, so the log's place is a whole path.
-fn options(args: &Args) -> Result<String, Failure> {
-    let name = PathBuf::from("lucce-%p-%t.lucce");
-    let out = std::path::absolute(args.log.as_ref().unwrap_or(&name))?;
-    let out = out
-        .to_str()
-        .ok_or_else(|| Failure::Usage(format!("{} is no UTF-8", out.display())))?;
-    let mut all = args.opts.clone();
-    all.push(format!("out={out}"));
-    match all.iter().find(|option| option.contains(',')) {
-        Some(option) => Err(Failure::Usage(format!(
-            "the agent's options cannot hold a comma: {option}"
-        ))),
-        None => Ok(all.join(",")),
     }
 }
 

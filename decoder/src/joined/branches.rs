@@ -73,9 +73,9 @@ impl Joined {
         drawing: &Drawing,
         is_wanted: impl Fn(&Counted) -> bool,
     ) -> Vec<Branch> {
-        let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
-        let counted = counted.filter(|row| is_wanted(row));
-        let rows = counted.map(|row| (row, drawing.measure.of(row)));
+        let rows = self
+            .counted(run, is_wanted)
+            .map(|row| (row, drawing.measure.of(row)));
         match drawing.inverted {
             true => Inverted::new(self, drawing).draw(rows),
             false => Upright::new(self, drawing, rows).draw(),

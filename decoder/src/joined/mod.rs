@@ -165,10 +165,7 @@ impl<'p> Labels<'p> {
 
     fn counted(&mut self, share: &Share, (node, site): (NodeId, SiteId)) -> Counted {
         let (kind, what) = self.meaning(share.event, site);
-        let each = match share.event {
-            ALLOCATION => self.profile.code.size(site).unwrap_or(0),
-            _ => 0,
-        };
+        let each = self.profile.each(share.event, site);
         Counted {
             node,
             kind,
@@ -205,12 +202,11 @@ impl<'p> Labels<'p> {
     }
 
     fn thread(&mut self, thread: ThreadId) -> u32 {
-        let (names, threads) = (&mut self.names.threads, &self.profile.threads);
-        *self.threads.entry(thread).or_insert_with(|| {
-            let name = threads.get(&thread).map(|thread| thread.name.clone());
-            let name = name.filter(|name| !name.is_empty());
-            names.number(name.unwrap_or_else(|| format!("thread {}", thread.0)))
-        })
+        let (names, profile) = (&mut self.names.threads, self.profile);
+        *self
+            .threads
+            .entry(thread)
+            .or_insert_with(|| names.number(profile.thread_name(thread)))
     }
 
     /// What a single event of the stream is, and its value.
@@ -220,10 +216,7 @@ impl<'p> Labels<'p> {
         event: &Event,
     ) -> Option<(Meaning, i64)> {
         let (kind, what) = self.meaning(event.event, site);
-        let each = match event.event {
-            ALLOCATION => self.profile.code.size(site).unwrap_or(0),
-            _ => 0,
-        };
+        let each = self.profile.each(event.event, site);
         let value = event.value.saturating_add_unsigned(each);
         Some(((node, kind, what), value))
     }

@@ -64,6 +64,16 @@ impl Joined {
         u32::try_from(at).ok()
     }
 
+    /// What a run counted of the events that are wanted.
+    pub fn counted(
+        &self,
+        run: usize,
+        is_wanted: impl Fn(&Counted) -> bool,
+    ) -> impl Iterator<Item = &Counted> {
+        let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
+        counted.filter(move |row| is_wanted(row))
+    }
+
     /// The sums of a run's events that `is_wanted`, each with all that it calls.
     pub fn sums(
         &self,
@@ -72,8 +82,7 @@ impl Joined {
         by: By,
         is_wanted: impl Fn(&Counted) -> bool,
     ) -> HashMap<Key, u64> {
-        let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
-        let counted = counted.filter(|row| is_wanted(row));
+        let counted = self.counted(run, is_wanted);
         let mut sums = HashMap::new();
         let own = |row: &Counted| match by {
             By::Context => Some(Key::Context(row.node, row.what)),
@@ -109,9 +118,8 @@ impl Joined {
             By::Context | By::Type | By::Thread => return self.sums(run, measure, by, is_wanted),
             By::Class | By::Package | By::Method | By::Line => Keys::new(self, by),
         };
-        let counted = self.runs.get(run).into_iter().flat_map(|run| &run.counted);
         let mut sums: HashMap<Key, u64> = HashMap::new();
-        for row in counted.filter(|row| is_wanted(row)) {
+        for row in self.counted(run, is_wanted) {
             if let Some(key) = keys.of(row.node) {
                 let sum = sums.entry(key).or_default();
                 *sum = sum.saturating_add(measure.of(row));
@@ -163,7 +171,7 @@ impl Joined {
             };
             let own = *known.entry(key).or_insert_with(|| {
                 let frame = self.names.shown(key);
-                frame.is_some_and(|frame| is_it(&format!("{}.{}", frame.class, frame.method)))
+                frame.is_some_and(|frame| is_it(&frame.called()))
             });
             let above = through.get(caller.0 as usize).copied().unwrap_or_default();
             if let Some(is) = through.get_mut(node) {

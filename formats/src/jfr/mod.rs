@@ -146,7 +146,7 @@ impl Writer<'_> {
         let pools = std::mem::take(&mut self.pools);
         let (from, to) = std::mem::replace(&mut self.times, (u64::MAX, 0));
         let from = from.min(to);
-        pools.write(self.run, from, &mut chunk.pools);
+        pools.write(from, &mut chunk.pools);
         metadata::write(from, &mut chunk.metadata);
         chunk.write(self.run.start.saturating_add(from), from..to, self.out)
     }

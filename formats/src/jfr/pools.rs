@@ -14,9 +14,9 @@ const NATIVE: (u64, &str) = (2, "Native");
 
 #[derive(Default)]
 pub struct Pools {
-    threads: HashMap<u32, u64>,
-    stacks: HashMap<u32, u64>,
-    methods: HashMap<(u64, u64, u64), u64>,
+    threads: Pool<u32>,
+    stacks: Pool<u32>,
+    methods: Pool<(u64, u64, u64)>,
     classes: Pool<String>,
     symbols: Pool<String>,
     /// By frame, its method and line.
@@ -51,9 +51,8 @@ impl Pools {
 
     pub fn thread(&mut self, run: &Run, thread: Option<u32>) -> u64 {
         let Some(thread) = thread else { return 0 };
-        let next = self.threads.len() as u64 + 1;
-        let number = *self.threads.entry(thread).or_insert(next);
-        if number == next {
+        let (number, is_new) = self.threads.0.number(thread);
+        if is_new {
             let name = run.threads.get(thread as usize).map_or("", String::as_str);
             let to = &mut self.thread_bytes;
             to.number(number);
@@ -69,9 +68,8 @@ impl Pools {
         if node == Run::ROOT {
             return 0;
         }
-        let next = self.stacks.len() as u64 + 1;
-        let number = *self.stacks.entry(node).or_insert(next);
-        if number == next {
+        let (number, is_new) = self.stacks.0.number(node);
+        if is_new {
             let mut frames = Bytes::default();
             let mut count = 0;
             for frame in run.stack(node) {
@@ -114,12 +112,8 @@ impl Pools {
         let class = self.class(frame.class.replace('.', "/"));
         let name = self.symbol(&frame.method);
         let descriptor = self.symbol(&frame.descriptor);
-        let next = self.methods.len() as u64 + 1;
-        let number = *self
-            .methods
-            .entry((class, name, descriptor))
-            .or_insert(next);
-        if number == next {
+        let (number, is_new) = self.methods.0.number((class, name, descriptor));
+        if is_new {
             // No modifiers, and not hidden.
             for part in [number, class, name, descriptor, 0] {
                 self.method_bytes.number(part);
@@ -154,7 +148,7 @@ impl Pools {
     }
 
     /// The event that has all pools.
-    pub fn write(self, _: &Run, at: u64, to: &mut Bytes) {
+    pub fn write(self, at: u64, to: &mut Bytes) {
         let mut kinds = Bytes::default();
         for (number, text) in [JAVA, NATIVE] {
             kinds.number(number);
@@ -162,9 +156,9 @@ impl Pools {
         }
         let pools = [
             (id::FRAME_TYPE, 2, kinds),
-            (id::THREAD, self.threads.len() as u64, self.thread_bytes),
-            (id::STACK, self.stacks.len() as u64, self.stack_bytes),
-            (id::METHOD, self.methods.len() as u64, self.method_bytes),
+            (id::THREAD, self.threads.0.len(), self.thread_bytes),
+            (id::STACK, self.stacks.0.len(), self.stack_bytes),
+            (id::METHOD, self.methods.0.len(), self.method_bytes),
             (id::CLASS, self.classes.0.len(), self.class_bytes),
             (id::SYMBOL, self.symbols.0.len(), self.symbol_bytes),
         ];

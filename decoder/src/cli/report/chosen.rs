@@ -1,37 +1,23 @@
 //! Which events a report is of: types, stacks through a method, and no threads that wait for work.
 
-use std::collections::HashSet;
-
-use lucce_decoder::{Context, Counted, Joined, Kind, Profile, StackFrame, Sums, Traces};
+use lucce_decoder::{Context, Counted, Joined, Kind, Profile, Sums, Traces};
 use regex_lite::Regex;
 
 use super::Args;
 
-/// Methods in which a thread waits because there is nothing to do, as class and method. The queues' and locks'
+/// Methods in which a thread waits because there is nothing to do, as `a.b.C.m`. The queues' and locks'
 /// own methods, which threads wait in for other reasons too, are below these.
-const IDLE: [(&str, &str); 10] = [
-    ("java.util.concurrent.ThreadPoolExecutor", "getTask"),
-    ("java.util.concurrent.ForkJoinPool", "awaitWork"),
-    ("java.util.TimerThread", "mainLoop"),
-    ("java.lang.ref.ReferenceQueue", "remove"),
-    ("java.lang.ref.Reference", "waitForReferencePendingList"),
-    (
-        "org.apache.tomcat.util.threads.ThreadPoolExecutor",
-        "getTask",
-    ),
-    (
-        "org.eclipse.jetty.util.thread.QueuedThreadPool",
-        "idleJobPoll",
-    ),
-    (
-        "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner",
-        "idleJobPoll",
-    ),
-    (
-        "io.netty.util.concurrent.SingleThreadEventExecutor",
-        "takeTask",
-    ),
-    ("io.netty.util.HashedWheelTimer$Worker", "waitForNextTick"),
+const IDLE: [&str; 10] = [
+    "java.util.concurrent.ThreadPoolExecutor.getTask",
+    "java.util.concurrent.ForkJoinPool.awaitWork",
+    "java.util.TimerThread.mainLoop",
+    "java.lang.ref.ReferenceQueue.remove",
+    "java.lang.ref.Reference.waitForReferencePendingList",
+    "org.apache.tomcat.util.threads.ThreadPoolExecutor.getTask",
+    "org.eclipse.jetty.util.thread.QueuedThreadPool.idleJobPoll",
+    "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll",
+    "io.netty.util.concurrent.SingleThreadEventExecutor.takeTask",
+    "io.netty.util.HashedWheelTimer$Worker.waitForNextTick",
 ];
 
 pub struct Chosen<'a> {
@@ -65,12 +51,13 @@ impl<'a> Chosen<'a> {
             (context, trace.ok())
         });
         let with_trace: Vec<_> = with_trace.collect();
+        let matching = |is_it: &dyn Fn(&str) -> bool| {
+            traces.sums(|_, frame| u64::from(is_it(&frame.called())))
+        };
         let through = self
             .through
-            .map(|regex| traces.sums(|_, frame| u64::from(regex.is_match(&method(frame)))));
-        let idle = self
-            .without_idle
-            .then(|| traces.sums(|_, frame| u64::from(is_idle(&frame.class, &frame.method))));
+            .map(|regex| matching(&|method| regex.is_match(method)));
+        let idle = self.without_idle.then(|| matching(&is_idle));
         let has = |sums: &Sums, trace| sums.of(trace) > 0;
         let mut left_out = Vec::new();
         for (context, trace) in with_trace {
@@ -96,13 +83,7 @@ impl<'a> Chosen<'a> {
         let through = self
             .through
             .map(|regex| joined.through(|method| regex.is_match(method)));
-        let idle = self.without_idle.then(|| {
-            let idle: HashSet<String> = IDLE
-                .iter()
-                .map(|(class, name)| format!("{class}.{name}"))
-                .collect();
-            joined.through(|method| idle.contains(method))
-        });
+        let idle = self.without_idle.then(|| joined.through(is_idle));
         let at = |of: &[bool], row: &Counted| of.get(row.node.0 as usize).copied();
         move |row| {
             let what = row.what.and_then(|what| joined.names.types.get(what));
@@ -115,10 +96,6 @@ impl<'a> Chosen<'a> {
     }
 }
 
-fn method(frame: &StackFrame) -> String {
-    format!("{}.{}", frame.class, frame.method)
-}
-
-fn is_idle(class: &str, method: &str) -> bool {
-    IDLE.contains(&(class, method))
+fn is_idle(method: &str) -> bool {
+    IDLE.contains(&method)
 }

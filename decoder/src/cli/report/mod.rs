@@ -107,16 +107,16 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let chosen = Chosen::new(args, &kind);
     let idle = select(&profile, &mut contexts, &chosen, value);
     let totals = Totals::new(&kind, &contexts.list);
-    let mut report = Report::new(&profile, &contexts, &kind, totals);
-    report.coverage = coverage;
-    report.idle = (!idle.is_empty()).then(|| Totals::new(&kind, &idle));
     let of = Of {
         profile: &profile,
         kind: &kind,
         value,
         chosen: &chosen,
     };
-    report.body = body(args, &of, &contexts.list, &report.totals);
+    let body = body(args, &of, &contexts.list, &totals);
+    let mut report = Report::new(&profile, &contexts, &kind, (totals, body));
+    report.coverage = coverage;
+    report.idle = (!idle.is_empty()).then(|| Totals::new(&kind, &idle));
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,
@@ -252,8 +252,6 @@ enum Body<'r> {
     },
     Sums(sums::Table),
     Tree(tree::Drawn),
-    /// Not made yet.
-    None {},
 }
 
 #[derive(Serialize)]
@@ -307,7 +305,12 @@ fn sampled_bytes(profile: &Profile) -> Option<u64> {
 }
 
 impl<'r> Report<'r> {
-    fn new(profile: &Profile, contexts: &Contexts, kind: &Kind, totals: Totals) -> Self {
+    fn new(
+        profile: &Profile,
+        contexts: &Contexts,
+        kind: &Kind,
+        (totals, body): (Totals, Body<'r>),
+    ) -> Self {
         let others = profile.kinds().into_iter();
         let others = others.filter(|other| other.name != kind.name);
         let (classes, methods) = profile.skipped_counts();
@@ -331,7 +334,7 @@ impl<'r> Report<'r> {
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
-            body: Body::None {},
+            body,
         }
     }
 
@@ -347,7 +350,6 @@ impl<'r> Report<'r> {
             }
             Body::Sums(table) => table.write(out)?,
             Body::Tree(drawn) => drawn.write(out)?,
-            Body::None {} => {}
         }
         if let Some(idle) = &self.idle {
             write!(

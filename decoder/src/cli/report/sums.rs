@@ -19,7 +19,7 @@ use super::{Args, Of, Totals, value_of};
 /// Sums, the largest first.
 #[derive(Serialize)]
 pub struct Table {
-    by: &'static str,
+    by: String,
     /// What `own` and `total` are in; empty: they are numbers of events, or without a unit.
     amounts_in: String,
     /// Whether `own` and `total` differ: of methods and what they are in.
@@ -142,7 +142,7 @@ impl Table {
                 out,
                 "{:>7}  {rest:>10}  {} more (--top 0)",
                 "",
-                plural(more, self.by)
+                plural(more, &self.by)
             )?;
         }
         writeln!(out)

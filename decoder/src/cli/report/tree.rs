@@ -24,7 +24,7 @@ use super::{Args, Of, Totals, value_of};
 
 #[derive(Serialize)]
 pub struct Drawn {
-    by: &'static str,
+    by: String,
     /// What amounts are in; empty: they are numbers of events, or without a unit.
     amounts_in: String,
     inverted: bool,
