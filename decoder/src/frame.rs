@@ -20,6 +20,13 @@ impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
 
+    /// Whether the JDK has packages of this name; the class may be the program's own all the same.
+    #[must_use]
+    pub fn is_of_the_jdk(&self) -> bool {
+        let of_the_jdk = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+        of_the_jdk.iter().any(|name| self.class.starts_with(name))
+    }
+
     /// `a.b.C.m`, as it is, not for output.
     #[must_use]
     pub fn called(&self) -> String {

@@ -5,7 +5,7 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
+//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
@@ -29,6 +29,9 @@ mod scope;
 
 mod load;
 mod profile;
+
+mod source;
+mod symbols;
 
 mod prints;
 mod traces;
@@ -76,8 +79,10 @@ pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};
 pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
+pub use source::{Source, header_of};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
+pub use symbols::Extract;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};
 pub use view::{LeakText, LeaksText, Page, RunText};

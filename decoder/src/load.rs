@@ -12,6 +12,7 @@ use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, Types};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 use crate::scope::Scope;
+use crate::source::Source;
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -23,7 +24,7 @@ impl Profile {
     /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
     /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
-        Self::from_log(&Log::open(path)?, &|_| ())
+        Source::open(path)?.profile(&|_| ())
     }
 
     /// `tick` is told the bytes that were read.

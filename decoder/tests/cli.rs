@@ -45,6 +45,13 @@ fn logs(dir: &Path) -> Ids {
     fs::write(dir.join("header.log"), &sample[..50]).unwrap();
     fs::write(dir.join("foreign.log"), "PK\u{3}\u{4} some other file").unwrap();
     fs::write(dir.join("empty.log"), "").unwrap();
+    let mut other_run = sample.clone();
+    fixture::rename_run(&mut other_run, 0xfedc_ba98_7654_3210);
+    fs::write(dir.join("other.log"), other_run).unwrap();
+    fs::write(dir.join("sample.log.gz"), fixture::packed(&sample)).unwrap();
+    fixture::symbols(&dir.join("sample.log"), &dir.join("sample.lsym"));
+    let symbols = fs::read(dir.join("sample.lsym")).unwrap();
+    fs::write(dir.join("cut.lsym"), &symbols[..symbols.len() - 4]).unwrap();
     ids
 }
 
@@ -135,7 +142,7 @@ fn every_file_says_what_its_command_prints() {
 fn every_verb_has_help_with_an_example() {
     for verb in [
         "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "leaks",
-        "replay", "stream",
+        "replay", "stream", "annotate", "symbols",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);

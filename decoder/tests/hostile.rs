@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use fixture::hostile::{self, FORGED};
 use lucce_tracelog::escape::is_plain;
 
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 32] = [
     "report hostile.log --top 0",
     "report hostile.log --top 0 --json",
     "report hostile.log --top 0 --event +1",
@@ -18,6 +18,8 @@ const VERBS: [&str; 30] = [
     "report hostile.log --min-share 20",
     "decode hostile.log -",
     "decode hostile.log --json -",
+    "annotate - hostile.log",
+    "annotate - hostile.log --inline",
     "stats hostile.log",
     "stats hostile.log --json",
     "check hostile.log",
@@ -42,7 +44,7 @@ const VERBS: [&str; 30] = [
     "replay --compare hostile.calls --plot replay.svg",
 ];
 
-fn run(dir: &Path, words: &[&str], numbers: &str) -> Output {
+fn run_with(dir: &Path, words: &[&str], numbers: &str) -> Output {
     let input = dir.join("numbers");
     fs::write(&input, numbers).unwrap();
     Command::new(env!("CARGO_BIN_EXE_lucce"))
@@ -70,10 +72,20 @@ fn no_verb_prints_what_is_obeyed() {
     let dir = dir.path();
     let ids = hostile::all(dir);
     fixture::sample(&dir.join("sample.log"));
-    let numbers: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let run = fixture::HEADER.run.unwrap();
+    let numbers = |prefix: &str| -> String {
+        let lines = ids.iter().map(|id| format!("{prefix}{id}\n"));
+        lines.collect()
+    };
+    let of_the_run = numbers(&format!("lucce:{run}:"));
+    let numbers = numbers("");
     for command in VERBS {
         let words: Vec<_> = command.split(' ').collect();
-        let output = run(dir, &words, &numbers);
+        let input = match command.starts_with("annotate") {
+            true => &of_the_run,
+            false => &numbers,
+        };
+        let output = run_with(dir, &words, input);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let ended = output.status.code();
         assert!(matches!(ended, Some(0..=2)), "{command}: {ended:?} {said}");
@@ -113,7 +125,7 @@ fn no_name_forges_a_stack() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let ids = hostile::all(dir);
-    let output = run(dir, &["export", "hostile.log", "--leaf-type"], "");
+    let output = run_with(dir, &["export", "hostile.log", "--leaf-type"], "");
     let text = String::from_utf8(output.stdout).unwrap();
     let mut depths: Vec<usize> = Vec::new();
     for line in text.lines() {
@@ -137,7 +149,7 @@ fn no_cell_is_a_formula() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let ids = hostile::all(dir);
-    let output = run(dir, &["stream", "hostile.log", "--csv"], "");
+    let output = run_with(dir, &["stream", "hostile.log", "--csv"], "");
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * ids.len());
@@ -183,7 +195,7 @@ fn files_and_charts_are_called_by_what_is_shown() {
         &["stream", missing],
         &["decode", "hostile.log", missing],
     ] {
-        let output = run(dir, words, "");
+        let output = run_with(dir, words, "");
         check(&words.join(" "), &output.stdout);
         check(&words.join(" "), &output.stderr);
     }

@@ -25,6 +25,7 @@ mod pprof;
 mod speedscope;
 
 pub use format::{Format, Written};
+pub use gzip::{Gzip, Unpacked, is_gzip, unpacked};
 pub use run::{Event, Events, Frame, Kind, Node, Row, Run};
 
 /// All formats.

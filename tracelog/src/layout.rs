@@ -113,7 +113,11 @@ impl Header {
         bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
+    /// What the first 64 bytes of a log say.
+    ///
+    /// # Errors
+    /// It is not a log, or one of a newer version, or these bytes are damaged.
+    pub fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
         if bytes.get(..8) != Some(&MAGIC[..]) {
             return Err(OpenError::Foreign("a lucce log"));
         }

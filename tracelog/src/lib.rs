@@ -5,7 +5,7 @@
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
 //! Reading order: `error`, `escape`, `fields`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
-//! `limits`; then `map`, `cells`, `writer`; then `reader`.
+//! `limits`; then `map`, `cells`, `writer`; then `reader`, `extract`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -29,6 +29,8 @@ mod space;
 mod writer;
 
 mod reader;
+
+mod extract;
 
 pub use cells::{Cell, Counters, EventCell, Total, VmCell};
 pub use error::{Damage, OpenError};

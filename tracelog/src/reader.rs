@@ -64,6 +64,13 @@ impl Log {
         self.bytes.len() as u64
     }
 
+    /// The record's own bytes: kind, length and body.
+    pub(crate) fn bytes_of(&self, entry: &Entry<'_>) -> &[u8] {
+        let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(entry.size).unwrap_or(usize::MAX));
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
     /// Everything in the order of the file. After an `Err` nothing follows.
     #[must_use]
     pub fn items(&self) -> Items<'_> {

@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use lucce_callgraph::ContextId;
 
@@ -95,12 +96,20 @@ impl Number {
 
     /// Every number in the form `lucce:RUN:0x…` that the text holds, in order.
     pub fn find_in(text: &str) -> impl Iterator<Item = Number> {
-        let places = text.match_indices(PREFIX);
-        places.filter_map(|(at, prefix)| Self::behind(text.get(at + prefix.len()..)?))
+        Self::places_in(text).map(|(_, number)| number)
     }
 
-    /// The number whose run begins here.
-    fn behind(text: &str) -> Option<Number> {
+    /// As `find_in`, and where in the text each number is.
+    pub fn places_in(text: &str) -> impl Iterator<Item = (Range<usize>, Number)> {
+        text.match_indices(PREFIX).filter_map(|(at, prefix)| {
+            let start = at + prefix.len();
+            let (number, length) = Self::behind(text.get(start..)?)?;
+            Some((at..start + length, number))
+        })
+    }
+
+    /// The number whose run begins here, and how long both are as text.
+    fn behind(text: &str) -> Option<(Number, usize)> {
         let (run, rest) = (text.get(..RUN_DIGITS)?, text.get(RUN_DIGITS..)?);
         let run = RunId::new(hexadecimal(run)?)?;
         let rest = rest.strip_prefix(":0x").or(rest.strip_prefix(":0X"))?;
@@ -111,7 +120,8 @@ impl Number {
             return None;
         }
         let id = ContextId(hexadecimal(digits)?);
-        Some(Number { run: Some(run), id })
+        let number = Number { run: Some(run), id };
+        Some((number, text.len() - behind.len()))
     }
 
     /// A bare number: decimal, as Java prints a `long` too, or 0x and hexadecimal digits.
@@ -201,6 +211,11 @@ mod tests {
         let line = "\u{1b}[33mWARN\u{1b}[0m pool \u{fc}: lucce:0123456789abcdef:0x2a\u{1b}[0m leaked, \
                     (lucce:0123456789ABCDEF:0X2B), ctx=lucce:0123456789abcdef:0x2c.";
         assert_eq!(Number::all_in(line), [of_run(42), of_run(43), of_run(44)]);
+        let texts = Number::places_in(line).map(|(place, _)| &line[place]);
+        let expected = ["cdef:0x2a", "CDEF:0X2B", "cdef:0x2c"];
+        for (text, end) in texts.zip(expected) {
+            assert!(text.starts_with(PREFIX) && text.ends_with(end), "{text}");
+        }
     }
 
     #[test]

@@ -42,10 +42,19 @@ impl Classes {
         self.filter().is_open()
     }
 
-    /// The log, with what is asked for in its traces.
+    /// The log, with what is asked for in its traces. A file of symbols is refused.
     pub fn open(&self, path: &Path) -> Result<Profile, Failure> {
+        let profile = self.open_for_numbers(path)?;
+        match profile.is_symbols() {
+            true => Err(Failure::Usage(about(path, without_counters(&profile)))),
+            false => Ok(profile),
+        }
+    }
+
+    /// As `open`; it may be a file of symbols: numbers are turned into traces, and no counter is needed.
+    pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, Failure> {
         let mut profile = open(path)?;
-        if let Some(bursts) = profile.bursts() {
+        if let Some(bursts) = profile.bursts().filter(|_| !profile.is_symbols()) {
             complain(about(path, bursts));
         }
         let filter = self.filter();
@@ -54,4 +63,13 @@ impl Classes {
         }
         Ok(profile)
     }
+}
+
+/// Why most commands have nothing to say of a file of symbols.
+fn without_counters(profile: &Profile) -> String {
+    let run = profile.header.run.map(|run| format!(" of run {run}"));
+    let run = run.unwrap_or_default();
+    format!(
+        "symbols{run}: what was counted is not in them, and this command needs it; give the run's log. Numbers can be decoded (lucce decode, lucce annotate)"
+    )
 }

@@ -22,6 +22,7 @@ use super::{End, Failure, about, complain, ending};
   lucce decode run-1234.lucce 'WARN pool: lucce:0123456789abcdef:0x100000000002a leaked'
   lucce decode run-1234.lucce --json - < app.log")]
 pub struct Args {
+    /// The run's log, or its symbols (lucce symbols)
     file: PathBuf,
     /// Text with numbers of the form lucce:RUN:0x…, or one bare number, decimal or 0x…; `-`: the lines
     /// of standard input
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(bad) = args.texts.iter().find(|text| !is_given(text)) {
         return Err(Failure::Usage(no_number(bad)));
     }
-    let profile = args.classes.open(&args.file)?;
+    let profile = args.classes.open_for_numbers(&args.file)?;
     let submissions = args.across_threads.then(|| profile.submissions());
     let log = Log {
         path: &args.file,

@@ -11,6 +11,7 @@ mod output;
 mod process;
 mod progress;
 
+mod annotate;
 mod attach;
 mod bench;
 mod check;
@@ -34,6 +35,7 @@ mod started;
 mod stats;
 mod stream;
 mod style;
+mod symbols;
 mod threshold;
 mod view;
 mod window;
@@ -44,8 +46,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, Kind, OpenError, Profile, Value};
-use lucce_tracelog::Log;
+use lucce_decoder::{Contexts, Damage, Kind, OpenError, Profile, Source, Value};
 
 use progress::Bar;
 
@@ -73,6 +74,8 @@ enum Verb {
     Gate(gate::Args),
     Report(report::Args),
     Decode(decode::Args),
+    Annotate(annotate::Args),
+    Symbols(symbols::Args),
     Stats(stats::Args),
     Check(check::Args),
     Export(export::Args),
@@ -119,6 +122,8 @@ pub fn main() -> ExitCode {
         Verb::Gate(args) => gate::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Decode(args) => decode::run(&args),
+        Verb::Annotate(args) => annotate::run(&args),
+        Verb::Symbols(args) => symbols::run(&args),
         Verb::Stats(args) => stats::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
@@ -160,9 +165,9 @@ fn complain(message: impl std::fmt::Display) {
 
 fn open(path: &Path) -> Result<Profile, Failure> {
     let failed = |e| Failure::Open(path.to_owned(), e);
-    let log = Log::open(path).map_err(failed)?;
-    let bar = Bar::new("reading", log.size());
-    Profile::from_log(&log, &|bytes| bar.tick(bytes)).map_err(failed)
+    let source = Source::open(path).map_err(failed)?;
+    let bar = Bar::new("reading", source.log.size());
+    source.profile(&|bytes| bar.tick(bytes)).map_err(failed)
 }
 
 /// What contexts are compared by.

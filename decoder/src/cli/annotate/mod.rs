@@ -1,0 +1,143 @@
+//! `lucce annotate`: lines of a log file, with traces where numbers are.
+
+mod lines;
+mod runs;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use lucce_decoder::{Number, StackFrame, StackTrace};
+
+use super::classes::Classes;
+use super::output::stdout;
+use super::{End, Failure, about};
+use lines::{Lines, Piece};
+use runs::Runs;
+
+/// Prints the lines of a log file with the stack trace below each line that holds a number of the form lucce:RUN:0x…
+///
+/// Lines are printed as they are read, unchanged. Of several runs, each number's is chosen by the run's id that it has; a number of
+/// any other run is named, and the command ends with 1.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce annotate app.log run-1234.lucce
+  lucce annotate app.log symbols/*.lsym > app.traces.log
+  tail -f app.log | lucce annotate - run-1234.lucce --inline")]
+pub struct Args {
+    /// The lines; `-`: standard input
+    text: PathBuf,
+    /// Logs of runs, or their symbols (lucce symbols)
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// In each number's place the innermost frame of the application, which is no class of the JDK; nothing below the line
+    #[arg(long)]
+    inline: bool,
+    #[command(flatten)]
+    classes: Classes,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let runs = Runs::of(&args.runs, &args.classes)?;
+    let mut annotator = Annotator {
+        runs,
+        inline: args.inline,
+        out: stdout(),
+        below: Vec::new(),
+        ends_open: false,
+    };
+    match args.text.as_os_str() == "-" {
+        true => annotator.all(&args.text, io::stdin())?,
+        false => {
+            let file = File::open(&args.text);
+            let file = file.map_err(|e| Failure::Usage(about(&args.text, e)))?;
+            annotator.all(&args.text, file)?;
+        }
+    }
+    Ok(annotator.runs.end())
+}
+
+struct Annotator<'a, W: Write> {
+    runs: Runs<'a>,
+    inline: bool,
+    out: W,
+    /// What the line holds, each once, in order.
+    below: Vec<(Number, StackTrace)>,
+    /// What was printed last has no line break behind it.
+    ends_open: bool,
+}
+
+impl<W: Write> Annotator<'_, W> {
+    fn all(&mut self, path: &Path, input: impl Read) -> Result<(), Failure> {
+        let mut lines = Lines::new(input);
+        loop {
+            // The next line may be long in coming: what is known is shown before.
+            if lines.would_wait() {
+                self.out.flush()?;
+            }
+            let unread = |e| Failure::Usage(about(path, e));
+            let Some(piece) = lines.next().map_err(unread)? else {
+                break;
+            };
+            self.piece(&piece)?;
+        }
+        self.traces()?;
+        self.out.flush()?;
+        Ok(())
+    }
+
+    /// A line, or a part of one that is too long.
+    fn piece(&mut self, piece: &Piece<'_>) -> Result<(), Failure> {
+        let mut printed = 0;
+        for (place, number) in piece.numbers() {
+            let Some(trace) = self.runs.trace(*number, &mut self.out)? else {
+                continue;
+            };
+            if !self.inline {
+                self.keep(*number, trace);
+                continue;
+            }
+            if let Some(frame) = in_place(&trace) {
+                self.out.write_all(piece.part(printed..place.start))?;
+                write!(self.out, "{frame}")?;
+                printed = place.end;
+            }
+        }
+        self.out.write_all(piece.part(printed..piece.len()))?;
+        self.ends_open = !piece.ends_line();
+        match piece.ends_line() {
+            true => self.traces(),
+            false => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, number: Number, trace: StackTrace) {
+        if self.below.iter().all(|(other, _)| *other != number) {
+            self.below.push((number, trace));
+        }
+    }
+
+    /// Below the line that is complete.
+    fn traces(&mut self) -> Result<(), Failure> {
+        if self.below.is_empty() {
+            return Ok(());
+        }
+        if self.ends_open {
+            writeln!(self.out)?;
+        }
+        let are_several = self.below.len() > 1;
+        for (number, trace) in self.below.drain(..) {
+            if are_several {
+                writeln!(self.out, "\tcontext {number}")?;
+            }
+            write!(self.out, "{trace}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The innermost frame of the application; where all are the JDK's, or were asked for: the innermost one.
+fn in_place(trace: &StackTrace) -> Option<&StackFrame> {
+    let own = trace.frames.iter().find(|frame| !frame.is_of_the_jdk());
+    own.or(trace.frames.first())
+}

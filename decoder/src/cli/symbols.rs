@@ -1,0 +1,62 @@
+//! `lucce symbols`: a run without what was counted, for an archive.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use lucce_decoder::Source;
+
+use super::output::plural;
+use super::{End, Failure, about, complain, ending};
+
+/// Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted
+#[derive(clap::Args)]
+#[command(
+    long_about = "Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted.
+
+The file is small, and decode and annotate take it in the log's place. Commands that show what was counted want the log.
+Any log may be packed with gzip, too: all commands read it.",
+    after_help = "Example:
+  lucce symbols run-1234.lucce -o run-1234.lsym
+  lucce annotate app.log run-1234.lsym"
+)]
+pub struct Args {
+    file: PathBuf,
+    /// The log's name with .lsym in the place of its ending, if not given; what exists is not overwritten then
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let source = Source::open(&args.file);
+    let source = source.map_err(|e| Failure::Open(args.file.clone(), e))?;
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => args.file.with_extension("lsym"),
+    };
+    let failed = |e| Failure::Usage(about(&path, e));
+    if is_one_file(&path, &args.file) {
+        let message = "the log itself, which stays as it is; give another name with -o";
+        return Err(Failure::Usage(about(&path, message)));
+    }
+    let file = match &args.output {
+        Some(path) => File::create(path),
+        None => File::create_new(&path),
+    };
+    let mut out = BufWriter::new(file.map_err(failed)?);
+    let written = source.write_symbols(&mut out);
+    let extract = written.and_then(|extract| out.flush().map(|()| extract));
+    let extract = extract.map_err(failed)?;
+    complain(format_args!(
+        "wrote {} to {}; the log has {}",
+        plural(extract.packed, "byte"),
+        path.display(),
+        plural(source.log.size(), "byte")
+    ));
+    Ok(ending(&args.file, extract.damage.as_ref(), End::Fine))
+}
+
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|path| Some(path) == real(other))
+}

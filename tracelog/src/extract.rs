@@ -1,0 +1,147 @@
+//! A part of a log as a log of its own: chosen records, no counters.
+
+use crate::error::Damage;
+use crate::layout::{
+    ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, RECORDS,
+};
+use crate::reader::{Entry, Item, Log};
+use crate::record::Record;
+
+/// Payload of a block of records: what one flipped bit can cost.
+const BLOCK: usize = (64 << 10) - BLOCK_HEADER as usize;
+
+impl Log {
+    /// A log of this run with the records `first`, and behind them those that `keep` chooses, in their order and with
+    /// their own bytes. What follows damage is not in it: the damage is returned.
+    #[must_use]
+    pub fn extract(
+        &self,
+        first: &[Record<'_>],
+        keep: impl Fn(&Entry<'_>) -> bool,
+    ) -> (Vec<u8>, Option<Damage>) {
+        let mut blocks = Blocks {
+            file: self.header().encode().to_vec(),
+            payload: Vec::new(),
+        };
+        for record in first {
+            let mut bytes = Vec::new();
+            record.append_to(&mut bytes);
+            blocks.push(&bytes);
+        }
+        let mut damage = None;
+        for item in self.items() {
+            match item {
+                Ok(Item::Record(entry)) if keep(&entry) => blocks.push(self.bytes_of(&entry)),
+                Ok(_) => {}
+                Err(found) => damage = Some(found),
+            }
+        }
+        blocks.seal();
+        (blocks.file, damage)
+    }
+}
+
+/// The file, and what the next block will hold.
+struct Blocks {
+    file: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl Blocks {
+    fn push(&mut self, record: &[u8]) {
+        if self.payload.len() + record.len() > BLOCK {
+            self.seal();
+        }
+        self.payload.extend_from_slice(record);
+    }
+
+    /// Writes the block, whole and sealed; none if it would be empty.
+    fn seal(&mut self) {
+        if self.payload.is_empty() {
+            return;
+        }
+        let used = self.payload.len();
+        let capacity = used.next_multiple_of(ALIGN as usize);
+        let head = BlockHead {
+            kind: RECORDS,
+            // A block has 64 KB, or one record, and that has a limit far below.
+            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
+            thread: 0,
+            cells: 0,
+        };
+        let at = self.file.len();
+        self.file.extend(BLOCK_MAGIC.to_le_bytes());
+        self.file.extend(head.encode());
+        self.file.resize(at + AT_COMMITTED as usize, 0);
+        self.file.extend((used as u64).to_le_bytes());
+        self.file.resize(at + AT_CRC as usize, 0);
+        self.file
+            .extend(crc32fast::hash(&self.payload).to_le_bytes());
+        self.file.resize(at + AT_SEALED as usize, 0);
+        self.file.extend(1u32.to_le_bytes());
+        self.file.resize(at + BLOCK_HEADER as usize, 0);
+        self.file.append(&mut self.payload);
+        self.file.resize(at + BLOCK_HEADER as usize + capacity, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Header;
+    use crate::record::{End, Kind, Meta, Stat};
+    use crate::writer::Writer;
+
+    fn kinds(log: &Log) -> Vec<(Kind, u64)> {
+        let entries = log.items().map(Result::unwrap);
+        let entries = entries.filter_map(|item| match item {
+            Item::Record(entry) => Some((entry.kind, entry.size)),
+            _ => None,
+        });
+        entries.collect()
+    }
+
+    #[test]
+    fn an_extract_is_a_log_of_the_chosen_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(dir.path().join("log"), &Header::default()).unwrap();
+        writer.counters(Default::default(), 8).unwrap();
+        let text = "x".repeat(1000);
+        for _ in 0..200 {
+            let (key, value) = ("key".into(), text.as_str().into());
+            writer.append(Meta { key, value }).unwrap();
+            let key = "count".into();
+            writer.append(Stat { key, value: 1 }).unwrap();
+        }
+        writer.append(End).unwrap();
+        writer.close().unwrap();
+        let log = Log::open(dir.path().join("log")).unwrap();
+        let is_kept = |entry: &Entry<'_>| !matches!(entry.record, Some(Record::Stat(_)));
+        let first = Meta {
+            key: "part".into(),
+            value: "1".into(),
+        };
+        let (bytes, damage) = log.extract(&[first.clone().into()], is_kept);
+        assert_eq!(damage, None);
+        let part = Log::from_bytes(bytes).unwrap();
+        assert_eq!(part.header(), log.header());
+        let mut expected = kinds(&log);
+        expected.retain(|(kind, _)| kind.name() != "stat");
+        let found = kinds(&part);
+        assert_eq!(found.get(1..).unwrap(), expected);
+        let Some(Ok(Item::Record(entry))) = part.items().next() else {
+            panic!("no record");
+        };
+        assert_eq!(entry.record, Some(first.into()));
+    }
+
+    #[test]
+    fn an_extract_of_a_damaged_log_ends_at_the_damage() {
+        let mut bytes = Header::default().encode().to_vec();
+        bytes.extend([1; 100]);
+        let log = Log::from_bytes(bytes).unwrap();
+        let (bytes, damage) = log.extract(&[], |_| true);
+        assert!(damage.is_some());
+        assert_eq!(bytes.len(), 64);
+    }
+}
