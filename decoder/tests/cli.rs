@@ -141,8 +141,21 @@ fn every_file_says_what_its_command_prints() {
 #[test]
 fn every_verb_has_help_with_an_example() {
     for verb in [
-        "run", "bench", "report", "decode", "stats", "check", "export", "contexts", "leaks",
-        "replay", "stream", "annotate", "symbols",
+        "run",
+        "bench",
+        "report",
+        "decode",
+        "stats",
+        "check",
+        "export",
+        "contexts",
+        "leaks",
+        "replay",
+        "stream",
+        "annotate",
+        "symbols",
+        "man",
+        "completions",
     ] {
         let output = run(Path::new("/"), &format!("lucce {verb} --help"), "");
         let text = printed(&output);
@@ -152,6 +165,51 @@ fn every_verb_has_help_with_an_example() {
         );
         assert!(text.contains(&format!("  lucce {verb} ")), "{text}");
     }
+}
+
+/// Every command that `lucce --help` names has a page with its options and examples, and is completed.
+#[test]
+fn every_verb_has_a_manual_page_and_is_completed() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(printed(&run(dir.path(), "lucce man new/man1", "")), "");
+    let page = |name: &str| fs::read_to_string(dir.path().join("new/man1").join(name)).unwrap();
+    let help = printed(&run(dir.path(), "lucce --help", ""));
+    let commands = help.split("Commands:\n").nth(1).unwrap();
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let verbs: Vec<_> = lines
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
+    assert!(verbs.len() > 20, "{help}");
+    let scripts: Vec<_> = ["bash", "zsh", "fish"]
+        .map(|shell| printed(&run(dir.path(), &format!("lucce completions {shell}"), "")))
+        .into();
+    for verb in verbs.into_iter().filter(|verb| *verb != "help") {
+        let text = page(&format!("lucce-{verb}.1"));
+        assert!(
+            text.contains(".SH EXAMPLES") || verb == "ctl",
+            "{verb}: {text}"
+        );
+        let foot = ".TH lucce-";
+        assert!(
+            text.contains(foot) && text.contains("lucce 0."),
+            "{verb}: {text}"
+        );
+        assert!(page("lucce.1").contains(&format!("lucce\\-{verb}(1)")));
+        assert!(scripts.iter().all(|script| script.contains(verb)), "{verb}");
+    }
+    assert!(page("lucce-ctl-dump.1").contains(".SH OPTIONS"));
+    assert!(page("lucce-report.1").contains("\\-\\-top"));
+    assert!(scripts.iter().all(|script| script.contains("min-share")));
+}
+
+#[test]
+fn the_version_names_the_product_and_the_versions_of_its_files() {
+    let version = |flag: &str| printed(&run(Path::new("/"), &format!("lucce {flag}"), ""));
+    let first = concat!("lucce ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(version("-V"), first);
+    let long = version("--version");
+    let logs = format!("logs up to version {}", lucce_tracelog::FORMAT_VERSION);
+    assert!(long.starts_with(first) && long.contains(&logs), "{long}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod check;
 mod chrome;
 mod classes;
 mod compare;
+mod completions;
 mod contexts;
 mod ctl;
 mod decode;
@@ -27,6 +28,7 @@ mod gate;
 mod human;
 mod leaks;
 mod list;
+mod man;
 mod record;
 mod replay;
 mod report;
@@ -37,6 +39,7 @@ mod stream;
 mod style;
 mod symbols;
 mod threshold;
+mod version;
 mod view;
 mod window;
 
@@ -53,7 +56,9 @@ use progress::Bar;
 /// Calling contexts of Java programs: run them under the agent, read its logs.
 #[derive(Parser)]
 #[command(
+    name = "lucce",
     version,
+    long_version = version::long(),
     after_help = "Exit codes: 0 fine; 1 mismatch, leak or unknown id; 2 usage; 3 damaged or foreign log."
 )]
 struct Cli {
@@ -83,6 +88,8 @@ enum Verb {
     Leaks(leaks::Args),
     Replay(replay::Args),
     Stream(stream::Args),
+    Man(man::Args),
+    Completions(completions::Args),
 }
 
 /// How a verb ended.
@@ -131,6 +138,8 @@ pub fn main() -> ExitCode {
         Verb::Leaks(args) => leaks::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Stream(args) => stream::run(&args),
+        Verb::Man(args) => man::run(&args),
+        Verb::Completions(args) => completions::run(&args),
     };
     ExitCode::from(ended.unwrap_or_else(Failure::tell) as u8)
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Glibc;
+use super::{Glibc, manual};
 use crate::{Outcome, tools};
 
 /// `FOLDER.tar.gz`, beside the folder.
@@ -67,6 +67,14 @@ pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str
         fs::create_dir_all(folder).map_err(|e| e.to_string())?;
         fs::copy(from.join(&own), &to).map_err(|e| format!("{own}: {e}"))?;
     }
+    for (own, there) in manual::installed(&from.join("share")) {
+        let to = root.join(there);
+        fs::create_dir_all(to.parent().ok_or("no folder")?).map_err(|e| e.to_string())?;
+        fs::copy(&own, &to).map_err(|e| format!("{}: {e}", own.display()))?;
+        if to.extension().is_some_and(|kind| kind == "1") {
+            manual::pack(&to)?;
+        }
+    }
     let control = format!(
         "Package: lucce\nVersion: {version}\nArchitecture: amd64\nSection: java\nPriority: optional\n\
          Maintainer: the lucce authors <lucce@localhost>\nDepends: libc6 (>= {glibc})\n\
@@ -99,13 +107,16 @@ mod tests {
     use super::*;
     use crate::place;
 
-    const FILES: [&str; 6] = [
+    const FILES: [&str; 9] = [
         "bin/lucce",
         "lib/liblucce.so",
         "include/lucce.h",
         "java/lucce-api-1.jar",
         "LICENSE",
         "NOTICE",
+        "share/man/man1/lucce.1",
+        "share/zsh/site-functions/_lucce",
+        "share/bash-completion/completions/lucce",
     ];
 
     /// Two folders of equal files, made in different orders: their archives.
@@ -129,5 +140,16 @@ mod tests {
         let second = made("second", &mut FILES.iter().rev());
         assert!(first == second);
         assert!(first.iter().all(|archive| archive.len() > 200));
+        let package = place::target().join("dist-test/first/lucce_1_amd64.deb");
+        let said = tools::output(Command::new("dpkg-deb").arg("-c").arg(package)).unwrap();
+        let said = String::from_utf8(said).unwrap();
+        for file in [
+            "usr/bin/lucce",
+            "usr/share/man/man1/lucce.1.gz",
+            "usr/share/zsh/vendor-completions/_lucce",
+            "usr/share/bash-completion/completions/lucce",
+        ] {
+            assert!(said.contains(&format!(" ./{file}\n")), "{file}: {said}");
+        }
     }
 }

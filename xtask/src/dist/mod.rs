@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! lucce-VERSION-linux-x64.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-api-VERSION.jar
+//!                                    share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
 //!                                    LICENSE  NOTICE  README.md  sbom.cdx.json
 //! lucce-VERSION-linux-x64-debug.tar.gz        debug information, found by debuggers when it lies beside
 //! lucce_VERSION_amd64.deb
@@ -13,6 +14,7 @@
 
 mod archive;
 mod floor;
+mod manual;
 mod sbom;
 
 use std::fs;
@@ -139,6 +141,7 @@ impl Dist {
             created(to.parent().unwrap_or(&stage))?;
             fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
         }
+        manual::write(&stage.join("share"))?;
         let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
         fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
