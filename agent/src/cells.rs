@@ -95,16 +95,16 @@ fn tell_origin(agent: &Agent, lane: &mut Lane) {
 
 /// What has left the graph leaves the lane's index before that grows. Java code is told where the index is then.
 pub fn sweep(agent: &Agent, lane: &mut Lane) {
-    lane.sweep(agent.encoder.sweeps(), |number| lives(agent, number));
+    lane.sweep(agent.encoder.sweeps(), |numbers| living(agent, numbers));
 }
 
 /// The same of samples.
 pub fn sweep_samples(agent: &Agent, lane: &mut Lane) {
-    lane.sweep_samples(agent.encoder.sweeps(), |number| lives(agent, number));
+    lane.sweep_samples(agent.encoder.sweeps(), |numbers| living(agent, numbers));
 }
 
-fn lives(agent: &Agent, number: ContextId) -> bool {
-    agent.encoder.lives(number, MethodId::EVENT)
+fn living(agent: &Agent, numbers: &[ContextId]) -> Vec<bool> {
+    agent.encoder.living(numbers, MethodId::EVENT)
 }
 
 /// The address of a new cell for allocations.
@@ -128,7 +128,7 @@ pub fn event_cell<'l>(
         return None;
     }
     let id = id(agent, lane);
-    lane.sweep_types(agent.encoder.sweeps(), |number| lives(agent, number));
+    lane.sweep_types(agent.encoder.sweeps(), |numbers| living(agent, numbers));
     lane.event_cell(number, event, |cells| {
         let counters = Arc::new(agent.log.event_counters(id, cells).ok()?);
         agent.all_event_cells().push(Arc::clone(&counters));

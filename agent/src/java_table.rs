@@ -72,7 +72,12 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     }
 
     /// Only the entries that `keep` says, in a table of its own. The owner's words stay; nobody reads the old one.
-    pub fn retain(&mut self, keep: impl Fn(&[u64; W]) -> bool, hash_of: impl Fn(&[u64; W]) -> u64) {
+    /// `keep` has an answer for each of those that it is given.
+    pub fn retain(
+        &mut self,
+        keep: impl FnOnce(&[[u64; W]]) -> Vec<bool>,
+        hash_of: impl Fn(&[u64; W]) -> u64,
+    ) {
         if self.entries() == 0 {
             return;
         }
@@ -81,9 +86,9 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
             .chunks_exact(W)
             .filter_map(<[AtomicU64]>::first_chunk)
             .map(values);
-        let kept: Vec<[u64; W]> = entries
-            .filter(|entry| entry[0] != 0 && keep(entry))
-            .collect();
+        let mut kept: Vec<[u64; W]> = entries.filter(|entry| entry[0] != 0).collect();
+        let mut answers = keep(&kept).into_iter();
+        kept.retain(|_| answers.next().unwrap_or(true));
         // Half full, or as before: there will be others.
         let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
         let size = fits.max(self.entries() / 2).min(self.entries());

@@ -218,29 +218,34 @@ impl Lane {
         })
     }
 
-    /// Before the index grows, it forgets the cells of numbers that have left the graph, of those that `lives` does
-    /// not say: they stay in the log. `sweeps`: how often some have left. Java code must be told the index's address.
-    pub fn sweep(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+    /// Before the index grows, it forgets the cells of numbers that have left the graph, of those that `living` says no
+    /// of: they stay in the log. `sweeps`: how often some have left. Java code must be told the index's address.
+    pub fn sweep(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept && self.table.is_full() {
             self.swept = sweeps;
-            sweep(&mut self.table, lives);
+            sweep(&mut self.table, living);
         }
     }
 
     /// The same of cells by type, whose index Java code finds by itself.
-    pub fn sweep_types(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+    pub fn sweep_types(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_types && self.by_type.is_full() {
             self.swept_types = sweeps;
-            sweep(&mut self.by_type, lives);
+            sweep(&mut self.by_type, living);
             self.table.set(BY_TYPE, self.by_type.address());
         }
     }
 
     /// The same of samples.
-    pub fn sweep_samples(&mut self, sweeps: u64, lives: impl Fn(ContextId) -> bool) {
+    pub fn sweep_samples(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_samples && self.samples.len() == self.samples.capacity() {
             self.swept_samples = sweeps;
-            self.samples.retain(|number, _| lives(*number));
+            let numbers: Vec<_> = self.samples.keys().copied().collect();
+            for (number, lives) in numbers.iter().zip(living(&numbers)) {
+                if !lives {
+                    self.samples.remove(number);
+                }
+            }
         }
     }
 
@@ -260,9 +265,12 @@ fn find(index: &Index, context: u64, low: u64) -> Option<usize> {
     Some(address(at))
 }
 
-fn sweep(index: &mut Index, lives: impl Fn(ContextId) -> bool) {
+fn sweep(index: &mut Index, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
     index.retain(
-        |[_, at]| lives(number_at(address(*at))),
+        |entries| {
+            let numbers = entries.iter().map(|[_, at]| number_at(address(*at)));
+            living(&numbers.collect::<Vec<_>>())
+        },
         |[context, at]| hash(*context, at >> CELL_BITS),
     );
 }

@@ -152,10 +152,17 @@ pub fn recorder_calls(class: &str, method: &str) -> bool {
     lists(&recorder::CALLED, class, method, "")
 }
 
+/// Every method of every class is asked for, so a class that is not the owner must cost little: names of other
+/// lengths are not compared.
 fn lists(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
     patterns
         .iter()
-        .any(|(owner, pattern)| matches(owner, class, "") && matches(pattern, method, descriptor))
+        .any(|(owner, pattern)| is_owner(owner, class) && matches(pattern, method, descriptor))
+}
+
+fn is_owner(owner: &str, class: &str) -> bool {
+    let is_prefixed = |prefix| class.starts_with(prefix);
+    owner == class || owner.strip_suffix('*').is_some_and(is_prefixed)
 }
 
 /// The same, of methods in which nothing happens but that they are entered: for those who count that.

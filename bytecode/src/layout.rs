@@ -82,6 +82,9 @@ impl Layout {
         if code.bytes.is_empty() || code.bytes.len() > MAX_CODE {
             return Err(self.too_large());
         }
+        // At once: most classes are small, and so are loaded at the cost of their allocations.
+        self.index.reserve(code.bytes.len() + 1);
+        self.places.reserve(code.bytes.len() / 2 + 2);
         let mut instructions = code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, opcode) = (instruction.bci, instruction.opcode);

@@ -213,6 +213,9 @@ pub(crate) struct Mark {
 /// `constant_pool_count` is a u2, so the last usable index is 65,534.
 const FULL: usize = u16::MAX as usize;
 
+/// What most classes get fits.
+const FIRST_BYTES: usize = 512;
+
 /// So many constants are kept for what must have one, where room is tight.
 const KEPT_FOR_HELPERS: usize = 64;
 
@@ -220,7 +223,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
     pub(crate) fn new(pool: &'c Pool<'a>, room: Room, inherited: Option<Inherited<'p>>) -> Self {
         let mut new = Self {
             pool,
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(FIRST_BYTES),
             next: pool.count(),
             room,
             texts: HashMap::new(),

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use crate::anchor_table::Call;
-use crate::graph::Graph;
+use crate::graph::{Graph, Survey, ascending};
 use crate::learner::{Learner, Lost, Step};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::tables::{RawTables, Tables};
@@ -12,6 +12,9 @@ use crate::{
     ContextId, DecodeError, Frame, Gone, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
     TableMemory,
 };
+
+/// So many numbers are looked at before others may learn again.
+const NUMBERS_AT_ONCE: usize = 1024;
 
 /// Shared by all threads. A site must always come with the same caller. Ids out of range and
 /// numbers of other encoders give [`ContextId::UNKNOWN`] at the latest when they are learned.
@@ -132,9 +135,19 @@ impl<J: Journal> Encoder<J> {
         self.sweeps.load(Ordering::Relaxed)
     }
 
-    /// Whether `id` is a number for `last` of a context that has not left.
-    pub fn lives(&self, id: ContextId, last: MethodId) -> bool {
-        self.lock().graph.lives(id, last)
+    /// Which of these are numbers for `last` of contexts that have not left.
+    pub fn living(&self, numbers: &[ContextId], last: MethodId) -> Vec<bool> {
+        let mut survey = Survey::new();
+        let mut living = vec![false; numbers.len()];
+        for piece in ascending(numbers).chunks(NUMBERS_AT_ONCE) {
+            let learner = self.lock();
+            for (number, at) in piece {
+                if let Some(lives) = living.get_mut(*at) {
+                    *lives = survey.lives(&learner.graph, *number, last);
+                }
+            }
+        }
+        living
     }
 
     /// For readers that look numbers up by themselves; see the layout in [`RawTables`].

@@ -12,12 +12,14 @@
 mod anchors;
 mod check;
 mod node;
+mod survey;
 mod sweep;
 
 use std::ops::RangeInclusive;
 
 use self::anchors::Anchors;
 use self::node::{Incoming, Nodes};
+pub(crate) use self::survey::{Survey, ascending};
 pub use self::sweep::Gone;
 use crate::{
     Anchor, AnchorId, Base, Change, ContextId, DecodeError, Effect, GraphError, Layout, MethodId,

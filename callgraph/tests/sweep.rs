@@ -127,12 +127,12 @@ fn check_all(encoder: &Encoder<Vec<Change>>, gone: &Before, given: &[Given]) {
         let decoded = encoder.decode(given.id, given.last);
         match gone.is_in(given) {
             true => {
-                assert!(!encoder.lives(given.id, given.last));
+                assert_eq!(encoder.living(&[given.id], given.last), [false]);
                 // Never a wrong one.
                 assert!(decoded.is_err(), "{given:?}");
             }
             false => {
-                assert!(encoder.lives(given.id, given.last));
+                assert_eq!(encoder.living(&[given.id], given.last), [true]);
                 check(given, decoded);
             }
         }
@@ -213,8 +213,9 @@ fn memory_is_that_of_what_lives() {
         .filter(|given| Before(GENERATIONS).is_in(given));
     assert!(gone.clone().count() > 10);
     encoder.sweep(&Before(GENERATIONS));
-    let lives = gone.filter(|given| encoder.lives(given.id, given.last));
-    assert_eq!(lives.count(), 0);
+    let gone: Vec<_> = gone.map(|given| given.id).collect();
+    let living = encoder.living(&gone, MethodId::EVENT);
+    assert_eq!(living, vec![false; gone.len()]);
     let given = encoder.stats();
     assert!(given.transitions > 200_000, "{given:?}");
     assert!(most[3] < most[2] * 9 / 8, "{most:?}");

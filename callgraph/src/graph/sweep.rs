@@ -32,24 +32,6 @@ impl Living {
 }
 
 impl Graph {
-    /// Whether the number is one that this graph gives to `method` and no caller is gone.
-    pub(crate) fn lives(&self, id: ContextId, method: MethodId) -> bool {
-        // Anchors that are left live: only the way to the nearest one is to be looked at.
-        let (mut id, mut method) = (id, method);
-        loop {
-            let Some(layout) = self.layout_of(self.layout.version(id)) else {
-                return false;
-            };
-            match layout.call(id) {
-                0 => return self.origin(id).is_ok_and(|origin| origin.head == method),
-                call => match self.source(layout, id, method, call) {
-                    Ok((parent, frame)) => (id, method) = (parent, frame.method),
-                    Err(_) => return false,
-                },
-            }
-        }
-    }
-
     pub(crate) fn sweep(&mut self, gone: &dyn Gone) {
         let living = self.living(gone);
         for (at, epoch) in self.epochs.iter_mut().enumerate() {
