@@ -1,6 +1,7 @@
 //! In JDK 21 a virtual thread does some things as its carrier, on its own stack: it schedules its own end of waiting, and
 //! what goes on when another one is unparked. `Thread.currentThread()` is the carrier then, so the helper class has the two
 //! change what they hold (`toCarrier`); for the tool interface the current thread is still the virtual one.
+#![allow(unsafe_code, reason = "the state that the current thread holds")]
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use jvmti_bindings::sys::jni::jobject;
 
 use crate::agent::{Agent, Field};
 use crate::jvm::Env;
-use crate::natives::state;
+use crate::thread::OwnState;
 
 /// Whether the JDK has virtual threads that act so.
 static ACT: AtomicBool = AtomicBool::new(false);
@@ -40,8 +41,9 @@ fn carrier(agent: &Agent, env: Env, thread: jobject) -> Option<jobject> {
     }
     let fields = agent.fields.get()?;
     // It holds its carrier's.
-    let held = state(env.get_long(thread, fields.state.id()))?;
-    if held.is_virtual {
+    // SAFETY: of the current thread.
+    let own = unsafe { OwnState::of_field(env.get_long(thread, fields.state.id())) };
+    if own.get()?.is_virtual {
         return None;
     }
     let field = CARRIER.get_or_init(|| {

@@ -1,6 +1,5 @@
 //! The agent's one instance, and what its rooms share.
 
-use std::collections::HashSet;
 use std::ffi::CString;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -41,6 +40,7 @@ use crate::record::Recorder;
 use crate::stream::Streamer;
 use crate::table_memory::Pages;
 use crate::tasks::Tasks;
+use crate::thread::Threads;
 use crate::trace::Archive;
 use crate::tree::Trees;
 use crate::twins::Twins;
@@ -89,13 +89,12 @@ pub struct Agent {
     pub jni: AtomicPtr<JNINativeInterface_>,
     pub fields: OnceLock<ThreadFields>,
     /// All cells, for the sum at the end.
-    cells: Mutex<Vec<Arc<Counters>>>,
-    event_cells: Mutex<Vec<Arc<Counters<EventCell>>>>,
+    cells: Mutex<Vec<Counters>>,
+    event_cells: Mutex<Vec<Counters<EventCell>>>,
     pub event_types: EventTypes,
     pub own_kinds: OwnKinds,
     pub types: Types,
-    /// Addresses of the states of threads that live.
-    pub threads: Mutex<HashSet<usize>>,
+    pub threads: Threads,
     pub counts: Counts,
     /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
     totals: Option<Counters<Total>>,
@@ -294,7 +293,7 @@ impl Agent {
             event_types: EventTypes::default(),
             own_kinds: OwnKinds::default(),
             types: Types::default(),
-            threads: Mutex::default(),
+            threads: Threads::default(),
             counts: Counts::default(),
             totals,
             coverage: Coverage::default(),
@@ -383,11 +382,11 @@ impl Agent {
         });
     }
 
-    pub fn all_cells(&self) -> MutexGuard<'_, Vec<Arc<Counters>>> {
+    pub fn all_cells(&self) -> MutexGuard<'_, Vec<Counters>> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn all_event_cells(&self) -> MutexGuard<'_, Vec<Arc<Counters<EventCell>>>> {
+    pub fn all_event_cells(&self) -> MutexGuard<'_, Vec<Counters<EventCell>>> {
         let cells = self.event_cells.lock();
         cells.unwrap_or_else(PoisonError::into_inner)
     }

@@ -45,7 +45,8 @@ const ASKING: usize = 2;
 pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard(0, |agent| {
         let env = agent.env(env);
-        let Some(state) = current_state(agent, env).filter(|_| agent.is_live()) else {
+        let own = current_state(agent, env);
+        let Some(state) = own.get().filter(|_| agent.is_live()) else {
             return 0;
         };
         let here = here::current(agent, env, state, ASKING);
@@ -65,7 +66,8 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
     guard((), |agent| {
         let env = agent.env(env);
         let is_wanted = agent.is_live() && agent.gate.is_open(gate::OWN) && !kind.is_null();
-        let Some(state) = current_state(agent, env).filter(|_| is_wanted) else {
+        let own = current_state(agent, env);
+        let Some(state) = own.get().filter(|_| is_wanted) else {
             return;
         };
         let here = here::current(agent, env, state, ASKING);

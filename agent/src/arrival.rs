@@ -26,7 +26,7 @@ use crate::agent::Agent;
 use crate::here::{self, Here};
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::memory::{SLOT, slot_site};
+use crate::slots::Slot;
 use crate::thread::ThreadState;
 
 /// What the innermost frame proves.
@@ -66,7 +66,7 @@ thread_local! {
     static KNOWN: RefCell<Vec<Option<Known>>> = const { RefCell::new(Vec::new()) };
 }
 
-pub fn at_monitor(agent: &Agent, env: Env, state: &mut ThreadState, thread: jobject) -> Arrived {
+pub fn at_monitor(agent: &Agent, env: Env, state: &ThreadState, thread: jobject) -> Arrived {
     let Some((method, location)) = agent.jvmti.frame(0) else {
         return Arrived::default();
     };
@@ -80,16 +80,17 @@ pub fn at_monitor(agent: &Agent, env: Env, state: &mut ThreadState, thread: jobj
 fn proven(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (thread, known): (jobject, Known),
 ) -> Option<Here> {
     let field = agent.fields.get()?.pointer.id();
-    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field)) as usize;
+    let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field));
+    let pointer = Slot::at(pointer as usize);
     let (slot, site) = match known.proof {
         Proof::Entered(site) => (pointer, site),
         Proof::Monitor => {
-            let slot = pointer.checked_sub(SLOT).filter(|slot| state.owns(*slot))?;
-            (slot, SiteId(slot_site(slot)))
+            let slot = Some(pointer.below()).filter(|slot| state.owns(*slot))?;
+            (slot, slot.site())
         }
         Proof::Nothing => return None,
     };

@@ -17,6 +17,7 @@ use crate::frames::Kind;
 use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard};
+use crate::slots::Slot;
 use crate::upcall;
 
 unsafe extern "C" {
@@ -108,10 +109,12 @@ impl Helper {
     fn in_the_middle(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
         let pointer = env.call_long(class, self.pointer as jmethodID, &[]);
-        let Some(state) = current_state(agent, env) else {
+        let own = current_state(agent, env);
+        let Some(state) = own.get() else {
             return pointer;
         };
-        let slot = upcall::enter(agent, env, state, pointer as usize, 0) as i64;
+        let slot = upcall::enter(agent, env, state, Slot::at(pointer as usize), 0);
+        let slot = slot.pointer() as i64;
         self.close(env, slot);
         slot | 1
     }
@@ -125,8 +128,11 @@ impl Helper {
 /// What to put back: see [`lucce_bracket_open`].
 fn leave(agent: &Agent, env: Env, opened: i64) -> i64 {
     let slot = opened & !1;
-    match current_state(agent, env) {
-        Some(state) if opened != slot => upcall::leave(state, slot as usize) as i64,
+    let own = current_state(agent, env);
+    match own.get() {
+        Some(state) if opened != slot => {
+            upcall::leave(state, Slot::at(slot as usize)).pointer() as i64
+        }
         _ => slot,
     }
 }

@@ -1,11 +1,11 @@
 //! Where a thread counts: the lane that it has from its first event on, what the log knows of that lane,
 //! and the cells of the log that it gets.
 
-use std::sync::Arc;
+use std::cell::RefMut;
 use std::sync::atomic::Ordering;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_tracelog::{EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin};
+use lucce_tracelog::{Cell, EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin};
 
 use crate::agent::Agent;
 use crate::jvm::Env;
@@ -14,8 +14,8 @@ use crate::natives;
 use crate::options::Tracking;
 use crate::thread::ThreadState;
 
-/// The current thread's lane.
-pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s mut ThreadState) -> &'s mut Lane {
+/// The current thread's lane. What is borrowed must not be kept while anything else uses the thread.
+pub fn lane_of<'s>(agent: &Agent, env: Env, state: &'s ThreadState) -> RefMut<'s, Lane> {
     let (is_virtual, origin) = (state.is_virtual, state.origin);
     state.lane(|| {
         let name = natives::thread_name(agent, env);
@@ -60,10 +60,7 @@ pub fn give(agent: &Agent, lane: Lane) {
     match agent.options.tracking {
         Tracking::Lazy | Tracking::Paper => agent.lanes.give(lane),
         // Its index holds nodes of the thread's tree, which ends here.
-        Tracking::Cct => {
-            let lost = &agent.counts.events_lost;
-            lost.fetch_add(lane.lost(), Ordering::Relaxed);
-        }
+        Tracking::Cct => agent.lanes.end(lane),
     }
 }
 
@@ -107,31 +104,33 @@ fn living(agent: &Agent, numbers: &[ContextId]) -> Vec<bool> {
     agent.encoder.living(numbers, MethodId::EVENT)
 }
 
-/// The address of a new cell for allocations.
-pub fn new_cell(agent: &Agent, lane: &mut Lane, number: ContextId) -> usize {
+/// A new cell for allocations. `None`: the log is full.
+pub fn new_cell(agent: &Agent, lane: &mut Lane, number: ContextId) -> Option<&'static Cell> {
     let id = id(agent, lane);
     lane.cell(number, |cells| {
-        let counters = Arc::new(agent.log.counters(id, cells).ok()?);
-        agent.all_cells().push(Arc::clone(&counters));
-        Some(counters)
+        let counters = agent.log.counters(id, cells).ok()?;
+        let cells = counters.forever();
+        agent.all_cells().push(counters);
+        Some(cells)
     })
 }
 
 /// The cell for a context and a type. `None`: the context is unknown, or the log is full.
-pub fn event_cell<'l>(
+pub fn event_cell(
     agent: &Agent,
-    lane: &'l mut Lane,
+    lane: &mut Lane,
     number: ContextId,
     event: EventTypeId,
-) -> Option<&'l EventCell> {
+) -> Option<&'static EventCell> {
     if number == ContextId::UNKNOWN {
         return None;
     }
     let id = id(agent, lane);
     lane.sweep_types(agent.encoder.sweeps(), |numbers| living(agent, numbers));
     lane.event_cell(number, event, |cells| {
-        let counters = Arc::new(agent.log.event_counters(id, cells).ok()?);
-        agent.all_event_cells().push(Arc::clone(&counters));
-        Some(counters)
+        let counters = agent.log.event_counters(id, cells).ok()?;
+        let cells = counters.forever();
+        agent.all_event_cells().push(counters);
+        Some(cells)
     })
 }

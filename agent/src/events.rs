@@ -31,7 +31,7 @@ pub const MOST_OF_KIND: usize = 100;
 pub fn own_event(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     number: ContextId,
     kind: jobject,
     value: i64,
@@ -115,13 +115,15 @@ impl Agent {
     pub fn event(
         &self,
         env: Env,
-        state: &mut ThreadState,
+        state: &ThreadState,
         number: ContextId,
         event: Option<EventTypeId>,
         value: i64,
     ) -> Option<()> {
-        let lane = lane_of(self, env, state);
-        let cell = event.and_then(|event| event_cell(self, lane, number, event));
+        let cell = event.and_then(|event| {
+            let mut lane = lane_of(self, env, state);
+            event_cell(self, &mut lane, number, event)
+        });
         match cell {
             Some(cell) => {
                 cell.count(u64::try_from(value).unwrap_or(0));

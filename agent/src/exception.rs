@@ -48,12 +48,12 @@ pub unsafe extern "system" fn thrown(
 fn classify(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (here, exception, catch): (Here, jobject, Option<Location>),
 ) {
     let kind = match catch {
         Some(catch) if is_ours(agent, env, catch, Ours::Handler) => {
-            state.thrown = Some(here);
+            state.thrown.set(Some(here));
             return;
         }
         Some(_) => &CAUGHT,

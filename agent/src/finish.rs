@@ -11,7 +11,7 @@ use crate::java_table::MULTIPLIER;
 use crate::leaks::Leaks;
 use crate::options::{Level, Tracking};
 use crate::paper::Paper;
-use crate::{control, natives, samples, vm_events};
+use crate::{control, samples, vm_events};
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
@@ -27,7 +27,7 @@ pub fn finish(agent: &Agent) {
     let (allocations, contexts) = sum(agent);
     let kinds = agent.events_by_kind();
     let events = allocations + kinds.values().sum::<u64>();
-    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
+    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
     let graph = agent.encoder.stats();
     for (key, value) in [
         ("run.millis", agent.began.elapsed().as_millis() as u64),

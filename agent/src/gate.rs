@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::memory;
+use crate::slots;
 
 /// The kinds that can be switched. The helper class has the numbers, too.
 pub const ALLOC: u64 = 1;
@@ -133,7 +133,7 @@ impl Gate {
     /// Whether events of a kind are counted.
     pub fn is_open(&self, kind: u64) -> bool {
         // Relaxed: as in publish().
-        memory::gate().load(Ordering::Relaxed) & kind != 0
+        slots::gate().is_some_and(|open| open.load(Ordering::Relaxed) & kind != 0)
     }
 
     fn change(&self, how: impl FnOnce(&mut Asked)) {
@@ -173,7 +173,9 @@ impl Asked {
     fn publish(self) {
         let open = if self.is_open() { self.kinds } else { 0 };
         // Relaxed: nothing else is told by it. Threads see it soon.
-        memory::gate().store(open, Ordering::Relaxed);
+        if let Some(gate) = slots::gate() {
+            gate.store(open, Ordering::Relaxed);
+        }
     }
 }
 
@@ -183,8 +185,8 @@ mod tests {
 
     #[test]
     fn what_is_set_while_stopped_counts_from_the_start_on() {
-        let _stacks = memory::Stacks::new(false).unwrap();
-        let open = || memory::gate().load(Ordering::Relaxed);
+        crate::memory::shared();
+        let open = || slots::gate().unwrap().load(Ordering::Relaxed);
         let gate = Gate::new(ALLOC);
         assert_eq!(open(), ALLOC);
         gate.stop();

@@ -10,13 +10,12 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use crate::acting;
 use crate::agent::Agent;
 use crate::frames::{Frame, Walk};
-use crate::hook::extra_site;
 use crate::jvm::Env;
 use crate::locals;
-use crate::memory::{LOST, SLOT, slot_memo, slot_remember, slot_site, slot_write};
 use crate::natives::{child, context_id};
 use crate::near;
 use crate::options::Tracking;
+use crate::slots::{LOST, Slot};
 use crate::tasks;
 use crate::thread::ThreadState;
 use crate::upcall::{self, Callers};
@@ -34,7 +33,7 @@ pub struct Here {
 
 impl Here {
     /// The number for an event here; unknown if no numbers are left.
-    pub fn number(self, agent: &Agent, state: &mut ThreadState) -> ContextId {
+    pub fn number(self, agent: &Agent, state: &ThreadState) -> ContextId {
         let frame = context_id(agent, state, self.context);
         match frame {
             ContextId::UNKNOWN => frame,
@@ -45,7 +44,7 @@ impl Here {
 
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
 /// is no frame, or nobody knows who called one. `state` must be the current thread's.
-pub fn current(agent: &Agent, env: Env, state: &mut ThreadState, own: usize) -> Option<Here> {
+pub fn current(agent: &Agent, env: Env, state: &ThreadState, own: usize) -> Option<Here> {
     asked(agent, env, state, (own, None)).here
 }
 
@@ -59,7 +58,7 @@ pub enum Made {
 }
 
 /// Where the current thread has just made an object of which the VM tells.
-pub fn made(agent: &Agent, env: Env, state: &mut ThreadState) -> Made {
+pub fn made(agent: &Agent, env: Env, state: &ThreadState) -> Made {
     match asked(agent, env, state, (0, None)) {
         Asked {
             in_helper: true, ..
@@ -81,7 +80,7 @@ struct Asked {
 pub fn standing_at(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     location: Option<i64>,
 ) -> Option<Here> {
     asked(agent, env, state, (0, location)).here
@@ -91,7 +90,7 @@ pub fn standing_at(
 fn asked(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (own, location): (usize, Option<i64>),
 ) -> Asked {
     let mut walk = Walk::new(agent, env, own + near::FRAMES).standing_at(location);
@@ -105,7 +104,7 @@ fn asked(
 fn found(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (own, mut frames, walk): (usize, Vec<Frame>, Walk),
 ) -> Option<Here> {
     let near = pointer(agent, env)
@@ -121,80 +120,74 @@ fn found(
 }
 
 /// The current thread's, stale or not.
-fn pointer(agent: &Agent, env: Env) -> Option<usize> {
+fn pointer(agent: &Agent, env: Env) -> Option<Slot> {
     let fields = agent.fields.get()?;
     let thread = agent.jvmti.current_thread()?;
     let field = fields.pointer.id();
     let pointer = acting::holder(agent, env, thread, |thread| env.get_long(thread, field));
     env.forget(thread);
-    usize::try_from(pointer).ok()
+    usize::try_from(pointer).ok().map(Slot::at)
 }
 
-fn of(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Option<Here> {
+fn of(agent: &Agent, state: &ThreadState, callers: &Callers) -> Option<Here> {
     if !callers.whole {
         return None;
     }
-    for &(slot, method, line) in &callers.bare {
-        slot_write(slot, site(extra_site(agent, method, line))?.0);
+    for &(slot, stands) in &callers.bare {
+        slot.write(known_site(stands.site(agent))?);
     }
     let mut here = innermost(agent, state, callers)?;
-    for &(method, line) in callers
+    for &stands in callers
         .missing
         .iter()
         .skip(usize::from(callers.innermost.is_none()))
     {
-        let method = MethodId(method);
         here = Here {
-            context: step(agent, state, here, method)?,
-            site: site(extra_site(agent, method.0, line))?,
-            method,
+            context: step(agent, state, here, stands.method)?,
+            site: known_site(stands.site(agent))?,
+            method: stands.method,
         };
     }
     Some(here)
 }
 
 /// The innermost frame with a slot, or without any such frame the thread's first one.
-fn innermost(agent: &Agent, state: &mut ThreadState, callers: &Callers) -> Option<Here> {
-    let slot = callers.slot - SLOT;
-    let (method, line, context) = match callers.innermost {
-        Some((method, line)) => (method, line, context(agent, state, slot, MethodId(method))?),
+fn innermost(agent: &Agent, state: &ThreadState, callers: &Callers) -> Option<Here> {
+    let slot = callers.slot.below();
+    let (stands, context) = match callers.innermost {
+        Some(stands) => (stands, context(agent, state, slot, stands.method)?),
         None => {
-            let &(method, line) = callers.missing.first()?;
-            (method, line, first(agent, state, MethodId(method))?)
+            let &stands = callers.missing.first()?;
+            (stands, first(agent, state, stands.method)?)
         }
     };
-    let known = callers.innermost.map_or(0, |_| slot_site(slot));
-    let at = upcall::wanted_site(agent, method, line, known).unwrap_or(known);
+    let known = callers.innermost.map_or(SiteId(0), |_| slot.site());
+    let site = upcall::wanted_site(agent, stands, known).unwrap_or(known);
     Some(Here {
         context,
-        site: site(at)?,
-        method: MethodId(method),
+        site: known_site(site)?,
+        method: stands.method,
     })
 }
 
 /// The context of the frame of `method` with slot `slot`, from the nearest one that is known: what
 /// the helper class does in `walk`. All slots below must be those of frames that are calling.
-pub fn context(
-    agent: &Agent,
-    state: &mut ThreadState,
-    slot: usize,
-    method: MethodId,
-) -> Option<u64> {
+pub fn context(agent: &Agent, state: &ThreadState, slot: Slot, method: MethodId) -> Option<u64> {
     if let Some(paper) = &agent.paper {
         return locals::context(agent, paper, slot, method).map(|number| number.0);
     }
     let methods = &agent.method_of_site;
     let (mut at, mut callee) = (slot, method);
     let mut context = loop {
-        let below = at - SLOT;
-        let (known, context) = slot_memo(below);
-        if known == callee.0 {
-            break context;
+        let below = at.below();
+        let (known, context) = below.memo();
+        if known == callee {
+            break context.0;
         }
-        match SiteId(slot_site(below)) {
+        match below.site() {
             SiteId::ENTRY => {
                 let context = first(agent, state, callee)?;
-                slot_remember(below, callee.0, context);
+                below.remember(callee, ContextId(context));
                 break context;
             }
             SiteId(LOST) => return None,
@@ -203,11 +196,11 @@ pub fn context(
         at = below;
     };
     while at != slot {
-        let site = SiteId(slot_site(at));
+        let site = at.site();
         let caller = self::method(methods.get(site.0))?;
-        let callee = match at + SLOT == slot {
+        let callee = match at.above() == slot {
             true => method,
-            false => self::method(methods.get(slot_site(at + SLOT)))?,
+            false => self::method(methods.get(at.above().site().0))?,
         };
         let here = Here {
             context,
@@ -215,13 +208,13 @@ pub fn context(
             method: caller,
         };
         context = step(agent, state, here, callee)?;
-        slot_remember(at, callee.0, context);
-        at += SLOT;
+        at.remember(callee, ContextId(context));
+        at = at.above();
     }
     Some(context)
 }
 
-fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) -> Option<u64> {
+fn step(agent: &Agent, state: &ThreadState, from: Here, callee: MethodId) -> Option<u64> {
     match agent.options.tracking {
         Tracking::Lazy | Tracking::Paper => {
             let caller = ContextId(from.context);
@@ -232,7 +225,7 @@ fn step(agent: &Agent, state: &mut ThreadState, from: Here, callee: MethodId) ->
 }
 
 /// The context of a thread's first frame.
-fn first(agent: &Agent, state: &mut ThreadState, method: MethodId) -> Option<u64> {
+fn first(agent: &Agent, state: &ThreadState, method: MethodId) -> Option<u64> {
     match agent.options.tracking {
         Tracking::Lazy | Tracking::Paper => number(tasks::first(agent, state, method)),
         Tracking::Cct => child(agent, state, 0, SiteId::ENTRY, method),
@@ -243,8 +236,8 @@ fn number(id: ContextId) -> Option<u64> {
     (id != ContextId::UNKNOWN).then_some(id.0)
 }
 
-fn site(id: u32) -> Option<SiteId> {
-    (id != 0).then_some(SiteId(id))
+fn known_site(site: SiteId) -> Option<SiteId> {
+    (site != SiteId(0)).then_some(site)
 }
 
 fn method(id: u32) -> Option<MethodId> {

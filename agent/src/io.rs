@@ -21,9 +21,9 @@ use crate::agent::Agent;
 use crate::book::What;
 use crate::gate;
 use crate::jvm::Env;
-use crate::natives::{guard_event, state};
+use crate::natives::guard_event;
 use crate::planner::RT;
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 use crate::vm_events::{Found, Kind, found, lost_unless_out_of_scope, of_number, verified_here};
 
 /// What is counted beside the bytes.
@@ -291,14 +291,14 @@ pub fn inserts_outside(
 pub extern "system" fn Java_java_lang_LucceRt_io0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     number: jlong,
     site: jint,
     bytes: jlong,
     passed: jlong,
 ) {
     guard_event(gate::IO, |agent| {
-        let Some(state) = state(ts) else {
+        let Some(state) = own.get() else {
             return;
         };
         let env = agent.env(env);
@@ -319,7 +319,7 @@ struct Done {
 }
 
 impl Done {
-    fn count(self, agent: &Agent, env: Env, state: &mut ThreadState, (number, site): (jlong, u32)) {
+    fn count(self, agent: &Agent, env: Env, state: &ThreadState, (number, site): (jlong, u32)) {
         let what = agent.book().site(site).map(|info| info.what);
         let Some(What::Io(operation)) = what else {
             return;
@@ -330,7 +330,7 @@ impl Done {
         });
     }
 
-    fn count_outside(self, agent: &Agent, env: Env, state: &mut ThreadState, operation: usize) {
+    fn count_outside(self, agent: &Agent, env: Env, state: &ThreadState, operation: usize) {
         let Some(here) = verified_here(agent, env, state) else {
             lost_unless_out_of_scope(agent, env);
             return;
@@ -345,9 +345,9 @@ impl Done {
         &self,
         agent: &Agent,
         env: Env,
-        state: &mut ThreadState,
+        state: &ThreadState,
         operation: usize,
-        find: impl Fn(&mut ThreadState, &'static Kind) -> Option<Found>,
+        find: impl Fn(&ThreadState, &'static Kind) -> Option<Found>,
     ) {
         let Some(purpose) = purpose_of(operation) else {
             return;

@@ -18,11 +18,11 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lucce_callgraph::ContextId;
 use lucce_stream::Place;
-use lucce_tracelog::{Counters, EventCell, EventTypeId, ThreadId};
+use lucce_tracelog::{Cell, EventCell, EventTypeId, ThreadId};
 
 use crate::copies::{Transitions, TypedSites, Ways};
 use crate::java_table::{JavaTable, MULTIPLIER};
@@ -55,31 +55,43 @@ pub struct Lane {
     transitions: Transitions,
     ways: Ways,
     typed: TypedSites,
-    cells: Option<Arc<Counters>>,
+    cells: &'static [Cell],
     next_cell: usize,
     by_type: Index,
-    event_cells: Vec<Arc<Counters<EventCell>>>,
-    /// Of the last ones of those.
+    /// The last ones of those that it was given.
+    event_cells: &'static [EventCell],
     next_event_cell: usize,
     /// With `record=stream`: what the last thread's block has left.
     pub place: Place,
     /// Cells of samples, and what is left of the objects that those stand for.
-    pub samples: HashMap<ContextId, usize, BuildHasherDefault<Mixer>>,
+    pub samples: HashMap<ContextId, &'static Cell, BuildHasherDefault<Mixer>>,
     pub weight: Weight,
     /// Of what the VM told of.
     pub recent: RecentCells,
-    /// The context that started its thread; unknown: nobody is known.
+    /// The context that started its thread, if one is known.
     pub origin: ContextId,
     /// Those that the log knows.
     origins: Vec<ContextId>,
-    /// Counts events for which the log has no room.
-    lost: Box<[AtomicU64; 3]>,
-    /// The same, as a cell by type.
-    lost_by_type: Box<[AtomicU64; 4]>,
+    losses: Arc<Losses>,
     /// How often something had left the graph when they were swept last.
     swept: u64,
     swept_types: u64,
     swept_samples: u64,
+}
+
+/// Where events are counted for which the log has no room, as if it had some: other threads may ask how many those are.
+#[derive(Default)]
+struct Losses {
+    cell: Cell,
+    by_type: EventCell,
+}
+
+impl Losses {
+    fn count(&self) -> u64 {
+        let counts = [&self.cell.count, &self.by_type.count];
+        let each = counts.map(|count| u64::from_le(count.load(Ordering::Relaxed)));
+        each.iter().sum()
+    }
 }
 
 impl Lane {
@@ -95,10 +107,10 @@ impl Lane {
             transitions: Transitions::default(),
             ways: Ways::default(),
             typed: TypedSites::default(),
-            cells: None,
+            cells: &[],
             next_cell: 0,
             by_type: Index::default(),
-            event_cells: Vec::new(),
+            event_cells: &[],
             next_event_cell: 0,
             place: Place::default(),
             samples: HashMap::default(),
@@ -106,8 +118,7 @@ impl Lane {
             recent: RecentCells::default(),
             origin: ContextId::UNKNOWN,
             origins: Vec::new(),
-            lost: Box::default(),
-            lost_by_type: Box::default(),
+            losses: Arc::default(),
             swept: 0,
             swept_types: 0,
             swept_samples: 0,
@@ -141,28 +152,22 @@ impl Lane {
         }
     }
 
-    /// A cell for the next context. `more` gets new ones; without, events are counted as lost.
+    /// A cell for the next context. `more` gets new ones; `None`: there is no room.
     pub fn cell(
         &mut self,
         number: ContextId,
-        more: impl FnOnce(u32) -> Option<Arc<Counters>>,
-    ) -> usize {
-        let have = self.cells.as_ref().map_or(0, |cells| cells.len());
+        more: impl FnOnce(u32) -> Option<&'static [Cell]>,
+    ) -> Option<&'static Cell> {
+        let have = self.cells.len();
         if self.next_cell >= have {
             let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
-            self.cells = more(want);
+            self.cells = more(want).unwrap_or_default();
             self.next_cell = 0;
         }
-        let Some(cell) = self
-            .cells
-            .as_ref()
-            .and_then(|cells| cells.get(self.next_cell))
-        else {
-            return self.lost.as_ptr() as usize;
-        };
+        let cell = self.cells.get(self.next_cell)?;
         cell.claim(number);
         self.next_cell += 1;
-        std::ptr::from_ref(cell) as usize
+        Some(cell)
     }
 
     /// The cell of a context and a type. `more` gets new ones; `None`: it has none.
@@ -170,40 +175,48 @@ impl Lane {
         &mut self,
         number: ContextId,
         event: EventTypeId,
-        more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
-    ) -> Option<&EventCell> {
-        let address = match find(&self.by_type, number.0, event.0.into()) {
-            Some(known) => known,
-            None => self.new_event_cell(number, event, more)?,
+        more: impl FnOnce(u32) -> Option<&'static [EventCell]>,
+    ) -> Option<&'static EventCell> {
+        let Some(known) = find(&self.by_type, number.0, event.0.into()) else {
+            return self.new_event_cell(number, event, more);
         };
-        // SAFETY: the address of a cell of `event_cells`, which stay where they are as long as the lane.
-        Some(unsafe { &*(address as *const EventCell) })
+        // SAFETY: what new_event_cell() alone has put there, a cell that stays for good.
+        Some(unsafe { &*std::ptr::with_exposed_provenance(known) })
     }
 
     fn new_event_cell(
         &mut self,
         number: ContextId,
         event: EventTypeId,
-        more: impl FnOnce(u32) -> Option<Arc<Counters<EventCell>>>,
-    ) -> Option<usize> {
-        let have = self.event_cells.last().map_or(0, |cells| cells.len());
+        more: impl FnOnce(u32) -> Option<&'static [EventCell]>,
+    ) -> Option<&'static EventCell> {
+        let have = self.event_cells.len();
         if self.next_event_cell >= have {
             let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
-            self.event_cells.push(more(want)?);
+            self.event_cells = more(want)?;
             self.next_event_cell = 0;
         }
-        let cell = self.event_cells.last()?.get(self.next_event_cell)?;
+        let cell = self.event_cells.get(self.next_event_cell)?;
         cell.claim(number, event);
         self.next_event_cell += 1;
-        let address = std::ptr::from_ref(cell) as usize;
-        put(&mut self.by_type, number.0, event.0.into(), address);
+        put(
+            &mut self.by_type,
+            number.0,
+            event.0.into(),
+            address_of(cell),
+        );
         self.table.set(BY_TYPE, self.by_type.address());
-        Some(address)
+        Some(cell)
     }
 
-    /// Where events by type are counted as lost: the address of what would be a cell.
-    pub fn lost_event_cell(&self) -> usize {
-        self.lost_by_type.as_ptr() as usize
+    /// Where events are counted as lost. Java code may have its address as long as the lane.
+    pub fn lost_cell(&self) -> &Cell {
+        &self.losses.cell
+    }
+
+    /// The same for events by type.
+    pub fn lost_event_cell(&self) -> &EventCell {
+        &self.losses.by_type
     }
 
     /// The context that started the thread, if the log does not know it of this lane yet. Of many
@@ -251,9 +264,13 @@ impl Lane {
 
     /// Events that were counted while there was no room.
     pub fn lost(&self) -> u64 {
-        let lost = &self.lost[1];
-        lost.load(Ordering::Relaxed) + self.lost_by_type[2].load(Ordering::Relaxed)
+        self.losses.count()
     }
+}
+
+/// For Java code.
+pub fn address_of<C>(cell: &C) -> usize {
+    std::ptr::from_ref(cell).expose_provenance()
 }
 
 /// Where cells are, by two numbers of which the second has few bits.
@@ -282,7 +299,7 @@ fn address(at: u64) -> usize {
 
 /// What a cell counts for: its first word, whatever cell it is.
 fn number_at(cell: usize) -> ContextId {
-    // SAFETY: cells of the log, or those for losses, which outlive the index.
+    // SAFETY: what put() was given: cells of the log, or the lane's own for losses.
     let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(cell) };
     ContextId(u64::from_le(word.load(Ordering::Relaxed)))
 }
@@ -316,25 +333,51 @@ impl Hasher for Mixer {
     }
 }
 
-/// Lanes whose threads have ended.
+/// Lanes whose threads have ended, by kind, and what all lanes have lost.
 #[derive(Default)]
-pub struct Lanes(Mutex<HashMap<String, Vec<Lane>>>);
+pub struct Lanes {
+    free: Mutex<HashMap<String, Vec<Lane>>>,
+    lost: Mutex<Lost>,
+}
+
+#[derive(Default)]
+struct Lost {
+    /// Of the lanes that there are.
+    lanes: Vec<Weak<Losses>>,
+    /// Of others.
+    ended: u64,
+}
 
 impl Lanes {
     /// A lane for a thread of this name.
     pub fn take(&self, name: String) -> Lane {
         let kind = kind(&name);
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = lanes.get_mut(&kind).and_then(Vec::pop);
-        drop(lanes);
-        Lane {
-            name,
-            ..found.unwrap_or_else(|| Lane::new(kind))
+        let found = lock(&self.free).get_mut(&kind).and_then(Vec::pop);
+        let mut lane = found.unwrap_or_else(|| self.begin(kind));
+        lane.name = name;
+        lane
+    }
+
+    fn begin(&self, kind: String) -> Lane {
+        let lane = Lane::new(kind);
+        let mut lost = lock(&self.lost);
+        // Those that have ended go when the list would grow.
+        if lost.lanes.len() == lost.lanes.capacity() {
+            lost.lanes.retain(|losses| losses.strong_count() > 0);
         }
+        lost.lanes.push(Arc::downgrade(&lane.losses));
+        lane
+    }
+
+    /// No other thread will have it.
+    pub fn end(&self, lane: Lane) {
+        let mut lost = lock(&self.lost);
+        lost.ended += lane.lost();
+        drop(lane);
     }
 
     pub fn give(&self, lane: Lane) {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = lock(&self.free);
         match lanes.get_mut(&lane.kind) {
             Some(known) => known.push(lane),
             None => {
@@ -343,11 +386,16 @@ impl Lanes {
         }
     }
 
-    /// Events for which there was no room.
+    /// Events for which there was no room, of all threads.
     pub fn lost(&self) -> u64 {
-        let lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.values().flatten().map(Lane::lost).sum()
+        let lost = lock(&self.lost);
+        let lanes = lost.lanes.iter().filter_map(Weak::upgrade);
+        lost.ended + lanes.map(|losses| losses.count()).sum::<u64>()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The low bits of a site are enough to tell where it goes.
@@ -398,10 +446,18 @@ mod tests {
 
     #[test]
     fn without_room_in_the_log_events_are_counted_as_lost() {
-        let mut lane = Lane::new(String::new());
-        let cell = lane.cell(ContextId(1), |_| None);
-        crate::memory::word64(cell + 8).store(3, Ordering::Relaxed);
-        assert_eq!(lane.lost(), 3);
+        let lanes = Lanes::default();
+        let mut lane = lanes.take("main".into());
+        assert!(lane.cell(ContextId(1), |_| None).is_none());
+        lane.lost_cell().add(3, 0);
+        lane.lost_event_cell().count(1);
+        assert_eq!((lane.lost(), lanes.lost()), (4, 4));
+        lanes.end(lane);
+        assert_eq!(lanes.lost(), 4);
+        let again = lanes.take("main".into());
+        again.lost_cell().add(1, 0);
+        lanes.give(again);
+        assert_eq!(lanes.lost(), 5);
     }
 
     #[test]
@@ -415,7 +471,7 @@ mod tests {
                     let key = (ContextId(n << 32), EventTypeId(event));
                     let cell = lane.event_cell(key.0, key.1, |cells| {
                         assert_eq!(round, 1, "known cells need no room");
-                        Some(Arc::new(log.event_counters(ThreadId(1), cells).unwrap()))
+                        Some(log.event_counters(ThreadId(1), cells).unwrap().forever())
                     });
                     let cell = cell.unwrap();
                     assert_eq!((cell.id(), cell.event()), key);

@@ -349,7 +349,8 @@ fn context(agent: &Agent, env: Env) -> Result<Option<ContextId>, NotTheProgram> 
     if attach::is_on() {
         return Ok(attach::number(agent, env));
     }
-    let Some(state) = current_state(agent, env) else {
+    let own = current_state(agent, env);
+    let Some(state) = own.get() else {
         return Ok(None);
     };
     match here::made(agent, env, state) {
@@ -376,7 +377,8 @@ fn tell(agent: &Agent, env: Env, place: &Place, size: u64) {
         return;
     }
     let event = agent.event_type(LEAK, "bytes", &place.of);
-    if let (Some(event), Some(state)) = (event, current_state(agent, env)) {
+    let own = current_state(agent, env);
+    if let (Some(event), Some(state)) = (event, own.get()) {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         stream::record(agent, env, state, (event, place.context), size);
     }

@@ -116,6 +116,7 @@ mod attach;
 mod control;
 mod copies;
 mod signals;
+mod slots;
 
 mod finish;
 mod start;

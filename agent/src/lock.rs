@@ -5,6 +5,7 @@
 //! for later, when it owns the monitor, is the end of the time and the cell.
 #![allow(unsafe_code, reason = "callbacks of the JVM")]
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
@@ -15,7 +16,7 @@ use crate::agent::Field;
 use crate::clock;
 use crate::jvm::Env;
 use crate::natives::{guard, state_of};
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 use crate::vm_events::{Found, Kind, found, found_here, of_number, told, told_by_hook, verify};
 use crate::{arrival, gate, here};
 
@@ -33,8 +34,8 @@ pub struct Waiting {
 /// Monitors that a thread waits for: to enter one, or to be notified. The second may end in the first.
 #[derive(Default, Debug)]
 pub struct Waits {
-    enter: Option<Waiting>,
-    wait: Option<Waiting>,
+    enter: Cell<Option<Waiting>>,
+    wait: Cell<Option<Waiting>>,
 }
 
 pub unsafe extern "system" fn contended_enter(
@@ -52,7 +53,8 @@ pub unsafe extern "system" fn contended_enter(
             .or_else(|| here::standing_at(agent, env, state, location));
         verify(agent, env, state, (here, location));
         let found = found(agent, env, state, here, (&ENTER, object));
-        state.waits.enter = found.map(|found| Waiting { found, since });
+        let waiting = found.map(|found| Waiting { found, since });
+        state.waits.enter.set(waiting);
     });
 }
 
@@ -75,7 +77,8 @@ pub unsafe extern "system" fn wait(
     let since = clock::nano_time();
     told(gate::LOCK, env, thread, |agent, env, state| {
         let found = found_here(agent, env, state, (&WAIT, object));
-        state.waits.wait = found.map(|found| Waiting { found, since });
+        let waiting = found.map(|found| Waiting { found, since });
+        state.waits.wait.set(waiting);
     });
 }
 
@@ -89,12 +92,13 @@ pub unsafe extern "system" fn waited(
     ended(env, thread, |state| state.waits.wait.take());
 }
 
-fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option<Waiting>) {
+fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&ThreadState) -> Option<Waiting>) {
     let now = clock::nano_time();
     // What has begun is forgotten, even if nothing is counted any more.
     guard((), |agent| {
         let env = agent.env(env);
-        let Some(state) = state_of(agent, env, thread).filter(|_| agent.is_live()) else {
+        let own = state_of(agent, env, thread);
+        let Some(state) = own.get().filter(|_| agent.is_live()) else {
             return;
         };
         if let Some(waiting) = take(state)
@@ -112,12 +116,12 @@ fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&mut ThreadState) -> Option
 pub extern "system" fn Java_java_lang_LucceRt_parked0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     number: jlong,
     thread: jobject,
     passed: jlong,
 ) {
-    told_by_hook(gate::LOCK, env, (ts, thread), |agent, env, state| {
+    told_by_hook(gate::LOCK, env, (own, thread), |agent, env, state| {
         let blocker = BLOCKER.get_or_init(|| blocker(env, thread)).map(Field::id);
         let blocker = blocker.map_or(std::ptr::null_mut(), |field| env.get_object(thread, field));
         let what = (&PARK, blocker);

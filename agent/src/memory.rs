@@ -12,23 +12,58 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{Room, Size};
 
 use crate::rows::give_back;
+use crate::slots::{self, GATE, LOST, Part, Slot};
 
-/// A reserved range; never given back.
+/// A part of what was reserved here; it begins with a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
-    pub start: usize,
-    pub bytes: usize,
+    start: usize,
+    bytes: usize,
 }
 
-/// What addresses of slots are relative to: see the helper class.
-static BASE: AtomicUsize = AtomicUsize::new(0);
+impl Range {
+    pub fn start(self) -> usize {
+        self.start
+    }
+
+    pub fn bytes(self) -> usize {
+        self.bytes
+    }
+
+    /// The part that begins at `start`. `None`: it does not lie in here.
+    pub fn part(self, start: usize, bytes: usize) -> Option<Range> {
+        let end = start.checked_add(bytes)?;
+        let is_in = start >= self.start && end <= self.start + self.bytes;
+        is_in.then_some(Range { start, bytes })
+    }
+
+    /// Memory that nobody uses.
+    #[cfg(test)]
+    pub fn of_nothing(start: usize, bytes: usize) -> Range {
+        Range { start, bytes }
+    }
+}
+
+/// Those of all tests: there is one base.
+#[cfg(test)]
+pub fn shared() -> &'static Stacks {
+    static SHARED: std::sync::OnceLock<Stacks> = std::sync::OnceLock::new();
+    SHARED.get_or_init(|| Stacks::new(false).unwrap())
+}
+
+/// Slots are relative to `base`, the scratch memory, of which there are so many bytes and a page below.
+fn begin(base: usize, bytes: usize) {
+    slots::set_base(base);
+    // SAFETY: what `scratch` has mapped, and that nobody unmaps.
+    unsafe { slots::map(Part::Scratch, base - 4096, base + bytes) };
+}
 
 /// Scratch memory for frames of threads that are not known, so many bytes of it, at an address that fits into
 /// an instruction if the system has one.
@@ -96,8 +131,11 @@ fn mapped(most: usize, least: usize, access: libc::c_int) -> io::Result<Range> {
 }
 
 /// Makes reserved addresses writable.
-fn open(from: usize, to: usize) -> bool {
-    // SAFETY: callers pass pages of a reservation of this module's own.
+///
+/// # Safety
+/// They are those of whole pages of a reservation of this module's own.
+unsafe fn open(from: usize, to: usize) -> bool {
+    // SAFETY: as promised.
     let opened = unsafe {
         libc::mprotect(
             from as *mut libc::c_void,
@@ -181,8 +219,8 @@ impl Stacks {
             bytes: BOOT_STACKS * boot_stack,
         };
         let base = scratch(SCRATCH).map_err(|e| none("the shadow stacks", SCRATCH, &e))?;
-        BASE.store(base, Ordering::Relaxed);
-        word64(base - SLOT).store(LOST.into(), Ordering::Relaxed);
+        begin(base, SCRATCH);
+        Slot::at(0).below().write(SiteId(LOST));
         let stacks = Stacks {
             range,
             beside,
@@ -202,7 +240,7 @@ impl Stacks {
             ));
         }
         for index in 0..BOOT_STACKS {
-            write(boot.start + index * boot_stack, SiteId::ENTRY.0);
+            Slot::of_address(boot.start + index * boot_stack).write(SiteId::ENTRY);
         }
         Ok(stacks)
     }
@@ -213,7 +251,7 @@ impl Stacks {
     /// As `new`.
     pub fn none() -> Result<Stacks, String> {
         let base = scratch(GATE).map_err(|e| none("the agent", GATE, &e))?;
-        BASE.store(base, Ordering::Relaxed);
+        begin(base, GATE);
         let range = Range { start: 0, bytes: 0 };
         Ok(Stacks {
             range,
@@ -252,25 +290,14 @@ impl Stacks {
         };
         drop(used);
         let region = Range { start, bytes };
-        write(start, SiteId::ENTRY.0);
+        Slot::of_address(start).write(SiteId::ENTRY);
         Some(region)
     }
 
-    /// What Java code adds to the address of a slot.
-    pub fn base(&self) -> usize {
-        BASE.load(Ordering::Relaxed)
-    }
-
-    /// An address as slots are given.
-    pub fn relative(&self, address: usize) -> usize {
-        address.wrapping_sub(self.base())
-    }
-
     /// The boot region that `pointer` points into.
-    pub fn of_boot(&self, pointer: usize) -> Option<Range> {
-        let offset = pointer
-            .wrapping_add(self.base())
-            .checked_sub(self.boot.start)?;
+    pub fn of_boot(&self, pointer: Slot) -> Option<Range> {
+        let first = Slot::of_address(self.boot.start);
+        let offset = pointer.pointer().wrapping_sub(first.pointer());
         (offset < self.boot.bytes).then_some(Range {
             start: self.boot.start + offset / self.boot_stack * self.boot_stack,
             bytes: self.boot_stack,
@@ -297,20 +324,38 @@ impl Stacks {
         }
         let opened = |to: usize| {
             let parts = if self.beside == 0 { 1 } else { 2 };
-            (0..parts).all(|part| open(from + part * self.beside, to + part * self.beside))
+            (0..parts).all(|part| {
+                let beside = part * self.beside;
+                // SAFETY: `from` and `to` lie in the range, of which there is one more with doubled slots.
+                unsafe { open(from + beside, to + beside) }
+            })
         };
         let ahead = end.saturating_add(AHEAD).min(most);
         // Where the system counts memory it may have no room for more than is needed.
         let found = [ahead, end].into_iter().find(|to| opened(*to));
         used.open = found.unwrap_or(from);
+        self.tell(used);
         found.is_some()
+    }
+
+    /// Slots may lie in what can be written.
+    fn tell(&self, used: &Used) {
+        let (start, end) = (self.range.start, used.open);
+        // SAFETY: the parts of the reservation that `open` has made writable. Both are never unmapped, and what is not the
+        // kernel's advice about whole pages uses them word by word.
+        unsafe {
+            slots::map(Part::Stacks, start, end);
+            if self.beside != 0 {
+                slots::map(Part::Beside, start + self.beside, end + self.beside);
+            }
+        }
     }
 
     /// Takes a region back. Its pages beyond the first go back to the system.
     pub fn give(&self, region: Range) {
         const KEPT: usize = 16 << 10;
         // Every frame below another has written its slot.
-        let went_further = word64(region.start + KEPT).load(Ordering::Relaxed) != 0;
+        let went_further = Slot::of_address(region.start + KEPT).first() != 0;
         let parts = if self.beside == 0 { 1 } else { 2 };
         if went_further {
             for part in 0..parts {
@@ -370,75 +415,13 @@ fn ask_stack_size() -> usize {
     }
 }
 
-/// Bytes of a slot. The helper class has it, too.
-pub const SLOT: usize = 16;
-
-/// Where the word of [`gate`](crate::gate) lies, below what slots are relative to. The helper class
-/// has it, too.
-const GATE: usize = 4096;
-
-/// Which kinds of events are counted.
-pub fn gate<'a>() -> &'a AtomicU64 {
-    word64(BASE.load(Ordering::Relaxed).wrapping_sub(GATE))
-}
-
-/// The site in a slot above which nobody knows who called. The helper class has it, too.
-pub const LOST: u32 = SiteId::MAX;
-
-/// A slot's site. The slot must lie in a region of [`Stacks`].
-pub fn slot_site(slot: usize) -> u32 {
-    slot_word(slot) as u32
-}
-
-/// A slot's site and what else is in its first word.
-pub fn slot_word(slot: usize) -> u64 {
-    word64(slot.wrapping_add(BASE.load(Ordering::Relaxed))).load(Ordering::Relaxed)
-}
-
-/// Gives a slot a site and clears its memo.
-pub fn slot_write(slot: usize, site: u32) {
-    write(slot.wrapping_add(BASE.load(Ordering::Relaxed)), site);
-}
-
-/// The memo in a slot: for which callee, 0: none, and the callee's context.
-pub fn slot_memo(slot: usize) -> (u32, u64) {
-    let context = slot
-        .wrapping_add(8)
-        .wrapping_add(BASE.load(Ordering::Relaxed));
-    let context = word64(context).load(Ordering::Relaxed);
-    ((slot_word(slot) >> 32) as u32, context)
-}
-
-/// Notes the context of the method that is called from where the slot's site says.
-pub fn slot_remember(slot: usize, callee: u32, context: u64) {
-    let at = slot.wrapping_add(BASE.load(Ordering::Relaxed));
-    word64(at.wrapping_add(8)).store(context, Ordering::Relaxed);
-    word64(at).store(
-        u64::from(callee) << 32 | u64::from(slot_site(slot)),
-        Ordering::Relaxed,
-    );
-}
-
-/// A word in or beside a slot.
-pub fn slot_part<'a>(slot: usize, offset: usize) -> &'a AtomicU64 {
-    word64(
-        slot.wrapping_add(BASE.load(Ordering::Relaxed))
-            .wrapping_add(offset),
-    )
-}
-
-fn write(address: usize, site: u32) {
-    word64(address).store(site.into(), Ordering::Relaxed);
-}
-
-pub fn word64<'a>(at: usize) -> &'a AtomicU64 {
-    // SAFETY: callers pass addresses in mappings of this module, 8-byte aligned, never unmapped.
-    unsafe { &*(at as *const AtomicU64) }
-}
-
-fn word32<'a>(at: usize) -> &'a AtomicU32 {
-    // SAFETY: as in word64.
-    unsafe { &*(at as *const AtomicU32) }
+/// So many zeros, for good.
+pub fn words(count: usize) -> Option<&'static [AtomicU64]> {
+    let bytes = count.checked_mul(size_of::<AtomicU64>())?;
+    let range = reserve(bytes, bytes)?;
+    let start = ptr::with_exposed_provenance(range.start);
+    // SAFETY: a fresh mapping of zeros, of this size, that is never unmapped and used as these words alone.
+    Some(unsafe { std::slice::from_raw_parts(start, count) })
 }
 
 /// Site → method, as an array that Java code reads.
@@ -459,7 +442,7 @@ impl MethodOfSite {
 
     /// These of its pages are not needed any more: they read as zeros.
     pub fn give_back(&self, pages: &[usize]) {
-        give_back(self.range.start, pages);
+        give_back(self.range, pages);
     }
 
     /// How many sites there is room for.
@@ -469,17 +452,23 @@ impl MethodOfSite {
 
     /// 0: no such site.
     pub fn get(&self, site: u32) -> u32 {
-        match (site as usize) < self.room() {
-            // Acquire: pairs with the Release in set().
-            true => word32(self.range.start + 4 * site as usize).load(Ordering::Acquire),
-            false => 0,
-        }
+        // Acquire: pairs with the Release in set().
+        self.entry(site)
+            .map_or(0, |entry| entry.load(Ordering::Acquire))
     }
 
     /// The site's code has not run yet: whoever loads the entry got the code after this store.
     pub fn set(&self, site: u32, method: u32) {
-        if (site as usize) < self.room() {
-            word32(self.range.start + 4 * site as usize).store(method, Ordering::Release);
+        if let Some(entry) = self.entry(site) {
+            entry.store(method, Ordering::Release);
         }
+    }
+
+    /// `None`: there is no room for such a site.
+    fn entry(&self, site: u32) -> Option<&AtomicU32> {
+        let at = self.range.start + 4 * site as usize;
+        // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.
+        let entry = || unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(at)) };
+        ((site as usize) < self.room()).then(entry)
     }
 }

@@ -21,7 +21,7 @@ use crate::gate;
 use crate::here;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard};
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 use crate::trace::{self, Element};
 
 /// As in the header.
@@ -115,7 +115,7 @@ pub extern "C" fn lucce_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env, context)?;
+        let thread = Caller::new(agent, env, context)?;
         let number = thread.number(agent)?;
         // SAFETY: the caller's memory for one number; C code of this thread's own.
         unsafe {
@@ -129,7 +129,7 @@ pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env, kind)?;
+        let thread = Caller::new(agent, env, kind)?;
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
@@ -139,7 +139,7 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         }
         let number = thread.number(agent)?;
         let event = agent.event_type(&kind, "", "");
-        let counted = agent.event(thread.env, thread.state, number, event, value);
+        let counted = agent.event(thread.env, thread.state()?, number, event, value);
         counted.ok_or(Status::Full)
     })
 }
@@ -147,7 +147,7 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
     answered(|agent| {
-        let mut thread = Caller::new(agent, env, scope)?;
+        let thread = Caller::new(agent, env, scope)?;
         if !scope.is_aligned() {
             return Err(Status::BadArgument);
         }
@@ -257,7 +257,7 @@ fn answered(body: impl FnOnce(&'static Agent) -> Done) -> i32 {
 /// The calling thread, which the JVM knows.
 struct Caller {
     env: Env,
-    state: &'static mut ThreadState,
+    own: OwnState,
 }
 
 impl Caller {
@@ -277,13 +277,18 @@ impl Caller {
         if agent.frames.resolve(agent, env, method).kind == Kind::Helper {
             return Err(Status::Busy);
         }
-        let state = current_state(agent, env).ok_or(Status::NoContext)?;
-        Ok(Caller { env, state })
+        let own = current_state(agent, env);
+        Ok(Caller { env, own })
     }
 
-    fn number(&mut self, agent: &Agent) -> Result<ContextId, Status> {
-        let here = here::current(agent, self.env, self.state, 0).ok_or(Status::NoContext)?;
-        match here.number(agent, self.state) {
+    fn state(&self) -> Result<&ThreadState, Status> {
+        self.own.get().ok_or(Status::NoContext)
+    }
+
+    fn number(&self, agent: &Agent) -> Result<ContextId, Status> {
+        let state = self.state()?;
+        let here = here::current(agent, self.env, state, 0).ok_or(Status::NoContext)?;
+        match here.number(agent, state) {
             ContextId::UNKNOWN => Err(Status::NoContext),
             number => Ok(number),
         }

@@ -1,6 +1,6 @@
 //! The native methods of the helper class: the slow paths.
 //!
-//! Called from Java code of the same thread, so a thread's state is never used twice at a time.
+//! A thread's state comes as Java code has it: see `thread::OwnState`.
 //! Every one ends in [`guard`]: a panic here is counted and answered with a neutral value.
 #![allow(
     unsafe_code,
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
@@ -23,12 +23,13 @@ use crate::coverage::ours;
 use crate::events::own_event;
 use crate::frames::Walk;
 use crate::jvm::Env;
-use crate::lane::Lane;
+use crate::lane::{Lane, address_of};
 use crate::memory::stack_size;
 use crate::options::Tracking;
 use crate::planner::TRANSFORM;
 use crate::record::{Recorded, Recorder, What};
-use crate::thread::ThreadState;
+use crate::slots::Slot;
+use crate::thread::{OwnState, ThreadState};
 use crate::tree::Node;
 use crate::{acting, cells, hook, locals, tasks, upcall, verify};
 
@@ -111,37 +112,36 @@ pub fn guard_event(kind: u64, body: impl FnOnce(&'static Agent)) {
     });
 }
 
-/// The state at an address that `attach` gave out.
-pub fn state<'a>(address: jlong) -> Option<&'a mut ThreadState> {
-    // SAFETY: Java code passes what attach() stored in the current thread's own field; only that
-    // thread uses it, and it is freed when the thread has ended.
-    (address != 0).then(|| unsafe { &mut *(address as usize as *mut ThreadState) })
-}
-
-/// The current thread's; `None`: the agent does not know it.
-pub fn current_state<'a>(agent: &Agent, env: Env) -> Option<&'a mut ThreadState> {
-    let thread = agent.jvmti.current_thread()?;
+/// The current thread's, if the agent knows it.
+pub fn current_state(agent: &Agent, env: Env) -> OwnState {
+    let Some(thread) = agent.jvmti.current_thread() else {
+        return OwnState::NONE;
+    };
     let state = state_of(agent, env, thread);
     env.forget(thread);
     state
 }
 
 /// As [`current_state`]: `thread` is the current one.
-pub fn state_of<'a>(agent: &Agent, env: Env, thread: jobject) -> Option<&'a mut ThreadState> {
+pub fn state_of(agent: &Agent, env: Env, thread: jobject) -> OwnState {
     acting::holder(agent, env, thread, |thread| held(agent, env, thread))
 }
 
-fn held<'a>(agent: &Agent, env: Env, thread: jobject) -> Option<&'a mut ThreadState> {
-    let fields = agent.fields.get()?;
-    let known = env.get_long(thread, fields.state.id());
-    if known != 0 {
-        return state(known);
+/// `thread`: the current one, or the carrier that it acts as.
+fn held(agent: &Agent, env: Env, thread: jobject) -> OwnState {
+    let Some(fields) = agent.fields.get() else {
+        return OwnState::NONE;
+    };
+    // SAFETY: as said.
+    let known = || unsafe { OwnState::of_field(env.get_long(thread, fields.state.id())) };
+    if known().get().is_none() {
+        // Threads from before the start get theirs at their first event; those that have ended get none.
+        let pointer = Slot::at(env.get_long(thread, fields.pointer.id()) as usize);
+        if agent.stacks.of_boot(pointer).is_some() {
+            attach(agent, env, thread, pointer);
+        }
     }
-    // Threads from before the start get theirs at their first event; those that have ended get none.
-    let pointer = env.get_long(thread, fields.pointer.id()) as usize;
-    agent.stacks.of_boot(pointer)?;
-    attach(agent, env, thread, pointer)?;
-    state(env.get_long(thread, fields.state.id()))
+    known()
 }
 
 #[unsafe(no_mangle)]
@@ -153,7 +153,7 @@ pub extern "system" fn Java_java_lang_LucceRt_attach(
 ) {
     guard((), |agent| {
         if !thread.is_null() {
-            attach(agent, agent.env(env), thread, pointer as usize);
+            attach(agent, agent.env(env), thread, Slot::at(pointer as usize));
         }
     });
 }
@@ -164,9 +164,9 @@ pub fn begin(agent: &Agent, env: Env, thread: jobject) {
         return;
     };
     if env.get_long(thread, fields.state.id()) == 0
-        && let Some(first) = attach(agent, env, thread, 0)
+        && let Some(first) = attach(agent, env, thread, Slot::at(0))
     {
-        env.set_long(thread, fields.pointer.id(), first as jlong);
+        env.set_long(thread, fields.pointer.id(), first.pointer() as jlong);
     }
 }
 
@@ -177,9 +177,10 @@ pub fn begin_anew(agent: &Agent, env: Env) {
     };
     if agent.jvmti.frame(0).is_none()
         && let Some(fields) = fields(agent, env, thread)
-        && let Some(state) = state_of(agent, env, thread)
+        && let Some(state) = state_of(agent, env, thread).get()
     {
-        env.set_long(thread, fields.pointer.id(), state.first_slot() as jlong);
+        let first = state.first_slot().pointer();
+        env.set_long(thread, fields.pointer.id(), first as jlong);
     }
     env.forget(thread);
 }
@@ -194,28 +195,20 @@ pub fn begin_now(agent: &Agent, env: Env, thread: jobject) {
 
 /// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
 /// slot.
-fn attach(agent: &Agent, env: Env, thread: jobject, pointer: usize) -> Option<usize> {
+fn attach(agent: &Agent, env: Env, thread: jobject, pointer: Slot) -> Option<Slot> {
     let fields = fields(agent, env, thread)?;
     let boot = agent.stacks.of_boot(pointer);
     let region = boot.or_else(|| agent.stacks.take(stack_size()))?;
-    let mut state = Box::new(ThreadState::new(
-        agent.stacks.relative(region.start),
-        region,
-        env.is_virtual_thread(thread),
-        agent.options.verify,
-    ));
+    let is_virtual = env.is_virtual_thread(thread);
+    let mut state = ThreadState::new(region, is_virtual, agent.options.verify);
     state.ticket = taken_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.id());
     // A running thread's field says something else, see `LucceRt.schedules`.
     state.origin = ContextId(if origin == -1 { 0 } else { origin } as u64);
     let first = state.first_slot();
-    let address = Box::into_raw(state) as usize;
-    agent
-        .threads
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(address);
-    env.set_long(thread, fields.state.id(), address as jlong);
+    let own = OwnState::begin(state);
+    agent.threads.add(&own);
+    env.set_long(thread, fields.state.id(), own.field());
     Some(first)
 }
 
@@ -271,8 +264,9 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     let Some(fields) = agent.fields.get() else {
         return;
     };
-    let address = env.get_long(thread, fields.state.id());
-    if address == 0 {
+    // SAFETY: of the thread that ends, which is the current one.
+    let own = unsafe { OwnState::of_field(env.get_long(thread, fields.state.id())) };
+    if own.get().is_none() {
         return;
     }
     for field in [
@@ -284,36 +278,25 @@ pub fn detach(agent: &Agent, env: Env, thread: jobject) {
     ] {
         env.set_long(thread, field.id(), 0);
     }
-    let mut threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.remove(&(address as usize));
-    drop(threads);
-    // SAFETY: attach() made it with Box::into_raw, and the thread's field forgot it just now.
-    let mut state = unsafe { Box::from_raw(address as usize as *mut ThreadState) };
-    let place = std::mem::take(&mut state.place);
+    agent.threads.remove(&own);
+    // SAFETY: the thread's field forgot it just now, and this is the last that the thread does.
+    let Some(mut state) = (unsafe { own.end() }) else {
+        return;
+    };
     if let Some(mut lane) = state.take_lane() {
-        lane.place = place;
+        lane.place = std::mem::take(&mut state.place);
         cells::give(agent, lane);
     }
-    if let (Some(recorder), Some(recorded)) = (&agent.recorder, &state.recorded) {
+    if let (Some(recorder), Some(recorded)) = (&agent.recorder, state.recorded.get()) {
         recorder.left(recorded);
     }
-    agent.trees.dropped(state.tree.bytes());
+    agent.trees.dropped(state.tree().bytes());
     agent.stacks.give(state.region);
 }
 
 /// How many threads have a record.
 pub fn threads(agent: &Agent) -> usize {
-    let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.len()
-}
-
-/// Events that threads could not write down.
-pub fn lost_by_threads(agent: &Agent) -> u64 {
-    let threads = agent.threads.lock().unwrap_or_else(PoisonError::into_inner);
-    let living = threads
-        .iter()
-        .filter_map(|address| state(*address as jlong));
-    living.map(|state| state.lost()).sum::<u64>() + agent.lanes.lost()
+    agent.threads.len()
 }
 
 #[unsafe(no_mangle)]
@@ -329,14 +312,16 @@ pub extern "system" fn Java_java_lang_LucceRt_hasCaller(env: *mut JNIEnv, _: jcl
 pub extern "system" fn Java_java_lang_LucceRt_upcall(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     pointer: jlong,
 ) -> jlong {
     guard(pointer, |agent| {
-        let Some(state) = state(ts) else {
+        let Some(state) = own.get() else {
             return pointer;
         };
-        upcall::enter(agent, agent.env(env), state, pointer as usize, 1) as jlong
+        let pointer = Slot::at(pointer as usize);
+        let slot = upcall::enter(agent, agent.env(env), state, pointer, 1);
+        slot.pointer() as jlong
     })
 }
 
@@ -344,11 +329,13 @@ pub extern "system" fn Java_java_lang_LucceRt_upcall(
 pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
     _: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     slot: jlong,
 ) -> jlong {
     guard(slot, |_| {
-        state(ts).map_or(slot, |state| upcall::leave(state, slot as usize) as jlong)
+        own.get().map_or(slot, |state| {
+            upcall::leave(state, Slot::at(slot as usize)).pointer() as jlong
+        })
     })
 }
 
@@ -356,12 +343,12 @@ pub extern "system" fn Java_java_lang_LucceRt_upcallEnd(
 pub extern "system" fn Java_java_lang_LucceRt_root(
     _: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     method: jint,
 ) -> jlong {
     guard(0, |agent| {
         let method = MethodId(method as u32);
-        let first = match state(ts) {
+        let first = match own.get() {
             Some(state) => tasks::first(agent, state, method),
             None => agent.encoder.root(method),
         };
@@ -394,14 +381,16 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
 pub extern "system" fn Java_java_lang_LucceRt_child0(
     _: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     node: jlong,
     site: jint,
     callee: jint,
 ) -> jlong {
     guard(0, |agent| {
         let (site, callee) = (SiteId(site as u32), MethodId(callee as u32));
-        let child = state(ts).and_then(|state| child(agent, state, node as u64, site, callee));
+        let child = own
+            .get()
+            .and_then(|state| child(agent, state, node as u64, site, callee));
         child.map_or(0, |node| node as jlong)
     })
 }
@@ -409,25 +398,25 @@ pub extern "system" fn Java_java_lang_LucceRt_child0(
 /// The node below `node`, which must be the thread's own.
 pub fn child(
     agent: &Agent,
-    state: &mut ThreadState,
+    state: &ThreadState,
     node: u64,
     site: SiteId,
     callee: MethodId,
 ) -> Option<u64> {
     let node = Node(u32::try_from(node).ok()?);
-    let before = state.tree.bytes();
+    let before = state.tree().bytes();
     let child = state.child(node, site, callee);
-    agent.trees.grown(state.tree.bytes() - before);
+    agent.trees.grown(state.tree().bytes() - before);
     child.map(|child| child.0.into())
 }
 
 /// The context's number: with `tracking=cct`, `context` is a node of the thread's tree.
-pub fn context_id(agent: &Agent, state: &mut ThreadState, context: u64) -> ContextId {
+pub fn context_id(agent: &Agent, state: &ThreadState, context: u64) -> ContextId {
     match (agent.options.tracking, u32::try_from(context)) {
         (Tracking::Lazy | Tracking::Paper, _) => ContextId(context),
         (Tracking::Cct, Ok(node)) => {
             let method = |site: SiteId| MethodId(agent.method_of_site.get(site.0));
-            state.tree.context(Node(node), &agent.encoder, method)
+            state.tree().context(Node(node), &agent.encoder, method)
         }
         (Tracking::Cct, Err(_)) => ContextId::UNKNOWN,
     }
@@ -445,7 +434,7 @@ pub extern "system" fn Java_java_lang_LucceRt_update0(
     guard((), |agent| {
         if let (Some(paper), true) = (&agent.paper, slot != 0) {
             let (site, callee) = (SiteId(site as u32), MethodId(callee as u32));
-            locals::enter(agent, paper, slot as usize, site, callee);
+            locals::enter(agent, paper, Slot::at(slot as usize), site, callee);
         }
     });
 }
@@ -460,7 +449,8 @@ pub extern "system" fn Java_java_lang_LucceRt_number0(
 ) -> jlong {
     guard(0, |agent| match &agent.paper {
         Some(paper) if slot != 0 => {
-            locals::number(agent, paper, slot as usize, MethodId(method as u32)).0 as jlong
+            let slot = Slot::at(slot as usize);
+            locals::number(agent, paper, slot, MethodId(method as u32)).0 as jlong
         }
         _ => 0,
     })
@@ -470,12 +460,12 @@ pub extern "system" fn Java_java_lang_LucceRt_number0(
 pub extern "system" fn Java_java_lang_LucceRt_insert0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     context: jlong,
     site: jint,
 ) -> jlong {
     guard(0, |agent| {
-        let (Some(state), Some(info)) = (state(ts), agent.book().site(site as u32)) else {
+        let (Some(state), Some(info)) = (own.get(), agent.book().site(site as u32)) else {
             return 0;
         };
         let env = agent.env(env);
@@ -495,7 +485,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
 fn insert(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     context: u64,
     site: SiteId,
     info: &book::SiteInfo,
@@ -518,25 +508,27 @@ fn insert(
         count(&agent.counts.events_lost);
         return None;
     }
-    let lane = lane_of(agent, env, state);
+    let lane = &mut *lane_of(agent, env, state);
     cells::sweep(agent, lane);
     let cell = match info.what {
         book::What::Entry => typed_cell(agent, lane, number, "call"),
         book::What::Start => typed_cell(agent, lane, number, "thread"),
         book::What::Submit => typed_cell(agent, lane, number, tasks::KIND),
-        _ => cells::new_cell(agent, lane, number),
+        _ => match cells::new_cell(agent, lane, number) {
+            Some(cell) => address_of(cell),
+            None => address_of(lane.lost_cell()),
+        },
     };
     lane.insert(context, site.0, cell);
-    state.indexed();
+    state.indexed(lane);
     Some(cell)
 }
 
 /// The address of a cell by type, at a site that has events of one type only.
 fn typed_cell(agent: &Agent, lane: &mut Lane, number: ContextId, kind: &str) -> usize {
-    let lost = lane.lost_event_cell();
     let event = agent.event_type(kind, "", "");
     let cell = event.and_then(|event| cells::event_cell(agent, lane, number, event));
-    cell.map_or(lost, |cell| std::ptr::from_ref(cell) as usize)
+    address_of(cell.unwrap_or_else(|| lane.lost_event_cell()))
 }
 
 /// How large an instance is: asked once per site, of an instance made for that.
@@ -608,12 +600,12 @@ fn find_loaded(
 pub extern "system" fn Java_java_lang_LucceRt_repair(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     slot: jlong,
     top: jlong,
 ) -> u8 {
     guard(0, |agent| {
-        let Some(state) = state(ts) else {
+        let Some(state) = own.get() else {
             return 0;
         };
         let env = agent.env(env);
@@ -621,8 +613,8 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
             agent,
             env,
             state,
-            slot as usize,
-            top as usize,
+            Slot::at(slot as usize),
+            Slot::at(top as usize),
         ))
     })
 }
@@ -631,12 +623,12 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
 pub extern "system" fn Java_java_lang_LucceRt_verify(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     number: jlong,
     returned: jint,
 ) {
     guard((), |agent| {
-        if let Some(state) = state(ts) {
+        if let Some(state) = own.get() {
             state.verify_again_after(agent.options.verify);
         }
         if number != 0 {
@@ -705,7 +697,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
 pub extern "system" fn Java_java_lang_LucceRt_event0(
     env: *mut JNIEnv,
     class: jclass,
-    ts: jlong,
+    own: OwnState,
     number: jlong,
     kind: jobject,
     value: jlong,
@@ -713,7 +705,7 @@ pub extern "system" fn Java_java_lang_LucceRt_event0(
     place: jint,
 ) {
     guard((), |agent| {
-        let (Some(state), false) = (state(ts), kind.is_null()) else {
+        let (Some(state), false) = (own.get(), kind.is_null()) else {
             return;
         };
         let env = agent.env(env);
@@ -732,16 +724,16 @@ pub extern "system" fn Java_java_lang_LucceRt_event0(
 pub extern "system" fn Java_java_lang_LucceRt_record(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     what: jint,
     slot: jlong,
     site: jint,
 ) {
     guard((), |agent| {
-        let (Some(recorder), Some(state)) = (&agent.recorder, state(ts)) else {
+        let (Some(recorder), Some(state)) = (&agent.recorder, own.get()) else {
             return;
         };
-        let (env, slot, site) = (agent.env(env), slot as usize, site as u32);
+        let (env, slot, site) = (agent.env(env), Slot::at(slot as usize), site as u32);
         let recorded = recorded(agent, recorder, env, state);
         if recorder.meets_bare(&recorded, (state.first_slot(), slot)) {
             upcall::repair(agent, env, state, slot, slot);
@@ -771,15 +763,13 @@ fn recorded(
     agent: &Agent,
     recorder: &Recorder,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
 ) -> Arc<Mutex<Recorded>> {
-    if let Some(known) = &state.recorded {
-        return Arc::clone(known);
-    }
-    let started = recorder.claim(state.ticket);
-    let recorded = started.unwrap_or_else(|| recorder.thread(&thread_name(agent, env)));
-    state.recorded = Some(Arc::clone(&recorded));
-    recorded
+    let recorded = state.recorded.get_or_init(|| {
+        let started = recorder.claim(state.ticket);
+        started.unwrap_or_else(|| recorder.thread(&thread_name(agent, env)))
+    });
+    Arc::clone(recorded)
 }
 
 /// The innermost `this` is a thread that is about to start. Until it runs, its field for the recording

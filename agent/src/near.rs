@@ -9,13 +9,15 @@
 
 use std::sync::atomic::Ordering;
 
+use lucce_callgraph::{MethodId, SiteId};
+
 use crate::agent::Agent;
 use crate::book::Book;
 use crate::frames::{Frame, Kind};
-use crate::memory::{SLOT, slot_site};
 use crate::options::Tracking;
+use crate::slots::Slot;
 use crate::thread::ThreadState;
-use crate::upcall::Callers;
+use crate::upcall::{Callers, Stands};
 
 /// How many frames the VM is asked for.
 pub const FRAMES: usize = 16;
@@ -27,7 +29,7 @@ pub fn callers(
     agent: &Agent,
     state: &ThreadState,
     frames: &[Frame],
-    pointer: usize,
+    pointer: Slot,
 ) -> Option<Callers> {
     // Whatever has been lost has left slots that are nobody's; out of scope the pointer is put back.
     let usual = agent.options.tracking == Tracking::Lazy
@@ -43,7 +45,7 @@ pub fn callers(
             return None;
         }
         match frame.method.kind {
-            Kind::Known(id) => known.push((id, frame)),
+            Kind::Known(id) => known.push((MethodId(id), frame)),
             Kind::Hidden => {}
             Kind::Helper | Kind::Unknown => return None,
         }
@@ -56,20 +58,20 @@ pub fn callers(
     if below.len() < FEWEST || !regular {
         return None;
     }
-    let below: Vec<(u32, i32)> = below.iter().map(place).collect();
+    let below: Vec<Stands> = below.iter().map(stands).collect();
     let first = state.first_slot();
     let book = agent.book();
     let fits = |index: usize| {
-        let slots = (0..index).rev().map(|index| first + SLOT * index);
+        let slots = (0..index).rev().map(|index| first.up(index));
         slots
             .zip(&below)
-            .all(|(slot, place)| is_at(agent, &book, slot_site(slot), *place))
+            .all(|(slot, stands)| may_be_at(agent, &book, slot.site(), *stands))
     };
-    let index = only(below.len(), (pointer - first) / SLOT, fits)?;
+    let index = only(below.len(), pointer.since(first), fits)?;
     Some(Callers {
-        slot: first + SLOT * (index + 1),
-        innermost: Some(place(own)),
-        missing: above.iter().rev().map(place).collect(),
+        slot: first.up(index + 1),
+        innermost: Some(stands(own)),
+        missing: above.iter().rev().map(stands).collect(),
         bare: Vec::new(),
         whole: true,
     })
@@ -85,16 +87,18 @@ fn makes_an_error(frame: &Frame) -> bool {
         && NAMES.iter().any(|name| class.ends_with(name))
 }
 
-fn place((method, frame): &(u32, &Frame)) -> (u32, i32) {
-    (*method, frame.line())
+fn stands((method, frame): &(MethodId, &Frame)) -> Stands {
+    Stands::of(*method, frame)
 }
 
 /// Whether a slot's site may be that of a frame of this method at this line.
-fn is_at(agent: &Agent, book: &Book, site: u32, (method, line): (u32, i32)) -> bool {
+fn may_be_at(agent: &Agent, book: &Book, site: SiteId, stands: Stands) -> bool {
     // The frame was entered before the hooks were live.
-    site == 0
-        || agent.method_of_site.get(site) == method
-            && book.site(site).is_none_or(|info| book.line(&info) == line)
+    site == SiteId(0)
+        || agent.method_of_site.get(site.0) == stands.method.0
+            && book
+                .site(site.0)
+                .is_none_or(|info| book.line(&info) == stands.line)
 }
 
 /// The only one from `least` to `most` that fits.

@@ -24,20 +24,20 @@ use lucce_callgraph::{ContextId, Edge, Encoder, Journal, MethodId};
 
 use crate::agent::count;
 use crate::java_table::{JavaTable, MULTIPLIER};
-use crate::memory::{Range, reserve, word64};
+use crate::memory;
 use crate::table_memory::Words;
 
 /// What a Java `long` holds.
 const CALL_BITS: u32 = 63;
 /// Changes that are remembered before some are forgotten, at least.
 const REMEMBERED: usize = 1 << 21;
-const NODE: usize = 16;
+const NODE_WORDS: usize = 2;
 const FIRST_ENTRIES: usize = 1024;
 
 pub struct Paper {
     graph: Mutex<Graph>,
     block: Box<Block>,
-    nodes: Range,
+    nodes: &'static [AtomicU64],
     /// Frames that have a number which did not decode: their versions were forgotten too early.
     undecoded: AtomicU64,
 }
@@ -77,11 +77,14 @@ struct Graph {
 impl Paper {
     /// `None`: no address space.
     pub fn new() -> Option<Paper> {
-        let bytes = NODE << MethodId::BITS;
-        let nodes = reserve(bytes, bytes)?;
+        let nodes = memory::words(NODE_WORDS << MethodId::BITS)?;
         let (block, table) = (Box::<Block>::default(), Table::new());
         // Relaxed: nobody else sees them yet.
-        block.set(NODES, nodes.start as u64, Ordering::Relaxed);
+        block.set(
+            NODES,
+            nodes.as_ptr().expose_provenance() as u64,
+            Ordering::Relaxed,
+        );
         block.set(TABLE, table.now.address(), Ordering::Relaxed);
         let graph = Graph {
             algorithm: Algorithm::new(CALL_BITS),
@@ -179,7 +182,7 @@ impl Paper {
 /// What Java code reads, as the holder of the lock writes it.
 struct Shared<'a> {
     block: &'a Block,
-    nodes: Range,
+    nodes: &'static [AtomicU64],
     table: &'a mut Table,
 }
 
@@ -199,9 +202,8 @@ impl Shared<'_> {
     }
 
     fn set_node(&self, method: MethodId, word: usize, value: u64) {
-        let at = NODE * method.0 as usize + 8 * word;
-        if at < self.nodes.bytes {
-            word64(self.nodes.start + at).store(value, Ordering::Relaxed);
+        if let Some(node) = self.nodes.get(NODE_WORDS * method.0 as usize + word) {
+            node.store(value, Ordering::Relaxed);
         }
     }
 }
@@ -256,8 +258,13 @@ mod tests {
     use super::*;
 
     /// As the helper class does it. `None`: the graph may change.
+    #[allow(unsafe_code, reason = "words by their addresses")]
     fn unchanged(paper: &Paper, edge: Edge, from: Pair) -> Option<Pair> {
-        let word = |at: u64| word64(at as usize).load(Ordering::Relaxed);
+        let word = |at: u64| {
+            let at = std::ptr::with_exposed_provenance_mut(at as usize);
+            // SAFETY: an address that the block, or the table, says.
+            unsafe { AtomicU64::from_ptr(at) }.load(Ordering::Relaxed)
+        };
         let block = paper.block() as u64;
         let [updates, version, table, nodes] = [0, 8, 16, 24].map(|offset| word(block + offset));
         assert_eq!(updates % 2, 0);

@@ -24,8 +24,9 @@ use lucce_tracelog::Lost;
 
 use crate::book::Book;
 use crate::fate::Fate;
-use crate::memory::{MethodOfSite, SLOT, slot_site};
+use crate::memory::MethodOfSite;
 use crate::names::Told;
+use crate::slots::Slot;
 
 /// In these classes methods named `start` start threads.
 const STARTING: [&str; 2] = ["java/lang/Thread", "java/lang/VirtualThread"];
@@ -54,7 +55,7 @@ pub struct Recorded {
 
 #[derive(Clone, Copy)]
 struct Live {
-    slot: usize,
+    slot: Slot,
     method: u32,
     /// Its hooks say when it returns.
     tells: bool,
@@ -187,7 +188,7 @@ impl Recorder {
         &self,
         thread: &Mutex<Recorded>,
         methods: &MethodOfSite,
-        (first, slot, site): (usize, usize, u32),
+        (first, slot, site): (Slot, Slot, u32),
         is_event: bool,
     ) {
         let mut thread = lock(thread);
@@ -195,7 +196,7 @@ impl Recorder {
         if method == 0 || slot < first {
             return;
         }
-        thread.end(self, slot + SLOT);
+        thread.end(self, slot.above());
         if thread
             .top()
             .is_some_and(|top| top.slot == slot && top.method != method)
@@ -219,10 +220,10 @@ impl Recorder {
 
     /// Whether frames that are older than the hooks, whose slots hold no site, lie between those that
     /// are known and `slot`.
-    pub fn meets_bare(&self, thread: &Mutex<Recorded>, (first, slot): (usize, usize)) -> bool {
-        let top = lock(thread).frames.last().map(|live| live.slot + SLOT);
-        let between = top.unwrap_or(first)..slot;
-        slot >= first && between.step_by(SLOT).any(|at| slot_site(at) == 0)
+    pub fn meets_bare(&self, thread: &Mutex<Recorded>, (first, slot): (Slot, Slot)) -> bool {
+        let top = lock(thread).frames.last().map(|live| live.slot.above());
+        let mut between = top.unwrap_or(first).until(slot);
+        slot >= first && between.any(|at| at.site() == SiteId(0))
     }
 
     /// The method that `site` lies in was entered, its slot is `slot`; the thread's first one is `first`.
@@ -230,14 +231,14 @@ impl Recorder {
         &self,
         thread: &Mutex<Recorded>,
         methods: &MethodOfSite,
-        (first, slot, site): (usize, usize, u32),
+        (first, slot, site): (Slot, Slot, u32),
     ) {
         let method = methods.get(site);
         if method == 0 || slot < first {
             return;
         }
         let mut thread = lock(thread);
-        thread.end(self, slot + SLOT);
+        thread.end(self, slot.above());
         if thread.was_met(slot, method) {
             return;
         }
@@ -247,9 +248,9 @@ impl Recorder {
     }
 
     /// The frame with slot `slot` returns.
-    pub fn returned(&self, thread: &Mutex<Recorded>, slot: usize) {
+    pub fn returned(&self, thread: &Mutex<Recorded>, slot: Slot) {
         let mut thread = lock(thread);
-        thread.end(self, slot + SLOT);
+        thread.end(self, slot.above());
         if thread.top().is_some_and(|top| top.slot == slot) {
             thread.frames.pop();
             thread.to.exit(&self.writer);
@@ -257,14 +258,14 @@ impl Recorder {
     }
 
     /// The frames with slots from `slot` on are gone, and have not said that they return.
-    pub fn ended(&self, thread: &Mutex<Recorded>, slot: usize) {
+    pub fn ended(&self, thread: &Mutex<Recorded>, slot: Slot) {
         lock(thread).end(self, slot);
     }
 
     /// The thread has ended.
     pub fn left(&self, thread: &Arc<Mutex<Recorded>>) {
         let mut ended = lock(thread);
-        ended.end(self, 0);
+        ended.end(self, Slot::at(0));
         ended.to.flush(&self.writer);
         drop(ended);
         lock(&self.threads).retain(|known| !Arc::ptr_eq(known, thread));
@@ -303,10 +304,10 @@ impl Recorded {
 
     /// Frames below `slot` whose slots hold another method's site have ended without telling: the
     /// innermost ones, if any.
-    fn check(&mut self, recorder: &Recorder, methods: &MethodOfSite, slot: usize) {
+    fn check(&mut self, recorder: &Recorder, methods: &MethodOfSite, slot: Slot) {
         while let Some(live) = self.top()
             && live.slot < slot
-            && methods.get(slot_site(live.slot)) != live.method
+            && methods.get(live.slot.site().0) != live.method
         {
             self.end(recorder, live.slot);
         }
@@ -314,7 +315,7 @@ impl Recorded {
 
     /// Whether the innermost frame is the one that was entered: the VM called a class loader before its
     /// hook could run, which met the frame on the stack.
-    fn was_met(&mut self, slot: usize, method: u32) -> bool {
+    fn was_met(&mut self, slot: Slot, method: u32) -> bool {
         let met = |live: &&mut Live| live.slot == slot && live.method == method && !live.tells;
         match self.frames.last_mut().filter(met) {
             Some(live) => {
@@ -326,32 +327,26 @@ impl Recorded {
     }
 
     /// Enters what lies between the frames that are known and `slot`.
-    fn reach(
-        &mut self,
-        recorder: &Recorder,
-        methods: &MethodOfSite,
-        (first, slot): (usize, usize),
-    ) {
+    fn reach(&mut self, recorder: &Recorder, methods: &MethodOfSite, (first, slot): (Slot, Slot)) {
         self.check(recorder, methods, slot);
-        let mut between = self.top().map_or(first, |top| top.slot + SLOT);
+        let mut between = self.top().map_or(first, |top| top.slot.above());
         while between < slot {
-            let method = methods.get(slot_site(between));
+            let method = methods.get(between.site().0);
             if method != 0 {
                 self.enter(recorder, between, method, false);
             }
-            between += SLOT;
+            between = between.above();
         }
     }
 
-    fn enter(&mut self, recorder: &Recorder, slot: usize, method: u32, tells: bool) {
+    fn enter(&mut self, recorder: &Recorder, slot: Slot, method: u32, tells: bool) {
         let callee = MethodId(method);
         let edge = match self.top() {
             None => Edge::entry(callee),
             Some(caller) => {
                 // check() saw to it that the site is one of the caller's.
-                let site = slot_site(caller.slot);
                 Edge {
-                    site: SiteId(site),
+                    site: caller.slot.site(),
                     caller: MethodId(caller.method),
                     callee,
                 }
@@ -368,7 +363,7 @@ impl Recorded {
 
     /// The frames with slots from `slot` on are gone: those that tell nothing have returned, unless an
     /// exception came out of what they called.
-    fn end(&mut self, recorder: &Recorder, slot: usize) {
+    fn end(&mut self, recorder: &Recorder, slot: Slot) {
         let mut thrown = 0;
         while let Some(live) = self.frames.pop_if(|live| live.slot >= slot) {
             if live.tells || thrown > 0 {

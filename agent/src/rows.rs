@@ -71,12 +71,14 @@ fn pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16)> {
     })
 }
 
-/// Gives the pages, of a mapping of ours that begins at `start`, back to the system: they are zeros from now on.
-pub fn give_back(start: usize, pages: &[usize]) {
+/// Gives the pages, counted from its beginning, of a mapping of ours back to the system: they are zeros from now on.
+pub fn give_back(range: Range, pages: &[usize]) {
     for page in pages {
-        let at = ptr::with_exposed_provenance_mut(start + page * PAGE);
-        // SAFETY: whole pages of a mapping that is never unmapped while it is used; nobody needs what is there.
-        unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
+        if let Some(page) = range.part(range.start() + page * PAGE, PAGE) {
+            let at = ptr::with_exposed_provenance_mut(page.start());
+            // SAFETY: a whole page of what was reserved, whose owner says that nobody needs what is there.
+            unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
+        }
     }
 }
 
@@ -101,7 +103,7 @@ impl<T: Copy> Rows<T> {
 
     /// How many there is room for.
     pub fn room(&self) -> usize {
-        self.range.map_or(0, |range| range.bytes / size_of::<T>())
+        self.range.map_or(0, |range| range.bytes() / size_of::<T>())
     }
 
     /// `None`, and nothing has changed: there is no room.
@@ -110,7 +112,7 @@ impl<T: Copy> Rows<T> {
         if rows.len() > self.room() - self.len {
             return None;
         }
-        let start = ptr::with_exposed_provenance_mut::<T>(range.start);
+        let start = ptr::with_exposed_provenance_mut::<T>(range.start());
         // SAFETY: the mapping is writable, has room behind `len` rows, and is nobody else's.
         unsafe { ptr::copy_nonoverlapping(rows.as_ptr(), start.add(self.len), rows.len()) };
         self.needed
@@ -123,7 +125,7 @@ impl<T: Copy> Rows<T> {
     pub fn drop_rows(&mut self, rows: Span<usize>) {
         let free = self.needed.drop(size_of::<T>(), rows, self.len);
         if let Some(range) = self.range {
-            give_back(range.start, &free);
+            give_back(range, &free);
         }
     }
 
@@ -136,7 +138,7 @@ impl<T: Copy> Rows<T> {
         let Some(range) = self.range else {
             return &[];
         };
-        let start = ptr::with_exposed_provenance::<T>(range.start);
+        let start = ptr::with_exposed_provenance::<T>(range.start());
         // SAFETY: so many rows were written; nobody changes them while they are borrowed.
         unsafe { std::slice::from_raw_parts(start, self.len) }
     }
@@ -147,7 +149,7 @@ impl<T: Copy> Rows<T> {
 
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let range = self.range.filter(|_| index < self.len)?;
-        let start = ptr::with_exposed_provenance_mut::<T>(range.start);
+        let start = ptr::with_exposed_provenance_mut::<T>(range.start());
         // SAFETY: the row was written, and `self` is borrowed for as long as it is.
         Some(unsafe { &mut *start.add(index) })
     }
@@ -156,9 +158,9 @@ impl<T: Copy> Rows<T> {
 impl<T: Copy> Drop for Rows<T> {
     fn drop(&mut self) {
         if let Some(range) = self.range {
-            let start = ptr::with_exposed_provenance_mut(range.start);
+            let start = ptr::with_exposed_provenance_mut(range.start());
             // SAFETY: the mapping was made here, and all that was borrowed from it has been given back.
-            unsafe { libc::munmap(start, range.bytes) };
+            unsafe { libc::munmap(start, range.bytes()) };
         }
     }
 }

@@ -3,8 +3,6 @@
 //! The VM tells the thread in the middle of its `new` (SampledObjectAlloc). Here the thread's shadow stack says
 //! where that is; without hooks it is `attach::sampled`. A sample is counted as the objects that it stands for.
 
-use std::sync::atomic::Ordering;
-
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, SiteId};
@@ -18,9 +16,8 @@ use crate::here::{self, Made};
 use crate::hook::extra_allocation;
 use crate::jvm::{Env, Failed};
 use crate::lane::Lane;
-use crate::memory::word64;
 use crate::natives::{context_id, guard_event, state_of};
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 use crate::verify;
 use crate::vm_events::lost_unless_out_of_scope;
 
@@ -43,8 +40,11 @@ pub fn start(agent: &Agent, bytes: u32) -> Result<(), Failed> {
 pub fn sampled(env: *mut JNIEnv, thread: jobject, class: jclass, size: u64) {
     guard_event(gate::SAMPLES, |agent| {
         let env = agent.env(env);
-        let state = (!env.has_exception()).then(|| state_of(agent, env, thread));
-        if let Some(state) = state.flatten() {
+        let own = match env.has_exception() {
+            true => OwnState::NONE,
+            false => state_of(agent, env, thread),
+        };
+        if let Some(state) = own.get() {
             record(agent, env, state, class, size);
         } else if agent.jvmti.frame(0).is_some_and(|(method, _)| {
             agent.frames.resolve(agent, env, method).kind != Kind::Helper
@@ -54,7 +54,7 @@ pub fn sampled(env: *mut JNIEnv, thread: jobject, class: jclass, size: u64) {
     });
 }
 
-fn record(agent: &Agent, env: Env, state: &mut ThreadState, class: jclass, size: u64) {
+fn record(agent: &Agent, env: Env, state: &ThreadState, class: jclass, size: u64) {
     let here = match here::made(agent, env, state) {
         Made::Here(here) => here,
         // What the slow paths of hooks make is not the program's.
@@ -77,7 +77,12 @@ fn record(agent: &Agent, env: Env, state: &mut ThreadState, class: jclass, size:
         return;
     }
     let bytes = interval(agent).unwrap_or(0);
-    add(agent, lane_of(agent, env, state), number, (size, bytes));
+    add(
+        agent,
+        &mut lane_of(agent, env, state),
+        number,
+        (size, bytes),
+    );
     if state.must_verify(agent.options.verify) {
         verify::compare(agent, env, number, 0);
     }
@@ -89,16 +94,14 @@ pub fn add(agent: &Agent, lane: &mut Lane, number: ContextId, (size, interval): 
     let cell = match lane.samples.get(&number) {
         Some(known) => *known,
         None => {
-            let cell = cells::new_cell(agent, lane, number);
+            let Some(cell) = cells::new_cell(agent, lane, number) else {
+                lane.lost_cell().add(objects, 0);
+                return;
+            };
             cells::sweep_samples(agent, lane);
             lane.samples.insert(number, cell);
             cell
         }
     };
-    for (word, more) in [(1, objects), (2, objects.saturating_mul(size))] {
-        let word = word64(cell + 8 * word);
-        // Only this thread writes it.
-        let sum = word.load(Ordering::Relaxed).wrapping_add(more);
-        word.store(sum, Ordering::Relaxed);
-    }
+    cell.add(objects, objects.saturating_mul(size));
 }

@@ -16,11 +16,11 @@ use lucce_bytecode::mutf8;
 use crate::agent::{Agent, Ground, Missing};
 use crate::coverage::ours;
 use crate::jvm::{Env, Failed, Jvmti};
-use crate::memory::SLOT;
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
 use crate::paper::Paper;
 use crate::planner::inherited_methods;
+use crate::slots::{self, Slot};
 use crate::{
     bracket, burst, control, fate, finish, hook, java_agents, leaks, native_api, only, samples,
     trim, unloading, vm_alloc, vm_events, vm_flags, watch,
@@ -313,9 +313,9 @@ fn helper(agent: &Agent, env: Env) -> Option<()> {
     env.set_static_long(class, c"graph", graph as i64)?;
     env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;
     let boot = agent.stacks.boot;
-    let first = (agent.stacks.relative(boot.start) + SLOT) as i64;
+    let first = Slot::of_address(boot.start()).above().pointer() as i64;
     env.set_static_long(class, c"bootStacks", first)?;
-    env.set_static_long(class, c"bootStacksEnd", first + boot.bytes as i64)?;
+    env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
     env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
 }
 
@@ -379,7 +379,7 @@ fn go_live(agent: &'static Agent, env: Env) -> Option<()> {
     let bytes = with_constants(
         bytes,
         [
-            agent.stacks.base(),
+            slots::base(),
             agent.method_of_site.address(),
             agent.encoder.tables().block,
         ],

@@ -8,6 +8,7 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
 use lucce_callgraph::ContextId;
 
 use crate::gate;
+use crate::thread::OwnState;
 use crate::vm_events::{lost_unless_out_of_scope, told_by_hook, verified_here};
 
 /// The current thread is about to start `child`.
@@ -15,10 +16,10 @@ use crate::vm_events::{lost_unless_out_of_scope, told_by_hook, verified_here};
 pub extern "system" fn Java_java_lang_LucceRt_started0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     child: jobject,
 ) {
-    told_by_hook(gate::THREAD, env, (ts, child), |agent, env, state| {
+    told_by_hook(gate::THREAD, env, (own, child), |agent, env, state| {
         let Some(here) = verified_here(agent, env, state) else {
             lost_unless_out_of_scope(agent, env);
             return;

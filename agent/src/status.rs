@@ -17,7 +17,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     let (allocations, contexts) = finish::sum(agent);
     let events = allocations + agent.events_by_kind().values().sum::<u64>();
     let counts = &agent.counts;
-    let lost = counts.events_lost.load(Ordering::Relaxed) + natives::lost_by_threads(agent);
+    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
     // What lies in no file any more is lost.
     let (events, lost) = match agent.log.fate(&agent.options.out) {
         Fate::Truncated | Fate::Failed => (0, lost + events),

@@ -21,9 +21,9 @@ use crate::clock;
 use crate::fate::Fate;
 use crate::jvm::Env;
 use crate::lane::Lane;
-use crate::natives::{guard, state};
+use crate::natives::guard;
 use crate::options::Level;
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 
 /// The stream of all threads.
 pub struct Streamer {
@@ -98,15 +98,16 @@ impl Streamer {
     }
 
     /// Room for the thread's next event, at the time `now`, or the certainty that there is none.
-    fn make_room(&self, agent: &Agent, env: Env, state: &mut ThreadState, now: u64) {
-        let known = state.stream_thread;
-        let lane = lane_of(agent, env, state);
-        let id = cells::id(agent, lane);
+    fn make_room(&self, agent: &Agent, env: Env, state: &ThreadState, now: u64) {
+        let known = state.stream_thread.get();
+        let mut lane = lane_of(agent, env, state);
+        let id = cells::id(agent, &mut lane);
         if known != StreamThread::default() {
             return state.place.renew(&self.writer, (id, known), now);
         }
-        let place = self.begin(lane, id, now);
-        (state.stream_thread, state.place) = place;
+        let (thread, place) = self.begin(&mut lane, id, now);
+        state.stream_thread.set(thread);
+        state.place.go_to(place);
     }
 
     /// A thread's first event: who it is, and a place.
@@ -114,7 +115,7 @@ impl Streamer {
         let Some(thread) = self.writer.thread(id, &lane.name, lane.is_virtual) else {
             return (StreamThread::default(), self.writer.refuse(now));
         };
-        let mut place = std::mem::take(&mut lane.place);
+        let place = std::mem::take(&mut lane.place);
         if !place.hand_over(now, thread) {
             place.renew(&self.writer, (id, thread), now);
         }
@@ -126,7 +127,7 @@ impl Streamer {
 pub fn record(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (event, number): (EventTypeId, ContextId),
     value: i64,
 ) {
@@ -152,11 +153,11 @@ pub fn record(
 pub extern "system" fn Java_java_lang_LucceRt_room0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     now: jlong,
 ) {
     guard((), |agent| {
-        if let (Some(streamer), Some(state)) = (&agent.streamer, state(ts)) {
+        if let (Some(streamer), Some(state)) = (&agent.streamer, own.get()) {
             streamer.make_room(agent, agent.env(env), state, now.cast_unsigned());
         }
     });

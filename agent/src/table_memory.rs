@@ -26,11 +26,15 @@ fn reserve_table(bytes: usize) -> Option<Range> {
     }
     let most = bytes.checked_add(LARGE_PAGE + PAGE)?;
     let range = reserve(most, most)?;
-    let large = (range.start + PAGE).next_multiple_of(LARGE_PAGE);
+    let large = (range.start() + PAGE).next_multiple_of(LARGE_PAGE);
     let start = large - PAGE;
     let end = (start + bytes).next_multiple_of(PAGE);
-    release(range.start, start);
-    release(end, range.start + range.bytes.next_multiple_of(PAGE));
+    let table = range.part(start, bytes)?;
+    // SAFETY: pages of the mapping just made, beside the table's.
+    unsafe {
+        release(range.start(), start);
+        release(end, range.start() + range.bytes().next_multiple_of(PAGE));
+    }
     // SAFETY: pages of the mapping just made. If the system has no large ones, they stay small.
     unsafe {
         libc::madvise(
@@ -39,13 +43,16 @@ fn reserve_table(bytes: usize) -> Option<Range> {
             libc::MADV_HUGEPAGE,
         )
     };
-    Some(Range { start, bytes })
+    Some(table)
 }
 
-/// Pages of a mapping that nobody has seen yet, or nobody knows any more.
-fn release(from: usize, to: usize) {
+/// Unmaps pages.
+///
+/// # Safety
+/// They are whole pages of a mapping that nobody has seen yet, or nobody knows any more.
+unsafe fn release(from: usize, to: usize) {
     if from < to {
-        // SAFETY: as said.
+        // SAFETY: as promised.
         unsafe { libc::munmap(ptr::with_exposed_provenance_mut(from), to - from) };
     }
 }
@@ -57,7 +64,7 @@ impl TableMemory for Pages {
     fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let bytes = words.checked_mul(size_of::<AtomicU64>())?;
         let range = reserve_table(bytes)?;
-        let start = ptr::with_exposed_provenance::<AtomicU64>(range.start);
+        let start = ptr::with_exposed_provenance::<AtomicU64>(range.start());
         // SAFETY: a fresh mapping of zeros, of this size, that is never unmapped.
         Some(unsafe { std::slice::from_raw_parts(start, words) })
     }
@@ -111,9 +118,9 @@ impl Deref for Words {
         match self {
             Words::Heap(words) => words,
             Words::Mapped(Mapping(range)) => {
-                let start = ptr::with_exposed_provenance::<AtomicU64>(range.start);
+                let start = ptr::with_exposed_provenance::<AtomicU64>(range.start());
                 // SAFETY: a mapping of zeros, of this size, as long as `self` is there.
-                unsafe { std::slice::from_raw_parts(start, range.bytes / size_of::<AtomicU64>()) }
+                unsafe { std::slice::from_raw_parts(start, range.bytes() / size_of::<AtomicU64>()) }
             }
         }
     }
@@ -121,7 +128,9 @@ impl Deref for Words {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        release(self.0.start, self.0.start + self.0.bytes);
+        let Mapping(range) = *self;
+        // SAFETY: the mapping was this one's, which nobody borrows any more.
+        unsafe { release(range.start(), range.start() + range.bytes()) };
     }
 }
 

@@ -32,11 +32,11 @@ use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
 use crate::agent::{Agent, count};
 use crate::book::{Loader, NO_LINE, NewClass};
 use crate::hook::extra_site;
-use crate::memory::{LOST, SLOT, slot_site};
-use crate::natives::{guard, state};
+use crate::natives::guard;
 use crate::options::Tracking;
 use crate::planner::{Mark, Shape};
-use crate::thread::ThreadState;
+use crate::slots::{LOST, Slot};
+use crate::thread::{OwnState, ThreadState};
 
 /// What submissions are counted as.
 pub const KIND: &str = "task";
@@ -224,14 +224,14 @@ pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclas
 pub extern "system" fn Java_java_lang_LucceRt_handed0(
     _: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     task: jobject,
     number: jlong,
     slot: jlong,
     method: jint,
 ) -> jlong {
     guard(0, |agent| {
-        let Some(state) = state(ts) else {
+        let Some(state) = own.get() else {
             return 0;
         };
         let number = match number {
@@ -239,8 +239,8 @@ pub extern "system" fn Java_java_lang_LucceRt_handed0(
             number => Some(ContextId(number as u64)),
         };
         let begin = number.and_then(|number| submitted_at(agent, number));
-        let context =
-            begin.and_then(|begin| frame(agent, state, begin, slot as usize, method as u32));
+        let context = begin
+            .and_then(|begin| frame(agent, state, begin, Slot::at(slot as usize), method as u32));
         context.map_or(0, |context| context.0 as jlong)
     })
 }
@@ -341,33 +341,32 @@ fn frame(
     agent: &Agent,
     state: &ThreadState,
     begin: Begin,
-    slot: usize,
+    slot: Slot,
     method: u32,
 ) -> Option<ContextId> {
     let methods = &agent.method_of_site;
-    let of = |at: usize| match at == slot {
+    let of = |at: Slot| match at == slot {
         true => MethodId(method),
-        false => MethodId(methods.get(slot_site(at))),
+        false => MethodId(methods.get(at.site().0)),
     };
     let mut at = bottom(state, slot)?;
     let mut context = begin.step(agent, of(at))?;
     while at != slot {
-        let next = at + SLOT;
-        let site = SiteId(slot_site(at));
-        context = known(agent.encoder.step(context, site, of(at), of(next)))?;
+        let next = at.above();
+        context = known(agent.encoder.step(context, at.site(), of(at), of(next)))?;
         at = next;
     }
     Some(context)
 }
 
 /// The slot of the first frame below the one with slot `slot`.
-fn bottom(state: &ThreadState, slot: usize) -> Option<usize> {
+fn bottom(state: &ThreadState, slot: Slot) -> Option<Slot> {
     let mut at = slot;
     while state.owns(at) {
-        let below = at - SLOT;
-        match slot_site(below) {
-            0 | LOST => return None,
-            site if SiteId(site) == SiteId::ENTRY => return Some(at),
+        let below = at.below();
+        match below.site() {
+            SiteId(0 | LOST) => return None,
+            SiteId::ENTRY => return Some(at),
             _ => at = below,
         }
     }

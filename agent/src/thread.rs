@@ -1,7 +1,8 @@
 //! What the agent keeps of a thread: its shadow stack and its lane.
 //!
-//! A thread's state is written by that thread alone, in native methods of the helper class; the
-//! first words are read by Java code:
+//! A thread's state is used by that thread alone, in native methods of the helper class, one of which may run within
+//! another: so nothing in it is ever borrowed exclusively for longer than a look-up takes. The first words are read by
+//! Java code:
 //!
 //! ```text
 //! +0  u64 index      address of the lane's index, 0: none yet
@@ -13,18 +14,22 @@
 //! +56 Place place    with `record=stream`: where the next event goes
 //! ```
 
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::collections::HashMap;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jvmti_bindings::sys::jni::jlong;
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_stream::{Place, StreamThread};
 
 use crate::here::Here;
 use crate::lane::Lane;
 use crate::lock::Waits;
-use crate::memory::{Range, SLOT};
+use crate::memory::Range;
 use crate::record::Recorded;
+use crate::slots::{Slot, SlotRange};
 use crate::state_layout;
 use crate::tree::{Node, Tree};
 
@@ -32,11 +37,11 @@ use crate::tree::{Node, Tree};
 #[derive(Clone, Copy, Debug)]
 pub struct Upcall {
     /// Its slot.
-    pub slot: usize,
+    pub slot: Slot,
     /// The pointer before it was entered, stale or not.
-    pub pointer: usize,
-    /// The slot whose site was changed, and what it held.
-    pub changed: Option<(usize, u64)>,
+    pub pointer: Slot,
+    /// The slot whose site was changed, and which one it had.
+    pub changed: Option<(Slot, SiteId)>,
     /// Its frame is one without a slot: the slot is that of the method that it calls.
     pub slotless: bool,
 }
@@ -54,23 +59,23 @@ pub struct ThreadState {
     _cloning: AtomicU64,
     /// With `record=stream`.
     pub place: Place,
-    pub stream_thread: StreamThread,
+    pub stream_thread: Cell<StreamThread>,
     /// With `tracking=cct`.
-    pub tree: Tree,
+    tree: RefCell<Tree>,
     pub region: Range,
-    upcalls: Vec<Upcall>,
+    upcalls: RefCell<Vec<Upcall>>,
     /// Its events, from the first one on.
-    lane: Option<Lane>,
+    lane: RefCell<Option<Lane>>,
     pub is_virtual: bool,
     /// With `record=calls`: its part of the recording, from the first call on.
-    pub recorded: Option<Arc<Mutex<Recorded>>>,
-    /// The ticket of whoever started it; 0: nobody is known.
+    pub recorded: OnceCell<Arc<Mutex<Recorded>>>,
+    /// The ticket that the thread has which started it; 0: no such thread is known.
     pub ticket: usize,
     /// Monitors that it waits for.
     pub waits: Waits,
     /// Where an exception was thrown that a handler of the agent is throwing again.
-    pub thrown: Option<Here>,
-    /// The context that started it; unknown: nobody is known.
+    pub thrown: Cell<Option<Here>>,
+    /// The context that started it, if one is known.
     pub origin: ContextId,
 }
 
@@ -80,39 +85,45 @@ const _: () = assert!(offset_of!(ThreadState, _io) == state_layout::IO_SINCE);
 const _: () = assert!(offset_of!(ThreadState, _cloning) == state_layout::CLONING);
 
 impl ThreadState {
-    /// `start`: the region's, as slots are given: see `memory`.
-    pub fn new(start: usize, region: Range, is_virtual: bool, verify: u32) -> ThreadState {
+    /// With its shadow stack in `region`.
+    pub fn new(region: Range, is_virtual: bool, verify: u32) -> ThreadState {
+        let start = Slot::of_address(region.start()).pointer();
         ThreadState {
             index: AtomicU64::new(0),
             left: AtomicI32::new(verify as i32),
             start: start as u64,
-            end: (start + region.bytes) as u64,
+            end: (start + region.bytes()) as u64,
             children: AtomicU64::new(0),
             _io: Default::default(),
             _cloning: Default::default(),
             place: Place::default(),
-            stream_thread: StreamThread::default(),
-            tree: Tree::default(),
+            stream_thread: Cell::default(),
+            tree: RefCell::default(),
             region,
-            upcalls: Vec::new(),
-            lane: None,
+            upcalls: RefCell::default(),
+            lane: RefCell::default(),
             is_virtual,
-            recorded: None,
+            recorded: OnceCell::new(),
             ticket: 0,
             waits: Waits::default(),
-            thrown: None,
+            thrown: Cell::new(None),
             origin: ContextId::UNKNOWN,
         }
     }
 
+    pub fn slots(&self) -> SlotRange {
+        let [start, end] = [self.start, self.end].map(|at| Slot::at(at as usize));
+        SlotRange { start, end }
+    }
+
     /// Whether this is a slot of the thread's frames.
-    pub fn owns(&self, slot: usize) -> bool {
-        slot > self.start as usize && slot < self.end as usize
+    pub fn owns(&self, slot: Slot) -> bool {
+        self.slots().has(slot)
     }
 
     /// The first slot of a frame; the sentinel lies below.
-    pub fn first_slot(&self) -> usize {
-        self.start as usize + SLOT
+    pub fn first_slot(&self) -> Slot {
+        self.slots().start.above()
     }
 
     pub fn verify_again_after(&self, events: u32) {
@@ -129,62 +140,138 @@ impl ThreadState {
         must
     }
 
-    pub fn push(&mut self, upcall: Upcall) {
-        self.upcalls.push(upcall);
+    pub fn push(&self, upcall: Upcall) {
+        self.upcalls.borrow_mut().push(upcall);
     }
 
     /// Ends the upcall with slot `slot` and all that it called and that did not end.
-    pub fn pop(&mut self, slot: usize) -> Option<Upcall> {
-        let found = self
-            .upcalls
-            .iter()
-            .rposition(|upcall| upcall.slot == slot)?;
-        let upcall = self.upcalls[found];
-        self.upcalls.truncate(found);
+    pub fn pop(&self, slot: Slot) -> Option<Upcall> {
+        let mut upcalls = self.upcalls.borrow_mut();
+        let found = upcalls.iter().rposition(|upcall| upcall.slot == slot)?;
+        let upcall = upcalls[found];
+        upcalls.truncate(found);
         Some(upcall)
     }
 
     /// Forgets upcalls that ended without telling. A frame that the VM enters now has slot `new`, and
     /// the innermost frame with a slot of its own lies below `above`. Frames that have no slot share theirs
     /// with what they call.
-    pub fn forget_above(&mut self, above: usize, new: usize) {
+    pub fn forget_above(&self, above: Slot, new: Slot) {
         let has_ended =
             |upcall: &Upcall| upcall.slot > new || upcall.slot >= above && !upcall.slotless;
-        while self.upcalls.last().is_some_and(has_ended) {
-            self.upcalls.pop();
+        let mut upcalls = self.upcalls.borrow_mut();
+        while upcalls.last().is_some_and(has_ended) {
+            upcalls.pop();
         }
     }
 
     /// The node for `callee`, called at `site` in `node`.
-    pub fn child(&mut self, node: Node, site: SiteId, callee: MethodId) -> Option<Node> {
-        let child = self.tree.child(node, site, callee);
-        self.children
-            .store(self.tree.table() as u64, Ordering::Relaxed);
+    pub fn child(&self, node: Node, site: SiteId, callee: MethodId) -> Option<Node> {
+        let mut tree = self.tree.borrow_mut();
+        let child = tree.child(node, site, callee);
+        self.children.store(tree.table() as u64, Ordering::Relaxed);
         child
     }
 
-    /// The thread's events, from its first one on.
-    pub fn lane(&mut self, take: impl FnOnce() -> Lane) -> &mut Lane {
-        let lane = self.lane.get_or_insert_with(take);
-        self.index.store(lane.index(), Ordering::Relaxed);
-        lane
+    pub fn tree(&self) -> RefMut<'_, Tree> {
+        self.tree.borrow_mut()
     }
 
-    /// The lane's index has changed.
-    pub fn indexed(&self) {
-        let index = self.lane.as_ref().map_or(0, Lane::index);
-        self.index.store(index, Ordering::Relaxed);
+    /// The thread's events, from its first one on: `take` gives it a lane. What is borrowed here must not be kept
+    /// while anything else uses the thread.
+    pub fn lane(&self, take: impl FnOnce() -> Lane) -> RefMut<'_, Lane> {
+        if self.lane.borrow().is_none() {
+            let taken = take();
+            self.index.store(taken.index(), Ordering::Relaxed);
+            self.lane.replace(Some(taken));
+        }
+        RefMut::map(self.lane.borrow_mut(), |lane| {
+            // There is one: see above.
+            lane.get_or_insert_with(|| Lane::new(String::new()))
+        })
+    }
+
+    /// The index of its lane has moved.
+    pub fn indexed(&self, lane: &Lane) {
+        self.index.store(lane.index(), Ordering::Relaxed);
     }
 
     /// The thread has ended.
-    pub fn take_lane(&mut self) -> Option<Lane> {
+    pub fn take_lane(&self) -> Option<Lane> {
         self.index.store(0, Ordering::Relaxed);
         self.lane.take()
     }
+}
 
-    /// Events that were counted while there was no room.
-    pub fn lost(&self) -> u64 {
-        self.lane.as_ref().map_or(0, Lane::lost)
+/// The current thread's state as Java code hands it over, which has it in a field of the thread's. 0: it has none yet.
+///
+/// Whoever has one got it from Java code of the current thread, or promised so, for as long as a native method of that
+/// thread runs. The state is freed by the thread itself, when it ends.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct OwnState(jlong);
+
+#[allow(unsafe_code, reason = "Java code keeps the address")]
+impl OwnState {
+    pub const NONE: OwnState = OwnState(0);
+
+    /// # Safety
+    /// What the field of the current thread, or of the carrier that it acts as, holds.
+    pub unsafe fn of_field(field: jlong) -> OwnState {
+        OwnState(field)
+    }
+
+    /// For good, or until [`OwnState::end`].
+    pub fn begin(state: ThreadState) -> OwnState {
+        OwnState(Box::into_raw(Box::new(state)).expose_provenance() as jlong)
+    }
+
+    pub fn get(&self) -> Option<&ThreadState> {
+        let state = std::ptr::with_exposed_provenance::<ThreadState>(self.0 as usize);
+        // SAFETY: null, or what `begin` made; it is shared with this thread alone, and lives as long as that.
+        unsafe { state.as_ref() }
+    }
+
+    /// # Safety
+    /// The field does not hold it any more, and nothing else of this thread's uses it.
+    pub unsafe fn end(self) -> Option<Box<ThreadState>> {
+        let state = std::ptr::with_exposed_provenance_mut::<ThreadState>(self.0 as usize);
+        // SAFETY: what `begin` made; nobody knows it any more.
+        (!state.is_null()).then(|| unsafe { Box::from_raw(state) })
+    }
+
+    /// For the field.
+    pub fn field(&self) -> jlong {
+        self.0
+    }
+}
+
+/// The threads that live, by what their fields hold, and where their slots are.
+#[derive(Default)]
+pub struct Threads(Mutex<HashMap<jlong, SlotRange>>);
+
+impl Threads {
+    pub fn add(&self, own: &OwnState) {
+        if let Some(state) = own.get() {
+            self.lock().insert(own.field(), state.slots());
+        }
+    }
+
+    pub fn remove(&self, own: &OwnState) {
+        self.lock().remove(&own.field());
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// None of them ends meanwhile.
+    pub fn each(&self, stack: impl FnMut(SlotRange)) {
+        self.lock().values().copied().for_each(stack);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<jlong, SlotRange>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -193,54 +280,55 @@ mod tests {
     use super::*;
 
     fn state() -> ThreadState {
-        let region = Range {
-            start: 0x1000,
-            bytes: 0x1000,
-        };
-        ThreadState::new(0x1000, region, false, 0)
+        ThreadState::new(Range::of_nothing(0x1000, 0x1000), false, 0)
     }
 
     #[test]
     fn upcalls_end_in_any_order() {
-        let mut state = state();
-        for slot in [0x1010, 0x1020, 0x1040] {
+        let state = state();
+        let at = Slot::at;
+        for slot in [0x1010, 0x1020, 0x1040].map(at) {
             state.push(Upcall {
                 slot,
-                pointer: slot - SLOT,
+                pointer: slot.below(),
                 changed: None,
                 slotless: false,
             });
         }
         // The innermost never said that it ended.
-        assert_eq!(state.pop(0x1020).map(|upcall| upcall.pointer), Some(0x1010));
-        assert!(state.pop(0x1040).is_none());
-        state.forget_above(0x1010, 0x1010);
-        assert!(state.pop(0x1010).is_none());
+        assert_eq!(
+            state.pop(at(0x1020)).map(|upcall| upcall.pointer),
+            Some(at(0x1010))
+        );
+        assert!(state.pop(at(0x1040)).is_none());
+        state.forget_above(at(0x1010), at(0x1010));
+        assert!(state.pop(at(0x1010)).is_none());
     }
 
     #[test]
     fn frames_without_slots_share_one() {
-        let mut state = state();
+        let state = state();
+        let at = Slot::at;
         let upcall = |pointer, slotless| Upcall {
-            slot: 0x1020,
-            pointer,
+            slot: at(0x1020),
+            pointer: at(pointer),
             changed: None,
             slotless,
         };
         // A frame with a slot ended by an exception; then two without, one within the other.
         state.push(upcall(1, false));
-        state.forget_above(0x1020, 0x1020);
+        state.forget_above(at(0x1020), at(0x1020));
         state.push(upcall(2, true));
-        state.forget_above(0x1020, 0x1020);
+        state.forget_above(at(0x1020), at(0x1020));
         state.push(upcall(3, true));
-        let mut pointers = || state.pop(0x1020).map(|upcall| upcall.pointer);
+        let pointers = || state.pop(at(0x1020)).map(|upcall| upcall.pointer.pointer());
         assert_eq!(
             (pointers(), pointers(), pointers()),
             (Some(3), Some(2), None)
         );
         // One that lies above the new frame has ended, whatever it was.
         state.push(upcall(4, true));
-        state.forget_above(0x1000, 0x1010);
-        assert!(state.pop(0x1020).is_none());
+        state.forget_above(at(0x1000), at(0x1010));
+        assert!(state.pop(at(0x1020)).is_none());
     }
 }

@@ -6,47 +6,74 @@
 //! on. Those without a slot (methods without hooks, natives) between the last slot and the new frame
 //! get slots of their own.
 
+use lucce_callgraph::{MethodId, SiteId};
+
 use crate::agent::{Agent, count};
 use crate::book::Book;
 use crate::frames::{Frame, Kind, PIECE, Walk};
 use crate::hook::extra_site;
 use crate::jvm::Env;
-use crate::memory::{LOST, SLOT, slot_site, slot_word, slot_write};
 use crate::near;
+use crate::slots::{LOST, Slot};
 use crate::thread::{ThreadState, Upcall};
+
+/// Where a frame stands, as the VM says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stands {
+    pub method: MethodId,
+    /// As `StackTraceElement` has it.
+    pub line: i32,
+}
+
+impl Stands {
+    /// `method` is that of `frame`.
+    pub fn of(method: MethodId, frame: &Frame) -> Stands {
+        let line = frame.line();
+        Stands { method, line }
+    }
+
+    /// Whether `site` is in the method at the line.
+    fn is_at(self, book: &Book, site: SiteId) -> bool {
+        book.site(site.0).is_some_and(|info| {
+            book.is_same(info.method, self.method.0) && book.line(&info) == self.line
+        })
+    }
+
+    /// A site in the method at the line; 0: no ids are left.
+    pub fn site(self, agent: &Agent) -> SiteId {
+        SiteId(extra_site(agent, self.method.0, self.line))
+    }
+}
 
 /// What the VM says about the current frames.
 pub struct Callers {
     /// The slot above that of the innermost frame that has one.
-    pub slot: usize,
-    /// That frame's method and line, if there is one.
-    pub innermost: Option<(u32, i32)>,
-    /// Method and line of the frames without a slot above it, outermost first.
-    pub missing: Vec<(u32, i32)>,
-    /// Slots below that hold no site, with their frames' methods and lines: see [`repair`].
-    pub bare: Vec<(usize, u32, i32)>,
+    pub slot: Slot,
+    /// Where that frame stands, if there is one.
+    pub innermost: Option<Stands>,
+    /// Where the frames without a slot above it stand, outermost first.
+    pub missing: Vec<Stands>,
+    /// Slots below that hold no site, and where their frames stand: see [`repair`].
+    pub bare: Vec<(Slot, Stands)>,
     /// Every frame that traces show is in the book, and those below have slots.
     pub whole: bool,
 }
 
+/// In a slot whose frame was entered before the hooks were live.
+const NO_SITE: SiteId = SiteId(0);
+
 /// The slots of the frames that call.
 struct Below {
     /// The next one above.
-    slot: usize,
-    bare: Vec<(usize, u32, i32)>,
+    slot: Slot,
+    bare: Vec<(Slot, Stands)>,
     /// Some frame has none.
     gaps: bool,
 }
 
 /// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
 /// the stack are the frame itself.
-pub fn enter(
-    agent: &Agent,
-    env: Env,
-    state: &mut ThreadState,
-    pointer: usize,
-    own: usize,
-) -> usize {
+pub fn enter(agent: &Agent, env: Env, state: &ThreadState, pointer: Slot, own: usize) -> Slot {
     count(&agent.counts.upcalls);
     let mut walk = Walk::new(agent, env, own + near::FRAMES);
     let entered: Vec<Frame> = walk.by_ref().take(own).collect();
@@ -70,13 +97,13 @@ pub fn enter(
     let Some(callers) = called.or_else(counted) else {
         return lost(agent, state, pointer);
     };
-    state.forget_above(callers.slot, callers.slot + SLOT * callers.missing.len());
+    state.forget_above(callers.slot, callers.slot.up(callers.missing.len()));
     let mut changed = None;
-    if let Some((method, line)) = callers.innermost {
-        let below = callers.slot - SLOT;
-        if let Some(site) = wanted_site(agent, method, line, slot_site(below)) {
-            changed = Some((below, slot_word(below)));
-            slot_write(below, site);
+    if let Some(innermost) = callers.innermost {
+        let below = callers.slot.below();
+        if let Some(site) = wanted_site(agent, innermost, below.site()) {
+            changed = Some((below, below.site()));
+            below.write(site);
         }
     }
     let slot = callers.fill(agent);
@@ -92,32 +119,27 @@ pub fn enter(
 /// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
 /// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
 /// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
-fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: usize) -> Option<Callers> {
-    let (Kind::Known(method), Kind::Known(calling)) = (native.method.kind, caller.method.kind)
-    else {
-        return None;
-    };
+fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
+    let native_at = Stands::of(native.method.id()?, native);
+    let caller_at = Stands::of(caller.method.id()?, caller);
     if !native.method.is_announced() || !caller.has_slot() {
         return None;
     }
-    let site = slot_site(pointer.checked_sub(SLOT)?);
-    let line = caller.line();
-    let book = agent.book();
-    let info = book.site(site)?;
-    (book.is_same(info.method, calling) && book.line(&info) == line).then(|| Callers {
+    let is_there = caller_at.is_at(&agent.book(), pointer.below().site());
+    is_there.then(|| Callers {
         slot: pointer,
-        innermost: Some((calling, line)),
-        missing: vec![(method, native.line())],
+        innermost: Some(caller_at),
+        missing: vec![native_at],
         bare: Vec::new(),
         whole: true,
     })
 }
 
 /// The slots do not say what the VM says: better no trace than a wrong one.
-fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
+fn lost(agent: &Agent, state: &ThreadState, pointer: Slot) -> Slot {
     count(&agent.counts.upcalls_lost);
-    slot_write(pointer, LOST);
-    let slot = pointer + SLOT;
+    pointer.write(SiteId(LOST));
+    let slot = pointer.above();
     state.push(Upcall {
         slot,
         pointer,
@@ -128,18 +150,18 @@ fn lost(agent: &Agent, state: &mut ThreadState, pointer: usize) -> usize {
 }
 
 /// The slot of the frame that code without hooks is about to call.
-pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<usize> {
+pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<Slot> {
     let frames = Walk::new(agent, env, PIECE).rest()?;
     callers(agent, state, &frames).map(|callers| callers.fill(agent))
 }
 
 impl Callers {
     /// Gives slots to the frames that have none; the next one.
-    fn fill(&self, agent: &Agent) -> usize {
+    fn fill(&self, agent: &Agent) -> Slot {
         let mut slot = self.slot;
-        for &(method, line) in &self.missing {
-            slot_write(slot, extra_site(agent, method, line));
-            slot += SLOT;
+        for missing in &self.missing {
+            slot.write(missing.site(agent));
+            slot = slot.above();
         }
         slot
     }
@@ -151,7 +173,7 @@ pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<C
     let mut known: Vec<_> = frames
         .iter()
         .filter_map(|frame| match frame.method.kind {
-            Kind::Known(id) => Some((id, frame)),
+            Kind::Known(id) => Some((MethodId(id), frame)),
             _ => None,
         })
         .collect();
@@ -163,7 +185,7 @@ pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<C
         return Some(Callers {
             slot: state.first_slot(),
             innermost: None,
-            missing: lines(&known),
+            missing: stand(&known),
             bare: Vec::new(),
             whole,
         });
@@ -172,43 +194,41 @@ pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<C
     let Below { slot, bare, gaps } = slots_of(&agent.book(), below, state.first_slot())?;
     let (own, above) = above.split_first()?;
     Some(Callers {
-        slot: slot + SLOT,
-        innermost: Some((own.0, own.1.line())),
-        missing: lines(above),
+        slot: slot.above(),
+        innermost: Some(Stands::of(own.0, own.1)),
+        missing: stand(above),
         bare,
         whole: whole && !gaps,
     })
 }
 
-fn lines(frames: &[(u32, &Frame)]) -> Vec<(u32, i32)> {
-    frames
-        .iter()
-        .map(|(id, frame)| (*id, frame.line()))
-        .collect()
+fn stand(frames: &[(MethodId, &Frame)]) -> Vec<Stands> {
+    let each = frames.iter().map(|(id, frame)| Stands::of(*id, frame));
+    each.collect()
 }
 
 /// The slots of `frames`, outermost first. Below another frame, natives and methods without hooks have
 /// one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
-fn slots_of(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<Below> {
+fn slots_of(book: &Book, frames: &[(MethodId, &Frame)], first: Slot) -> Option<Below> {
     let mut below = Below {
         slot: first,
         bare: Vec::new(),
         gaps: false,
     };
     for (id, frame) in frames {
-        let site = slot_site(below.slot);
-        // 0: entered before the hooks were live.
-        let is_bare = site == 0 && frame.has_slot();
+        let site = below.slot.site();
+        // Entered before the hooks were live.
+        let is_bare = site == NO_SITE && frame.has_slot();
         if is_bare {
-            below.bare.push((below.slot, *id, frame.line()));
+            below.bare.push((below.slot, Stands::of(*id, frame)));
         }
         if is_bare
             || book
-                .site(site)
-                .is_some_and(|info| book.is_same(info.method, *id))
+                .site(site.0)
+                .is_some_and(|info| book.is_same(info.method, id.0))
         {
-            below.slot += SLOT;
-        } else if site != 0 {
+            below.slot = below.slot.above();
+        } else if site != NO_SITE {
             return None;
         } else {
             below.gaps = true;
@@ -217,45 +237,41 @@ fn slots_of(book: &Book, frames: &[(u32, &Frame)], first: usize) -> Option<Below
     Some(below)
 }
 
-/// `None` if `site` already says `method` at `line`.
-pub fn wanted_site(agent: &Agent, method: u32, line: i32, site: u32) -> Option<u32> {
-    let book = agent.book();
-    let right = book
-        .site(site)
-        .is_some_and(|info| book.is_same(info.method, method) && book.line(&info) == line);
-    drop(book);
-    (!right).then(|| extra_site(agent, method, line))
+/// The site for a frame that stands there; `None` if `site` already says it.
+pub fn wanted_site(agent: &Agent, stands: Stands, site: SiteId) -> Option<SiteId> {
+    let is_right = stands.is_at(&agent.book(), site);
+    (!is_right).then(|| stands.site(agent))
 }
 
 /// The frame with slot `slot` is left: the pointer from before it was entered.
-pub fn leave(state: &mut ThreadState, slot: usize) -> usize {
+pub fn leave(state: &ThreadState, slot: Slot) -> Slot {
     let Some(upcall) = state.pop(slot) else {
         return slot;
     };
-    if let Some((at, word)) = upcall.changed {
+    if let Some((at, site)) = upcall.changed {
         // Without the memo: it was that of another callee.
-        slot_write(at, word as u32);
+        at.write(site);
     }
     upcall.pointer
 }
 
 /// Gives sites to slots that have none: their frames were entered before the hooks were live.
 /// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
-pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: usize, top: usize) -> bool {
+pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: Slot, top: Slot) -> bool {
     count(&agent.counts.repairs);
     let Some(frames) = Walk::new(agent, env, PIECE).rest() else {
         return false;
     };
     // Natives and methods without hooks have slots, too, below what the VM has entered.
-    let Some(callers) = callers(agent, state, &frames).filter(|found| found.slot == top + SLOT)
+    let Some(callers) = callers(agent, state, &frames).filter(|found| found.slot == top.above())
     else {
         return false;
     };
-    for (at, method, line) in callers.bare {
-        slot_write(at, extra_site(agent, method, line));
+    for (at, stands) in callers.bare {
+        at.write(stands.site(agent));
     }
-    if let (0, Some((method, line))) = (slot_site(top), callers.innermost) {
-        slot_write(top, extra_site(agent, method, line));
+    if let (NO_SITE, Some(stands)) = (top.site(), callers.innermost) {
+        top.write(stands.site(agent));
     }
-    slot_site(slot) != 0
+    slot.site() != NO_SITE
 }

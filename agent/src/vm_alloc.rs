@@ -16,7 +16,7 @@ use crate::agent::{Agent, Field};
 use crate::gate;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard_event};
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 use crate::vm_events::{Kind, found_here, told, told_by_hook};
 
 const fn kind(how: &'static str) -> Kind {
@@ -118,7 +118,7 @@ fn has_hook(agent: &Agent, env: Env) -> bool {
 fn made(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (kind, object, bytes): (&'static Kind, jobject, u64),
 ) {
     if let Some(found) = found_here(agent, env, state, (kind, object)) {
@@ -165,8 +165,11 @@ fn made_by_jni(agent: &Agent, env: Env, object: jobject) {
     }
     let bytes = agent.jvmti.object_size(object).unwrap_or(0);
     // Without a frame there is no context: the launcher prepares the call of `main`.
-    let state = agent.jvmti.frame(0).and_then(|_| current_state(agent, env));
-    if let Some(state) = state {
+    let own = match agent.jvmti.frame(0) {
+        None => OwnState::NONE,
+        Some(_) => current_state(agent, env),
+    };
+    if let Some(state) = own.get() {
         made(agent, env, state, (&JNI, object, bytes));
     }
 }
@@ -176,11 +179,11 @@ fn made_by_jni(agent: &Agent, env: Env, object: jobject) {
 pub extern "system" fn Java_java_lang_LucceRt_traced0(
     env: *mut JNIEnv,
     _: jclass,
-    ts: jlong,
+    own: OwnState,
     trace: jobject,
     bytes: jlong,
 ) {
-    told_by_hook(gate::OBJECTS, env, (ts, trace), |agent, env, state| {
+    told_by_hook(gate::OBJECTS, env, (own, trace), |agent, env, state| {
         let bytes = u64::try_from(bytes).unwrap_or(0);
         made(agent, env, state, (&VM, trace, bytes));
     });

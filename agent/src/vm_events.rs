@@ -5,9 +5,8 @@
 //!
 //! A callback finds out where its thread is (`here`), and the cell for that place and the class of the
 //! object that it happened to. What was looked up last is remembered in the thread's lane (`recent`).
-#![allow(unsafe_code, reason = "a cell of the log by its address")]
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::EventCell;
@@ -17,11 +16,11 @@ use crate::cells::{event_cell, lane_of};
 use crate::frames::{self, Frame, PIECE, Walk};
 use crate::here::{self, Here};
 use crate::jvm::{Env, Jvmti};
-use crate::natives::{guard_event, state, state_of};
+use crate::natives::{guard_event, state_of};
 use crate::options::Events;
 use crate::recent::Recent;
 use crate::stream;
-use crate::thread::ThreadState;
+use crate::thread::{OwnState, ThreadState};
 
 use crate::{exception, lock, verify, vm_alloc};
 
@@ -138,15 +137,14 @@ impl Kind {
     }
 }
 
-/// The address of a cell.
+/// A cell.
 #[derive(Clone, Copy, Debug)]
-pub struct Found(usize);
+pub struct Found(&'static EventCell);
 
 impl Found {
     /// One more event, now. Only the thread that was given this, and whose state it is, may call it.
-    pub fn count(self, agent: &Agent, env: Env, state: &mut ThreadState, value: u64) {
-        // SAFETY: the address of a cell in the log, which stays mapped and consists of atomics.
-        let cell = unsafe { &*(self.0 as *const EventCell) };
+    pub fn count(self, agent: &Agent, env: Env, state: &ThreadState, value: u64) {
+        let Found(cell) = self;
         cell.count(value);
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         stream::record(agent, env, state, (cell.event(), cell.id()), value);
@@ -158,32 +156,32 @@ pub fn told(
     kind: u64,
     env: *mut JNIEnv,
     thread: jobject,
-    body: impl FnOnce(&'static Agent, Env, &mut ThreadState),
+    body: impl FnOnce(&'static Agent, Env, &ThreadState),
 ) {
     guard_event(kind, |agent| {
         let env = agent.env(env);
-        if let Some(state) = state_of(agent, env, thread) {
+        if let Some(state) = state_of(agent, env, thread).get() {
             body(agent, env, state);
         }
     });
 }
 
-/// A hook tells of an event on `object`; `ts` is the current thread's state.
+/// A hook tells of an event on `object`; `own` is the current thread's state.
 pub fn told_by_hook(
     kind: u64,
     env: *mut JNIEnv,
-    (ts, object): (jlong, jobject),
-    body: impl FnOnce(&'static Agent, Env, &mut ThreadState),
+    (own, object): (OwnState, jobject),
+    body: impl FnOnce(&'static Agent, Env, &ThreadState),
 ) {
     guard_event(kind, |agent| {
-        if let (Some(state), false) = (state(ts), object.is_null()) {
+        if let (Some(state), false) = (own.get(), object.is_null()) {
             body(agent, agent.env(env), state);
         }
     });
 }
 
 /// Where the current thread is, compared with the VM's own stack every so often.
-pub fn verified_here(agent: &Agent, env: Env, state: &mut ThreadState) -> Option<Here> {
+pub fn verified_here(agent: &Agent, env: Env, state: &ThreadState) -> Option<Here> {
     let here = here::current(agent, env, state, 0);
     verify(agent, env, state, (here, None));
     here
@@ -194,7 +192,7 @@ pub fn verified_here(agent: &Agent, env: Env, state: &mut ThreadState) -> Option
 pub fn verify(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     (here, location): (Option<Here>, Option<i64>),
 ) {
     if let Some(here) = here
@@ -211,7 +209,7 @@ pub fn verify(
 pub fn found(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     here: Option<Here>,
     what: (&'static Kind, jobject),
 ) -> Option<Found> {
@@ -238,7 +236,7 @@ pub fn lost_unless_out_of_scope(agent: &Agent, env: Env) {
 pub fn found_here(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     what: (&'static Kind, jobject),
 ) -> Option<Found> {
     let here = verified_here(agent, env, state);
@@ -249,7 +247,7 @@ pub fn found_here(
 pub fn of_number(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     number: ContextId,
     what: (&'static Kind, jobject),
 ) -> Option<Found> {
@@ -267,24 +265,24 @@ fn counted_as_lost(agent: &Agent, found: Option<Found>) -> Option<Found> {
 fn cell(
     agent: &Agent,
     env: Env,
-    state: &mut ThreadState,
+    state: &ThreadState,
     place: (u64, u32),
     (kind, object): (&'static Kind, jobject),
-    number: impl FnOnce(&mut ThreadState) -> ContextId,
+    number: impl FnOnce(&ThreadState) -> ContextId,
 ) -> Option<Found> {
     let class = match object.is_null() {
         true => object,
         false => env.class_of(object),
     };
-    let lane = lane_of(agent, env, state);
-    let known = lane.recent.find(env, place, kind, class);
+    let known = lane_of(agent, env, state)
+        .recent
+        .find(env, place, kind, class);
     // The reference to the class is left to the VM, which ends it with the callback.
     known.or_else(|| {
         let number = number(state);
         let event = agent.event_type(kind.name, kind.unit, &detail(agent, class, kind))?;
-        let lane = lane_of(agent, env, state);
-        let cell = event_cell(agent, lane, number, event)?;
-        let found = Found(std::ptr::from_ref(cell) as usize);
+        let mut lane = lane_of(agent, env, state);
+        let found = Found(event_cell(agent, &mut lane, number, event)?);
         let recent = Recent::new(env, place, kind, class, found);
         lane.recent.put(env, recent);
         Some(found)

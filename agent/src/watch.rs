@@ -4,6 +4,7 @@
 //! so does a class that the agent cannot read though the VM does. Nothing says before its calls where the
 //! callee's slot is. So the VM stops at each of them, and the frames are counted. Such methods are rare, and
 //! so large that no compiler touches them.
+#![allow(unsafe_code, reason = "the state that the current thread holds")]
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use lucce_bytecode::call_places;
 use crate::agent::{Agent, count};
 use crate::book::Loader;
 use crate::jvm::{Env, Failed, Jvmti};
-use crate::natives::state;
+use crate::thread::OwnState;
 use crate::{acting, attach, scope, upcall};
 
 /// Methods of classes that are about to be loaded.
@@ -141,10 +142,12 @@ pub fn reached(agent: &Agent, env: Env, thread: jobject) {
         return;
     };
     acting::holder(agent, env, thread, |thread| {
-        if let Some(state) = state(env.get_long(thread, fields.state.id()))
+        // SAFETY: the thread is the current one, or the carrier that it acts as.
+        let own = unsafe { OwnState::of_field(env.get_long(thread, fields.state.id())) };
+        if let Some(state) = own.get()
             && let Some(slot) = upcall::next_slot(agent, env, state)
         {
-            env.set_long(thread, fields.pointer.id(), slot as i64);
+            env.set_long(thread, fields.pointer.id(), slot.pointer() as i64);
         }
     });
 }

@@ -8,6 +8,7 @@
 //! At first all are 0: there is no room before the first block.
 #![allow(unsafe_code, reason = "entries lie in a mapped file")]
 
+use std::cell::Cell;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +26,7 @@ pub struct Place {
     next: AtomicU64,
     end: AtomicU64,
     clock: AtomicU64,
-    block: Option<Block>,
+    block: Cell<Option<Block>>,
 }
 
 // As in the helper class.
@@ -40,7 +41,7 @@ impl Place {
             next: first.into(),
             end: (first + block.capacity).into(),
             clock: block.clock.into(),
-            block: Some(block),
+            block: Cell::new(Some(block)),
         }
     }
 
@@ -59,7 +60,7 @@ impl Place {
 
     /// Bytes of the block's entries.
     pub(crate) fn used(&self) -> u64 {
-        let first = self.block.map_or(0, |block| block.address as u64);
+        let first = self.block.get().map_or(0, |block| block.address as u64);
         // Relaxed, here and below: this thread's own.
         self.next.load(Ordering::Relaxed).saturating_sub(first)
     }
@@ -85,7 +86,7 @@ impl Place {
     fn put_entry(&self, entry: &Entry) -> bool {
         let next = self.next.load(Ordering::Relaxed);
         let end = self.end.load(Ordering::Relaxed);
-        let fits = self.block.is_some() && end.saturating_sub(next) >= LONGEST as u64;
+        let fits = self.block.get().is_some() && end.saturating_sub(next) >= LONGEST as u64;
         let Some(head) = entry.head().filter(|_| fits) else {
             return false;
         };
@@ -117,15 +118,28 @@ impl Place {
 
     /// A place with room for the thread's next event, in a new block, or none if the file is full.
     pub fn renew(
-        &mut self,
+        &self,
         writer: &Writer,
         (lane, thread): (crate::ThreadId, StreamThread),
         now: u64,
     ) {
-        let old = self.block;
+        let old = self.block.get();
         if let Some(old) = old {
             writer.seal(old, self.used());
         }
-        *self = writer.place(lane, thread, old.map_or(0, |old| old.capacity * 2), now);
+        let capacity = old.map_or(0, |old| old.capacity * 2);
+        self.go_to(writer.place(lane, thread, capacity, now));
+    }
+
+    /// The thread's next events go there.
+    pub fn go_to(&self, other: Place) {
+        for (ours, theirs) in [
+            (&self.next, &other.next),
+            (&self.end, &other.end),
+            (&self.clock, &other.clock),
+        ] {
+            ours.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.block.set(other.block.get());
     }
 }

@@ -46,7 +46,13 @@ impl Cell {
     /// One more event, of `bytes` bytes. Only its thread may call this.
     #[inline]
     pub fn count(&self, bytes: u64) {
-        add(&self.count, 1);
+        self.add(1, bytes);
+    }
+
+    /// So many more events, of `bytes` bytes together. Only its thread may call this.
+    #[inline]
+    pub fn add(&self, events: u64, bytes: u64) {
+        add(&self.count, events);
         if bytes != 0 {
             add(&self.bytes, bytes);
         }
@@ -194,7 +200,7 @@ pub struct Counters<C = Cell> {
     reason = "the pointer is the map's, which this keeps alive"
 )]
 mod shared {
-    use super::{Cell, Counters, Deref, EventCell, Total, VmCell};
+    use super::{Arc, Cell, Counters, Deref, EventCell, Map, Total, VmCell};
 
     /// What may lie in a log that is written and read at a time.
     ///
@@ -222,6 +228,17 @@ mod shared {
         fn deref(&self) -> &[C] {
             // SAFETY: `new` takes what this very map's `cells` answered.
             unsafe { self.map.cells_at(self.first, self.count) }
+        }
+    }
+
+    impl<C: Shared> Counters<C> {
+        /// The cells, for good: the log stays mapped until the process ends.
+        #[must_use]
+        pub fn forever(&self) -> &'static [C] {
+            // One more owner of the map, which never ends.
+            let map: &'static Arc<Map> = Box::leak(Box::new(Arc::clone(&self.map)));
+            // SAFETY: `new` takes what this very map's `cells` answered.
+            unsafe { map.cells_at(self.first, self.count) }
         }
     }
 }
