@@ -826,6 +826,11 @@ impl Book {
         one == other || of(one).is_some_and(|one| of(other) == Some(one))
     }
 
+    /// The method in which a site is; 0: there is no such site.
+    pub fn method_of(&self, site: SiteId) -> MethodId {
+        MethodId(self.method_of_site.get(site.0))
+    }
+
     pub fn site(&self, id: u32) -> Option<SiteInfo> {
         let packed = *self.sites.get(index(id))?;
         // Only those that stand elsewhere may be in no method.

@@ -90,6 +90,27 @@ impl Resolved {
     }
 }
 
+#[cfg(test)]
+impl Resolved {
+    /// A method whose frames have a slot or not, with a line for each location.
+    pub fn simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> Resolved {
+        Resolved {
+            kind: Kind::Known(method.0),
+            native: false,
+            slot,
+            vm: None,
+            entered_with_lock: false,
+            announced: false,
+            counts_what_it_makes: false,
+            unwind: None,
+            lines,
+            loader: Loader::BOOT,
+            class_name: "a/B".into(),
+            method_name: "m".into(),
+        }
+    }
+}
+
 /// Method ids live as long as their class; the VM does not reuse them.
 #[derive(Default)]
 pub struct FrameCache(RwLock<Known>);

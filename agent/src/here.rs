@@ -113,7 +113,7 @@ fn found(
         Some(callers) => callers,
         None => {
             frames.extend(walk.rest()?);
-            upcall::callers(agent, state, frames.get(own..)?)?
+            upcall::callers(&agent.book(), state, frames.get(own..)?)?
         }
     };
     of(agent, state, &callers)

@@ -116,6 +116,8 @@ mod attach;
 mod control;
 mod copies;
 mod signals;
+#[cfg(test)]
+mod simulated;
 mod slots;
 
 mod finish;

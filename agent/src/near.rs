@@ -36,7 +36,17 @@ pub fn callers(
         && !agent.options.is_partial()
         && agent.counts.upcalls_lost.load(Ordering::Relaxed) == 0
         && agent.counts.unsaid.load(Ordering::Relaxed) == 0;
-    if !usual || !state.owns(pointer) {
+    usual.then(|| proven(&agent.book(), state, frames, pointer))?
+}
+
+/// The same, in a thread that has lost nothing.
+pub fn proven(
+    book: &Book,
+    state: &ThreadState,
+    frames: &[Frame],
+    pointer: Slot,
+) -> Option<Callers> {
+    if !state.owns(pointer) {
         return None;
     }
     let mut known = Vec::with_capacity(frames.len());
@@ -60,12 +70,11 @@ pub fn callers(
     }
     let below: Vec<Stands> = below.iter().map(stands).collect();
     let first = state.first_slot();
-    let book = agent.book();
     let fits = |index: usize| {
         let slots = (0..index).rev().map(|index| first.up(index));
         slots
             .zip(&below)
-            .all(|(slot, stands)| may_be_at(agent, &book, slot.site(), *stands))
+            .all(|(slot, stands)| may_be_at(book, slot.site(), *stands))
     };
     let index = only(below.len(), pointer.since(first), fits)?;
     Some(Callers {
@@ -92,10 +101,10 @@ fn stands((method, frame): &(MethodId, &Frame)) -> Stands {
 }
 
 /// Whether a slot's site may be that of a frame of this method at this line.
-fn may_be_at(agent: &Agent, book: &Book, site: SiteId, stands: Stands) -> bool {
+fn may_be_at(book: &Book, site: SiteId, stands: Stands) -> bool {
     // The frame was entered before the hooks were live.
     site == SiteId(0)
-        || agent.method_of_site.get(site.0) == stands.method.0
+        || book.method_of(site) == stands.method
             && book
                 .site(site.0)
                 .is_none_or(|info| book.line(&info) == stands.line)

@@ -81,8 +81,10 @@ pub fn enter(agent: &Agent, env: Env, state: &ThreadState, pointer: Slot, own: u
     let top: Vec<Frame> = walk.by_ref().take(near::FRAMES).collect();
     let called = match &top[..] {
         _ if !state.owns(pointer) => None,
-        [native, caller, ..] => called_native(agent, native, caller, pointer)
-            .or_else(|| near::callers(agent, state, &top, pointer)),
+        [native, caller, ..] => {
+            let called = called_native(&agent.book(), native, caller, pointer);
+            called.or_else(|| near::callers(agent, state, &top, pointer))
+        }
         _ => None,
     };
     let counted = || {
@@ -92,40 +94,28 @@ pub fn enter(agent: &Agent, env: Env, state: &ThreadState, pointer: Slot, own: u
         let are_known = frames
             .iter()
             .all(|frame| frame.method.kind != Kind::Unknown);
-        are_known.then(|| callers(agent, state, &frames)).flatten()
+        are_known
+            .then(|| callers(&agent.book(), state, &frames))
+            .flatten()
     };
     let Some(callers) = called.or_else(counted) else {
         return lost(agent, state, pointer);
     };
-    state.forget_above(callers.slot, callers.slot.up(callers.missing.len()));
-    let mut changed = None;
-    if let Some(innermost) = callers.innermost {
-        let below = callers.slot.below();
-        if let Some(site) = wanted_site(agent, innermost, below.site()) {
-            changed = Some((below, below.site()));
-            below.write(site);
-        }
-    }
-    let slot = callers.fill(agent);
-    state.push(Upcall {
-        slot,
-        pointer,
-        changed,
-        slotless,
-    });
-    slot
+    callers.begin(state, (pointer, slotless), &mut |stands, site| {
+        wanted_site(agent, stands, site)
+    })
 }
 
 /// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
 /// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
 /// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
-fn called_native(agent: &Agent, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
+fn called_native(book: &Book, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
     let native_at = Stands::of(native.method.id()?, native);
     let caller_at = Stands::of(caller.method.id()?, caller);
     if !native.method.is_announced() || !caller.has_slot() {
         return None;
     }
-    let is_there = caller_at.is_at(&agent.book(), pointer.below().site());
+    let is_there = caller_at.is_at(book, pointer.below().site());
     is_there.then(|| Callers {
         slot: pointer,
         innermost: Some(caller_at),
@@ -152,15 +142,56 @@ fn lost(agent: &Agent, state: &ThreadState, pointer: Slot) -> Slot {
 /// The slot of the frame that code without hooks is about to call.
 pub fn next_slot(agent: &Agent, env: Env, state: &ThreadState) -> Option<Slot> {
     let frames = Walk::new(agent, env, PIECE).rest()?;
-    callers(agent, state, &frames).map(|callers| callers.fill(agent))
+    let callers = callers(&agent.book(), state, &frames)?;
+    Some(callers.fill(&mut |stands, _| Some(stands.site(agent))))
 }
 
+/// The site for a frame that stands there; `None`: the slot's, which is given, says it already.
+pub type SiteFor<'a> = dyn FnMut(Stands, SiteId) -> Option<SiteId> + 'a;
+
 impl Callers {
+    /// The VM enters a frame, whose pointer was `pointer`: its slot.
+    pub fn begin(
+        &self,
+        state: &ThreadState,
+        (pointer, slotless): (Slot, bool),
+        site_for: &mut SiteFor<'_>,
+    ) -> Slot {
+        state.forget_above(self.slot, self.slot.up(self.missing.len()));
+        let mut changed = None;
+        if let Some(innermost) = self.innermost {
+            let below = self.slot.below();
+            if let Some(site) = site_for(innermost, below.site()) {
+                changed = Some((below, below.site()));
+                below.write(site);
+            }
+        }
+        let slot = self.fill(site_for);
+        state.push(Upcall {
+            slot,
+            pointer,
+            changed,
+            slotless,
+        });
+        slot
+    }
+
+    /// Gives sites to the slots that hold none, up to the innermost frame's, `top`.
+    pub fn repair(&self, top: Slot, site_for: &mut SiteFor<'_>) {
+        let innermost = self.innermost.map(|stands| (top, stands));
+        for &(at, stands) in self.bare.iter().chain(&innermost) {
+            if at.site() == NO_SITE {
+                at.write(site_for(stands, NO_SITE).unwrap_or(NO_SITE));
+            }
+        }
+    }
+
     /// Gives slots to the frames that have none; the next one.
-    fn fill(&self, agent: &Agent) -> Slot {
+    fn fill(&self, site_for: &mut SiteFor<'_>) -> Slot {
         let mut slot = self.slot;
         for missing in &self.missing {
-            slot.write(missing.site(agent));
+            // Whatever is there is another frame's.
+            slot.write(site_for(*missing, NO_SITE).unwrap_or(NO_SITE));
             slot = slot.above();
         }
         slot
@@ -169,7 +200,7 @@ impl Callers {
 
 /// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
 /// have it.
-pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
+pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
     let mut known: Vec<_> = frames
         .iter()
         .filter_map(|frame| match frame.method.kind {
@@ -191,7 +222,7 @@ pub fn callers(agent: &Agent, state: &ThreadState, frames: &[Frame]) -> Option<C
         });
     };
     let (below, above) = known.split_at(innermost);
-    let Below { slot, bare, gaps } = slots_of(&agent.book(), below, state.first_slot())?;
+    let Below { slot, bare, gaps } = slots_of(book, below, state.first_slot())?;
     let (own, above) = above.split_first()?;
     Some(Callers {
         slot: slot.above(),
@@ -263,15 +294,10 @@ pub fn repair(agent: &Agent, env: Env, state: &ThreadState, slot: Slot, top: Slo
         return false;
     };
     // Natives and methods without hooks have slots, too, below what the VM has entered.
-    let Some(callers) = callers(agent, state, &frames).filter(|found| found.slot == top.above())
-    else {
+    let found = callers(&agent.book(), state, &frames);
+    let Some(callers) = found.filter(|found| found.slot == top.above()) else {
         return false;
     };
-    for (at, stands) in callers.bare {
-        at.write(stands.site(agent));
-    }
-    if let (NO_SITE, Some(stands)) = (top.site(), callers.innermost) {
-        top.write(stands.site(agent));
-    }
+    callers.repair(top, &mut |stands, _| Some(stands.site(agent)));
     slot.site() != NO_SITE
 }
