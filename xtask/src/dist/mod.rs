@@ -16,6 +16,7 @@ mod archive;
 mod floor;
 mod manual;
 mod sbom;
+mod tried;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ struct Dist {
 }
 
 /// # Errors
-/// Something does not build, or wants a newer glibc than it should.
+/// Something does not build, wants a newer glibc than it should, or does not run where there is nothing but a JDK.
 pub fn make() -> Outcome {
     let to = place::target().join("dist");
     let _ = fs::remove_dir_all(&to);
@@ -70,6 +71,9 @@ pub fn make() -> Outcome {
     archive::tar(&dist.to, &name, &dist.epoch)?;
     archive::tar(&dist.to, &debug, &dist.epoch)?;
     archive::deb(&dist.to, &name, (dist.version, newest), &dist.epoch)?;
+    tried::archive(&dist.to, &name)?;
+    tried::deb(&dist.to, &format!("lucce_{}_amd64.deb", dist.version))?;
+    println!("both packages run where there is nothing but a JDK");
     for folder in [&name, &debug] {
         fs::remove_dir_all(dist.to.join(folder)).map_err(|e| e.to_string())?;
     }
@@ -99,22 +103,31 @@ impl Dist {
             "lucce-decoder",
         ]);
         cargo.args(["--target", &target]);
-        let root = place::root().display().to_string();
-        let mut flags = vec![format!("--remap-path-prefix={root}=/lucce")];
-        let mut c_flags = vec![format!("-ffile-prefix-map={root}=/lucce")];
-        let target = self.target.display().to_string();
-        flags.push(format!("--remap-path-prefix={target}=/target"));
-        c_flags.push(format!("-ffile-prefix-map={target}=/target"));
-        if let Some(home) = cargo_home() {
-            flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
-        }
+        let names = self.names();
+        let flags = names
+            .iter()
+            .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+        let flags: Vec<String> = flags.collect();
+        let c_flags = names.iter().map(|(folder, name)| {
+            quoted(&format!("-ffile-prefix-map={}={name}", folder.display()))
+        });
+        let c_flags: Vec<String> = c_flags.collect();
         cargo
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            // As a shell would take them: a folder's name may have spaces.
+            .env("CC_SHELL_ESCAPED_FLAGS", "1")
             .env("CFLAGS", c_flags.join(" "))
             .env("SOURCE_DATE_EPOCH", &self.epoch);
         tools::run(build::with_jdk(&mut cargo))?;
         Ok(self.target.join(TARGET).join("release"))
+    }
+
+    /// What folders of this machine are called in what is built.
+    fn names(&self) -> Vec<(PathBuf, &'static str)> {
+        let mut names = vec![(place::root(), "/lucce"), (self.target.clone(), "/target")];
+        names.extend(cargo_home().map(|home| (home, "/cargo")));
+        names
     }
 
     fn stage(&self, name: &str, built: &Path) -> Result<PathBuf, String> {
@@ -166,6 +179,11 @@ impl Dist {
     }
 }
 
+/// One word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 fn has_zig() -> bool {
     let probe = Command::new("cargo-zigbuild").arg("--version").output();
     probe.is_ok_and(|probe| probe.status.success())
@@ -191,4 +209,19 @@ fn epoch() -> Result<String, String> {
 
 fn created(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shell makes of it is the word.
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for word in ["plain", "two words", "it's", "a\"b\\c $HOME `x`"] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("printf %s {}", quoted(word))]);
+            assert_eq!(tools::output(&mut shell).unwrap(), word.as_bytes());
+        }
+    }
 }
