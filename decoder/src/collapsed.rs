@@ -163,27 +163,92 @@ impl Written<'_> {
     /// # Errors
     /// The output's.
     pub fn write(&self, out: &mut dyn Write, tick: Tick<'_>) -> io::Result<()> {
-        let mut frames = Vec::new();
+        self.each(&mut |stack, value| {
+            tick(1);
+            writeln!(out, "{stack} {value}")
+        })
+    }
+
+    /// Each stack as text, and what is summed up.
+    fn each(&self, tell: &mut dyn FnMut(&str, u64) -> io::Result<()>) -> io::Result<()> {
+        let (mut frames, mut text) = (Vec::new(), String::new());
         for (leaf, trace, value) in &self.stacks {
             frames.extend(self.traces.frames(*trace));
-            let mut separator = "";
+            text.clear();
             for frame in frames.drain(..).rev() {
-                write!(out, "{separator}{}", self.name(frame))?;
-                separator = ";";
+                text.push_str(self.name(frame));
+                text.push(';');
             }
             let detail = self.profile.detail_at(leaf.event, leaf.site);
-            if let Some(name) = detail.filter(|_| self.collapsed.leaf_type) {
-                write!(out, "{separator}{}", Escaped(name))?;
+            match detail.filter(|_| self.collapsed.leaf_type) {
+                Some(name) => text.push_str(&Escaped(name).to_string()),
+                None => {
+                    text.pop();
+                }
             }
-            writeln!(out, " {value}")?;
-            tick(1);
+            tell(&text, *value)?;
         }
         match self.collapsed.rest {
             0 => Ok(()),
-            rest => writeln!(out, "[rest] {rest}"),
+            rest => tell(REST, rest),
         }
     }
+
+    /// The sum of each stack, by its text.
+    fn sums(&self) -> HashMap<u128, u64> {
+        let mut sums = HashMap::new();
+        let added = self.each(&mut |stack, value| {
+            let sum: &mut u64 = sums.entry(fingerprint(stack)).or_default();
+            *sum = sum.saturating_add(value);
+            Ok(())
+        });
+        debug_assert!(added.is_ok());
+        sums
+    }
 }
+
+/// Two runs, a line for each stack that either has: `a.b.C.m;a.b.C.n 20 24`, the old sum and the new one, as
+/// `difffolded.pl` of FlameGraph prints it. Stacks whose larger sum `admits` does not want are one, `[rest]`. Says how many lines
+/// there are.
+///
+/// # Errors
+/// The output's.
+pub fn write_difference(
+    (old, new): (&Written<'_>, &Written<'_>),
+    admits: impl Fn(u64) -> bool,
+    out: &mut dyn Write,
+) -> io::Result<u64> {
+    let (mut both, mut now) = (old.sums(), new.sums());
+    let (mut lines, mut rest) = (0, (0_u64, 0_u64));
+    let mut line = |stack: &str, sums: (u64, u64)| {
+        if !admits(sums.0.max(sums.1)) {
+            rest = (rest.0.saturating_add(sums.0), rest.1.saturating_add(sums.1));
+            return Ok(());
+        }
+        lines += 1;
+        writeln!(out, "{stack} {} {}", sums.0, sums.1)
+    };
+    new.each(&mut |stack, _| {
+        let print = fingerprint(stack);
+        // Methods that differ in their parameters only have one text.
+        let Some(sum) = now.remove(&print) else {
+            return Ok(());
+        };
+        line(stack, (both.remove(&print).unwrap_or(0), sum))
+    })?;
+    old.each(&mut |stack, _| match both.remove(&fingerprint(stack)) {
+        Some(sum) => line(stack, (sum, 0)),
+        None => Ok(()),
+    })?;
+    if rest != (0, 0) {
+        writeln!(out, "{REST} {} {}", rest.0, rest.1)?;
+        lines += 1;
+    }
+    Ok(lines)
+}
+
+/// What stands for all stacks that are not shown.
+const REST: &str = "[rest]";
 
 /// `stack`: the fingerprint of the methods.
 fn print(profile: &Profile, stack: &Printed, context: &Context, leaf_type: bool) -> u128 {

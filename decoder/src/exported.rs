@@ -94,8 +94,14 @@ impl Profile {
         building.count(wish.kind, tick);
         building.survivors(wish.kind);
         let threads = stream.map_or(&[][..], Stream::threads).iter();
-        let number = |name: &str| building.labels.threads.number(Text(name).to_string());
-        let stream_threads = threads.map(|thread| &*thread.name).map(number).collect();
+        let number = |(at, thread): (usize, &lucce_stream::ThreadInfo)| {
+            let name = match thread.name.is_empty() {
+                true => format!("thread {}", at + 1),
+                false => Text(&thread.name).to_string(),
+            };
+            building.labels.threads.number(name)
+        };
+        let stream_threads = threads.enumerate().map(number).collect();
         building.done(wish, stream_threads)
     }
 }
@@ -207,11 +213,12 @@ impl<'p> Building<'p> {
                 .get(key)
                 .map(|text| Text(text).to_string())
         };
+        let millis = self.profile.stat("run.millis");
         let mut run = Run {
             command: stats("command").unwrap_or_else(|| "java".to_owned()),
             pid: self.profile.header.pid,
             start: self.profile.header.start,
-            lasted: None,
+            lasted: (millis > 0).then(|| millis.saturating_mul(1_000_000)),
             id: self.profile.header.run.map(|run| run.bits()),
             kinds,
             main_kind: main_kind as u32,

@@ -20,7 +20,10 @@ mod run;
 mod gzip;
 mod proto;
 
+mod firefox;
 mod jfr;
+mod otlp;
+mod perfetto;
 mod pprof;
 mod speedscope;
 
@@ -29,7 +32,14 @@ pub use gzip::{Gzip, Unpacked, is_gzip, unpacked};
 pub use run::{Event, Events, Frame, Kind, Node, Row, Run};
 
 /// All formats.
-pub const ALL: &[&dyn Format] = &[&pprof::Pprof, &jfr::Jfr, &speedscope::Speedscope];
+pub const ALL: &[&dyn Format] = &[
+    &pprof::Pprof,
+    &jfr::Jfr,
+    &speedscope::Speedscope,
+    &firefox::Firefox,
+    &perfetto::Perfetto,
+    &otlp::Otlp,
+];
 
 /// The format of this name.
 #[must_use]

@@ -319,7 +319,7 @@ impl<'w, W: Write> Writer<'w, W> {
 }
 
 /// What events and their values are called.
-fn names(kind: &str, unit: &str) -> [String; 2] {
+pub fn names(kind: &str, unit: &str) -> [String; 2] {
     match (kind, unit) {
         ("alloc", _) => ["alloc_objects".into(), "alloc_space".into()],
         ("inuse", _) => ["inuse_objects".into(), "inuse_space".into()],
@@ -330,7 +330,7 @@ fn names(kind: &str, unit: &str) -> [String; 2] {
     }
 }
 
-fn unit(unit: &str) -> &str {
+pub fn unit(unit: &str) -> &str {
     match unit {
         "ns" => "nanoseconds",
         "" => "count",

@@ -30,10 +30,27 @@ impl<W: Write> Fields<W> {
     }
 
     pub fn text(&mut self, tag: u32, text: &str) -> io::Result<()> {
+        self.bytes(tag, text.as_bytes())
+    }
+
+    pub fn bytes(&mut self, tag: u32, bytes: &[u8]) -> io::Result<()> {
+        self.length(tag, bytes.len() as u64)?;
+        self.out.write_all(bytes)
+    }
+
+    /// What stands before so many bytes of text or of a message.
+    pub fn length(&mut self, tag: u32, length: u64) -> io::Result<()> {
         self.buffer.clear();
         encode_key(tag, WireType::LengthDelimited, &mut self.buffer);
-        encode_varint(text.len() as u64, &mut self.buffer);
-        self.buffer.extend_from_slice(text.as_bytes());
+        encode_varint(length, &mut self.buffer);
+        self.out.write_all(&self.buffer)
+    }
+
+    /// Of 64 bits, whatever its size.
+    pub fn fixed(&mut self, tag: u32, number: u64) -> io::Result<()> {
+        self.buffer.clear();
+        encode_key(tag, WireType::SixtyFourBit, &mut self.buffer);
+        self.buffer.extend_from_slice(&number.to_le_bytes());
         self.out.write_all(&self.buffer)
     }
 
@@ -62,6 +79,18 @@ impl<K: Hash + Eq> Once<K> {
             known: HashMap::new(),
             next: first,
         }
+    }
+
+    /// Its number, if it has one.
+    pub fn known(&self, key: &K) -> Option<u64> {
+        self.known.get(key).copied()
+    }
+
+    /// All, by their numbers.
+    pub fn in_order(&self) -> Vec<&K> {
+        let mut all: Vec<_> = self.known.iter().collect();
+        all.sort_unstable_by_key(|(_, number)| **number);
+        all.into_iter().map(|(key, _)| key).collect()
     }
 
     /// How many there are.

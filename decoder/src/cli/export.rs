@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use lucce_decoder::{Collapsed, Wish, path_beside};
+use lucce_decoder::{
+    Collapsed, Contexts, Kind, Profile, Value, Wish, path_beside, write_difference,
+};
 use lucce_formats::{Event, Written};
 
 use super::classes::Classes;
@@ -20,6 +22,7 @@ use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all,
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce export run-1234.lucce --format collapsed --leaf-type -o run.collapsed
+  lucce export new.lucce --format collapsed --diff old.lucce -o change.collapsed      # flamegraph.pl change.collapsed
   lucce export run-1234.lucce --format pprof -o run.pb.gz     # go tool pprof -top -sample_index=alloc_space run.pb.gz
   lucce export run-1234.lucce --format chrome --event lock -o run.json")]
 pub struct Args {
@@ -38,6 +41,9 @@ pub struct Args {
     /// Also contexts' content ids, which are equal in every run, where the format has labels: 17 bytes each, packed
     #[arg(long)]
     content_ids: bool,
+    /// Of `collapsed`: the sums of an older run, too, `stack OLD NEW`, for difference flame graphs
+    #[arg(long, value_name = "OLD")]
+    diff: Option<PathBuf>,
     #[command(flatten)]
     threshold: Threshold,
     #[command(flatten)]
@@ -84,8 +90,15 @@ impl Format {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    if args.diff.is_some() && !matches!(args.format, Format::Collapsed) {
+        let text = "--diff is of --format collapsed; go tool pprof compares by -diff_base, and so do lucce view and lucce diff";
+        return Err(Failure::Usage(text.into()));
+    }
     match args.format {
-        Format::Collapsed => collapsed(args),
+        Format::Collapsed => match &args.diff {
+            Some(old) => difference(args, old),
+            None => collapsed(args),
+        },
         Format::Chrome => time_line(args),
         Format::Other(format) => other(args, format),
     }
@@ -201,6 +214,73 @@ fn collapsed(args: &Args) -> Result<End, Failure> {
         }
     }
     Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
+}
+
+/// A run's events of a kind.
+struct Side {
+    profile: Profile,
+    kind: Kind,
+    contexts: Contexts,
+    end: End,
+}
+
+impl Side {
+    fn open(args: &Args, file: &Path, event: Option<&str>) -> Result<Self, Failure> {
+        let stream = args.part.stream(file)?;
+        let mut profile = args.classes.open(file)?;
+        let streamed = args.part.apply(file, &mut profile, stream)?;
+        let kind = kind(file, &profile, event, streamed)?;
+        let events = profile.events_of(&kind.name);
+        let bar = Bar::new("decoding", events.ids().len() as u64);
+        let contexts = profile.contexts_of(&events, &|more| bar.tick(more));
+        let end = ending_of_all(file, &contexts, End::Fine).max(streamed);
+        Ok(Side {
+            profile,
+            kind,
+            contexts,
+            end,
+        })
+    }
+
+    fn collapsed(&self, value: Value, leaf_type: bool) -> Collapsed {
+        Collapsed::new(
+            &self.profile,
+            &self.contexts.list,
+            value,
+            leaf_type,
+            &|_| (),
+        )
+    }
+}
+
+/// Stacks of two runs.
+fn difference(args: &Args, old: &Path) -> Result<End, Failure> {
+    let new = Side::open(args, &args.file, args.event.as_deref())?;
+    let old = Side::open(args, old, Some(&new.kind.name))?;
+    let value = Weigh::of(args.value, &new.kind, &new.contexts);
+    let of_both = [&old, &new].map(|side| side.collapsed(value, args.leaf_type));
+    let [of_old, of_new] = &of_both;
+    let whole = of_old.sum().max(of_new.sum());
+    let written = (of_old.written(&old.profile), of_new.written(&new.profile));
+    let bytes = written.0.bytes().saturating_add(written.1.bytes());
+    complain_if_large(bytes, (of_old.len() + of_new.len()) as u64);
+    let admits = |sum| args.threshold.admits(sum, whole);
+    let write = |out: &mut dyn Write| {
+        let lines = write_difference((&written.0, &written.1), admits, out)?;
+        out.flush().map(|()| lines)
+    };
+    match &args.output {
+        None => {
+            write(&mut stdout())?;
+        }
+        Some(path) => {
+            let failed = |e| Failure::Usage(about(path, e));
+            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+            let stacks = plural(write(&mut out).map_err(failed)?, "stack");
+            complain(format_args!("wrote {stacks} to {}", path.display()));
+        }
+    }
+    Ok(old.end.max(new.end))
 }
 
 fn time_line(args: &Args) -> Result<End, Failure> {

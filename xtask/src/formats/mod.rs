@@ -1,6 +1,11 @@
 //! `format-tests`: what `lucce export` writes, read by the tools that it is for.
 
+mod consumers;
+
+mod firefox;
 mod jfr;
+mod otlp;
+mod perfetto;
 mod pprof;
 mod speedscope;
 
@@ -24,9 +29,15 @@ struct Logs {
 
 type Test = fn(&Logs) -> Outcome;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: &[(&str, Test)] = &[
+    ("firefox::sums", firefox::sums),
+    ("firefox::views", firefox::views),
     ("jfr::summary", jfr::summary),
     ("jfr::events", jfr::events),
+    ("otlp::sums", otlp::sums),
+    ("otlp::attributes", otlp::attributes),
+    ("perfetto::events", perfetto::events),
+    ("perfetto::sums", perfetto::sums),
     ("pprof::sums", pprof::sums),
     ("pprof::differences", pprof::differences),
     ("pprof::living_objects", pprof::living_objects),
@@ -136,4 +147,30 @@ fn holds(text: &str, part: &str) -> Outcome {
         true => Ok(()),
         false => Err(format!("no {part:?} in\n{text}")),
     }
+}
+
+/// Some of the contexts, as a tool shows them: their numbers decode to these stacks.
+fn decodes(log: &Path, stacks: &Value) -> Outcome {
+    let stacks = stacks.as_object().ok_or("no stacks")?;
+    let some = stacks.len().div_ceil(20);
+    for (number, stack) in stacks.iter().step_by(some) {
+        let decoded = tools::output(
+            Command::new(place::lucce())
+                .arg("decode")
+                .arg(log)
+                .arg(number),
+        )?;
+        let decoded = String::from_utf8_lossy(&decoded).into_owned();
+        let frames = decoded
+            .lines()
+            .filter_map(|line| line.strip_prefix("\tat "));
+        // Modules, and what has no line, are told in other ways.
+        let named = |frame: &str| {
+            let frame = frame.rsplit_once('/').map_or(frame, |(_, frame)| frame);
+            frame.replace("(Native Method)", "(:0)")
+        };
+        let frames: Vec<Value> = frames.map(|frame| named(frame).into()).collect();
+        equal(number, stack, &frames.into())?;
+    }
+    Ok(())
 }

@@ -1,0 +1,476 @@
+//! `otlp`: the profiles signal of OpenTelemetry (`opentelemetry.proto.profiles.v1development`), as its collector receives it.
+//!
+//! ```text
+//! ProfilesData = ResourceProfiles ─ ScopeProfiles ─ Profile, Profile, …    one for each kind's events, one for their values
+//!                dictionary: strings, functions, lines, stacks, attributes  all refer to it by number; number 0 is none
+//! ```
+//! A sample is a row, with attributes: `thread.name`, `lucce.type`, `lucce.context` (the number), `lucce.content`.
+//! A profile lies in two other messages, and before a message stands its length: profiles are written twice, the first time
+//! to see how long they become. The dictionary follows, so what it has is known by then.
+//!
+//! Bytes are those of `ExportProfilesServiceRequest`, too. The crate `opentelemetry-proto` is not used: it brings the whole
+//! SDK into the command, and holds a message whole.
+
+use std::io::{self, Write};
+
+use prost::Message;
+
+use crate::format::{Format, Written};
+use crate::proto::{Fields, Once};
+use crate::run::{Events, Kind, Row, Run};
+
+pub struct Otlp;
+
+/// Tags of the messages that are written in parts.
+mod tag {
+    pub const RESOURCE_PROFILES: u32 = 1;
+    pub const DICTIONARY: u32 = 2;
+    pub const RESOURCE: u32 = 1;
+    pub const SCOPE_PROFILES: u32 = 2;
+    pub const SCOPE: u32 = 1;
+    pub const PROFILES: u32 = 2;
+    pub const SAMPLE_TYPE: u32 = 1;
+    pub const SAMPLES: u32 = 2;
+    pub const PROFILE_ID: u32 = 7;
+    pub const TIME: u32 = 3;
+    pub const DURATION: u32 = 4;
+    pub const MAPPINGS: u32 = 1;
+    pub const LOCATIONS: u32 = 2;
+    pub const FUNCTIONS: u32 = 3;
+    pub const LINKS: u32 = 4;
+    pub const STRINGS: u32 = 5;
+    pub const ATTRIBUTES: u32 = 6;
+    pub const STACKS: u32 = 7;
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ValueType {
+    #[prost(int32, tag = "1")]
+    r#type: i32,
+    #[prost(int32, tag = "2")]
+    unit: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(int32, tag = "1")]
+    stack: i32,
+    #[prost(int32, repeated, tag = "2")]
+    attributes: Vec<i32>,
+    #[prost(int64, repeated, tag = "4")]
+    values: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Stack {
+    /// Innermost first.
+    #[prost(int32, repeated, tag = "1")]
+    locations: Vec<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(message, repeated, tag = "3")]
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Line {
+    #[prost(int32, tag = "1")]
+    function: i32,
+    #[prost(int64, tag = "2")]
+    line: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+struct Function {
+    #[prost(int32, tag = "1")]
+    name: i32,
+    #[prost(int32, tag = "2")]
+    system_name: i32,
+    #[prost(int32, tag = "3")]
+    file: i32,
+}
+
+/// A key and its value, with its key's number in attributes of samples, or by its text in those of the resource.
+#[derive(Clone, PartialEq, Message)]
+struct Attribute {
+    #[prost(int32, tag = "1")]
+    key: i32,
+    #[prost(message, optional, tag = "2")]
+    value: Option<AnyValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct KeyValue {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(message, optional, tag = "2")]
+    value: Option<AnyValue>,
+}
+
+/// Of its kinds of values these two.
+#[derive(Clone, PartialEq, Message)]
+struct AnyValue {
+    #[prost(string, optional, tag = "1")]
+    text: Option<String>,
+    #[prost(int64, optional, tag = "3")]
+    number: Option<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Resource {
+    #[prost(message, repeated, tag = "1")]
+    attributes: Vec<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Scope {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    version: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Nothing {}
+
+impl Format for Otlp {
+    fn name(&self) -> &'static str {
+        "otlp"
+    }
+
+    fn about(&self) -> &'static str {
+        "For OpenTelemetry: profiles as its collector receives them (v1development)"
+    }
+
+    fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
+        let mut dictionary = Dictionary::new(run);
+        let columns = Column::all(run);
+        let mut lengths = Vec::with_capacity(columns.len());
+        for column in &columns {
+            let mut length = Length(0);
+            column.write(run, &mut dictionary, &mut length)?;
+            lengths.push(length.0);
+        }
+        let mut inner = Vec::new();
+        Fields::new(&mut inner).message(tag::SCOPE, &scope())?;
+        let profiles: u64 = lengths.iter().map(|length| framed(*length)).sum();
+        let scope_length = inner.len() as u64 + profiles;
+        let mut outer = Vec::new();
+        Fields::new(&mut outer).message(tag::RESOURCE, &resource(run))?;
+        let resource_length = outer.len() as u64 + framed(scope_length);
+
+        Fields::new(&mut *out).length(tag::RESOURCE_PROFILES, resource_length)?;
+        out.write_all(&outer)?;
+        Fields::new(&mut *out).length(tag::SCOPE_PROFILES, scope_length)?;
+        out.write_all(&inner)?;
+        for (column, length) in columns.iter().zip(lengths) {
+            Fields::new(&mut *out).length(tag::PROFILES, length)?;
+            column.write(run, &mut dictionary, out)?;
+        }
+        let mut length = Length(0);
+        dictionary.write(&mut length)?;
+        Fields::new(&mut *out).length(tag::DICTIONARY, length.0)?;
+        dictionary.write(out)?;
+        Ok(Written::Stacks(run.rows.len() as u64))
+    }
+}
+
+/// A message's length with its tag, which is a small one, and its length before it.
+fn framed(length: u64) -> u64 {
+    1 + prost::encoding::encoded_len_varint(length) as u64 + length
+}
+
+/// Counts what is written.
+struct Length(u64);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn scope() -> Scope {
+    Scope {
+        name: "lucce".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+fn resource(run: &Run) -> Resource {
+    let text = |key: &str, text: &str| KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue {
+            text: Some(text.to_owned()),
+            number: None,
+        }),
+    };
+    let pid = KeyValue {
+        key: "process.pid".to_owned(),
+        value: Some(AnyValue {
+            text: None,
+            number: Some(i64::from(run.pid)),
+        }),
+    };
+    let mut attributes = vec![
+        text("service.name", run.program()),
+        text("process.command_line", &run.command),
+        text("process.runtime.name", "java"),
+        pid,
+    ];
+    if let Some(id) = run.id {
+        attributes.push(text("lucce.run", &format!("{id:016x}")));
+    }
+    Resource { attributes }
+}
+
+/// What becomes a profile: events of a kind, or their values.
+struct Column {
+    kind: u32,
+    name: String,
+    unit: String,
+    of: fn(&Row) -> u64,
+}
+
+impl Column {
+    /// Those of the kind that is shown first come first.
+    fn all(run: &Run) -> Vec<Self> {
+        let mut all = Vec::new();
+        for (number, kind) in run.kinds.iter().enumerate() {
+            let number = number as u32;
+            let mut own = Self::of(number, kind);
+            if run.counts_first && number == run.main_kind {
+                own.reverse();
+            }
+            let at = if number == run.main_kind {
+                0
+            } else {
+                all.len()
+            };
+            all.splice(at..at, own);
+        }
+        all
+    }
+
+    fn of(number: u32, kind: &Kind) -> Vec<Self> {
+        let [count, sum] = crate::pprof::names(&kind.name, &kind.unit);
+        let counts = Column {
+            kind: number,
+            name: count,
+            unit: "count".to_owned(),
+            of: |row| row.count,
+        };
+        let sums = kind.has_values.then(|| Column {
+            kind: number,
+            name: sum,
+            unit: crate::pprof::unit(&kind.unit).to_owned(),
+            of: |row| row.value,
+        });
+        sums.into_iter().chain([counts]).collect()
+    }
+
+    fn write(
+        &self,
+        run: &Run,
+        dictionary: &mut Dictionary<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let mut fields = Fields::new(out);
+        let sample_type = ValueType {
+            r#type: dictionary.string(&self.name),
+            unit: dictionary.string(&self.unit),
+        };
+        fields.message(tag::SAMPLE_TYPE, &sample_type)?;
+        for row in run.rows.iter().filter(|row| row.kind == self.kind) {
+            let sample = Sample {
+                stack: dictionary.stack(row.node),
+                attributes: dictionary.attributes_of(row),
+                values: vec![i64::try_from((self.of)(row)).unwrap_or(i64::MAX)],
+            };
+            fields.message(tag::SAMPLES, &sample)?;
+        }
+        fields.fixed(tag::TIME, run.start)?;
+        if let Some(lasted) = run.lasted {
+            fields.number(tag::DURATION, lasted as i64)?;
+        }
+        fields.bytes(tag::PROFILE_ID, &self.id(run))
+    }
+
+    /// 16 bytes that are another profile's only if it is of the same run, kind and values.
+    fn id(&self, run: &Run) -> [u8; 16] {
+        let run = run.id.unwrap_or(run.start ^ u64::from(run.pid));
+        let own = u64::from(crc32fast::hash(self.name.as_bytes())) | 1 << 63;
+        (u128::from(run) << 64 | u128::from(own)).to_be_bytes()
+    }
+}
+
+/// What samples refer to. Number 0 of each table is none.
+struct Dictionary<'d> {
+    run: &'d Run,
+    strings: Once<String>,
+    functions: Once<Function>,
+    /// By frame, its location, and by node, its stack; 0: it has none yet.
+    locations: Numbers,
+    stacks: Numbers,
+    attributes: Once<(&'static str, String)>,
+}
+
+/// Numbers in the order of first use.
+struct Numbers {
+    of: Vec<i32>,
+    /// By number.
+    in_order: Vec<u32>,
+}
+
+impl Numbers {
+    fn for_each_of(number: usize) -> Self {
+        Numbers {
+            of: vec![0; number],
+            in_order: Vec::new(),
+        }
+    }
+
+    fn number(&mut self, of: u32) -> i32 {
+        let Some(number) = self.of.get_mut(of as usize) else {
+            return 0;
+        };
+        if *number == 0 {
+            self.in_order.push(of);
+            *number = self.in_order.len() as i32;
+        }
+        *number
+    }
+}
+
+impl<'d> Dictionary<'d> {
+    fn new(run: &'d Run) -> Self {
+        let mut strings = Once::from(0);
+        strings.number(String::new());
+        let mut attributes = Once::from(0);
+        attributes.number(("", String::new()));
+        let mut dictionary = Dictionary {
+            run,
+            strings,
+            functions: Once::from(0),
+            locations: Numbers::for_each_of(run.frames.len()),
+            stacks: Numbers::for_each_of(run.nodes.len()),
+            attributes,
+        };
+        dictionary.functions.number(Function::default());
+        for key in [
+            "thread.name",
+            "lucce.type",
+            "lucce.context",
+            "lucce.content",
+        ] {
+            dictionary.string(key);
+        }
+        dictionary
+    }
+
+    fn string(&mut self, text: &str) -> i32 {
+        self.strings.number(text.to_owned()).0 as i32
+    }
+
+    /// Its locations and their names have numbers from now on, too.
+    fn stack(&mut self, node: u32) -> i32 {
+        if node == Run::ROOT {
+            return 0;
+        }
+        let run = self.run;
+        let known = self.stacks.in_order.len();
+        let number = self.stacks.number(node);
+        if self.stacks.in_order.len() > known {
+            for frame in run.stack(node) {
+                self.location(frame);
+            }
+        }
+        number
+    }
+
+    fn location(&mut self, frame: u32) -> i32 {
+        let known = self.locations.in_order.len();
+        let number = self.locations.number(frame);
+        if self.locations.in_order.len() > known {
+            self.function(frame);
+        }
+        number
+    }
+
+    fn function(&mut self, frame: u32) -> i32 {
+        let Some(frame) = self.run.frames.get(frame as usize) else {
+            return 0;
+        };
+        let name = frame.name();
+        let function = Function {
+            name: self.string(&name),
+            system_name: self.string(&(name + &frame.descriptor)),
+            file: self.string(frame.file.as_deref().unwrap_or_default()),
+        };
+        self.functions.number(function).0 as i32
+    }
+
+    fn attributes_of(&mut self, row: &Row) -> Vec<i32> {
+        let run = self.run;
+        let texts = [
+            ("thread.name", run.thread(row).map(str::to_owned)),
+            ("lucce.type", run.what(row).map(str::to_owned)),
+            ("lucce.context", run.number(row)),
+            (
+                "lucce.content",
+                run.content(row).map(|content| format!("{content:032x}")),
+            ),
+        ];
+        let texts = texts.into_iter();
+        let number = |(key, text): (&'static str, Option<String>)| {
+            Some(self.attributes.number((key, text?)).0 as i32)
+        };
+        texts.filter_map(number).collect()
+    }
+
+    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let run = self.run;
+        let mut fields = Fields::new(out);
+        fields.message(tag::MAPPINGS, &Nothing {})?;
+        fields.message(tag::LINKS, &Nothing {})?;
+        fields.message(tag::LOCATIONS, &Location::default())?;
+        for frame in self.locations.in_order.clone() {
+            let line = run
+                .frames
+                .get(frame as usize)
+                .and_then(|frame| frame.line());
+            let line = Line {
+                function: self.function(frame),
+                line: line.map_or(0, i64::from),
+            };
+            fields.message(tag::LOCATIONS, &Location { lines: vec![line] })?;
+        }
+        for function in self.functions.in_order() {
+            fields.message(tag::FUNCTIONS, function)?;
+        }
+        fields.message(tag::STACKS, &Stack::default())?;
+        for node in self.stacks.in_order.clone() {
+            let locations = run.stack(node).map(|frame| self.locations.number(frame));
+            let locations = locations.collect();
+            fields.message(tag::STACKS, &Stack { locations })?;
+        }
+        for (key, text) in self.attributes.in_order() {
+            let key = self.strings.known(&(*key).to_owned()).unwrap_or(0) as i32;
+            let value = (key != 0).then(|| AnyValue {
+                text: Some(text.clone()),
+                number: None,
+            });
+            fields.message(tag::ATTRIBUTES, &Attribute { key, value })?;
+        }
+        for text in self.strings.in_order() {
+            fields.text(tag::STRINGS, text)?;
+        }
+        Ok(())
+    }
+}

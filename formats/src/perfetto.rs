@@ -1,0 +1,540 @@
+//! `perfetto`: a trace for ui.perfetto.dev and its trace processor: the stream's events on the tracks of their threads.
+//!
+//! ```text
+//! file    = packet, packet, …          each is written as it comes
+//! packet  = time, event                what lasts has two, where it begins and where it ends; else it is an instant
+//!           + names, frames, stacks    that its event is the first to refer to
+//! ```
+//! An event's name is its type, its category the kind; it has its whole stack, its value, and the context's number. Without
+//! the stream each row is an instant at the start of the run, with its count.
+//!
+//! An end closes what began last on its track, so what overlaps in part would get wrong ends: see [`Nest`].
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Write};
+
+use prost::Message;
+
+use crate::format::{Format, Written};
+use crate::proto::{Fields, Once};
+use crate::run::{Event, Events, Row, Run};
+
+pub struct Perfetto;
+
+/// `Trace.packet`.
+const PACKET: u32 = 1;
+const SEQUENCE: u32 = 1;
+/// What earlier packets said holds no longer; this packet wants what earlier ones said.
+const CLEARED: u32 = 1;
+const NEEDED: u32 = 2;
+const BOOT_TIME: u32 = 6;
+const REAL_TIME: u32 = 1;
+const PROCESS: u64 = 1;
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Begin = 1,
+    End = 2,
+    Instant = 3,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Packet {
+    #[prost(message, optional, tag = "6")]
+    clock_snapshot: Option<ClockSnapshot>,
+    #[prost(uint64, optional, tag = "8")]
+    timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    interned_data: Option<Interned>,
+    #[prost(uint32, optional, tag = "13")]
+    sequence_flags: Option<u32>,
+    #[prost(message, optional, tag = "60")]
+    track_descriptor: Option<Track>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClockSnapshot {
+    #[prost(message, repeated, tag = "1")]
+    clocks: Vec<Clock>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Clock {
+    #[prost(uint32, optional, tag = "1")]
+    clock_id: Option<u32>,
+    #[prost(uint64, optional, tag = "2")]
+    timestamp: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Track {
+    #[prost(uint64, optional, tag = "1")]
+    uuid: Option<u64>,
+    #[prost(message, optional, tag = "3")]
+    process: Option<Process>,
+    #[prost(message, optional, tag = "4")]
+    thread: Option<Thread>,
+    #[prost(uint64, optional, tag = "5")]
+    parent_uuid: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Process {
+    #[prost(int32, optional, tag = "1")]
+    pid: Option<i32>,
+    #[prost(string, repeated, tag = "2")]
+    cmdline: Vec<String>,
+    #[prost(string, optional, tag = "6")]
+    process_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Thread {
+    #[prost(int32, optional, tag = "1")]
+    pid: Option<i32>,
+    #[prost(int64, optional, tag = "2")]
+    tid: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    thread_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TrackEvent {
+    #[prost(uint64, repeated, tag = "3")]
+    category_iids: Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    debug_annotations: Vec<Annotation>,
+    #[prost(int32, optional, tag = "9")]
+    r#type: Option<i32>,
+    #[prost(uint64, optional, tag = "10")]
+    name_iid: Option<u64>,
+    #[prost(uint64, optional, tag = "11")]
+    track_uuid: Option<u64>,
+    #[prost(uint64, optional, tag = "56")]
+    callstack_iid: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Annotation {
+    #[prost(uint64, optional, tag = "1")]
+    name_iid: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    uint_value: Option<u64>,
+    #[prost(uint64, optional, tag = "17")]
+    string_value_iid: Option<u64>,
+}
+
+/// What packets from here on refer to by number.
+#[derive(Clone, PartialEq, Message)]
+struct Interned {
+    #[prost(message, repeated, tag = "1")]
+    event_categories: Vec<Text>,
+    #[prost(message, repeated, tag = "2")]
+    event_names: Vec<Text>,
+    #[prost(message, repeated, tag = "3")]
+    debug_annotation_names: Vec<Text>,
+    #[prost(message, repeated, tag = "5")]
+    function_names: Vec<Text>,
+    #[prost(message, repeated, tag = "6")]
+    frames: Vec<Frame>,
+    #[prost(message, repeated, tag = "7")]
+    callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "18")]
+    source_paths: Vec<Text>,
+    #[prost(message, repeated, tag = "29")]
+    debug_annotation_string_values: Vec<Text>,
+}
+
+/// `EventName`, `InternedString` and the like: all have these two.
+#[derive(Clone, PartialEq, Message)]
+struct Text {
+    #[prost(uint64, optional, tag = "1")]
+    iid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    text: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Frame {
+    #[prost(uint64, optional, tag = "1")]
+    iid: Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    function_name_id: Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    source_path_iid: Option<u64>,
+    #[prost(uint32, optional, tag = "6")]
+    line_number: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Callstack {
+    #[prost(uint64, optional, tag = "1")]
+    iid: Option<u64>,
+    /// Outermost first.
+    #[prost(uint64, repeated, tag = "2")]
+    frame_ids: Vec<u64>,
+}
+
+impl Format for Perfetto {
+    fn name(&self) -> &'static str {
+        "perfetto"
+    }
+
+    fn about(&self) -> &'static str {
+        "For ui.perfetto.dev: the stream's events as a time line, with their stacks (agent option record=stream)"
+    }
+
+    fn has_times(&self) -> bool {
+        true
+    }
+
+    fn write(
+        &self,
+        run: &Run,
+        events: Option<&Events<'_>>,
+        out: &mut dyn Write,
+    ) -> io::Result<Written> {
+        let mut writer = Writer::new(run, out);
+        writer.head()?;
+        let mut number = 0;
+        match events {
+            Some(events) => events(&mut |event| {
+                number += 1;
+                writer.event(event)
+            })?,
+            None => {
+                for row in &run.rows {
+                    number += 1;
+                    writer.row(row)?;
+                }
+            }
+        }
+        Ok(match events {
+            Some(_) => Written::Events(number),
+            None => Written::Stacks(number),
+        })
+    }
+}
+
+/// Numbers of texts that packets refer to. From 1 on: 0 stands for none.
+struct Texts(Once<String>);
+
+impl Texts {
+    fn new() -> Self {
+        Texts(Once::from(1))
+    }
+
+    /// Its number; `new` is told what is not yet in the file.
+    fn number(&mut self, text: &str, new: &mut Vec<Text>) -> u64 {
+        let (iid, is_new) = self.0.number(text.to_owned());
+        if is_new {
+            new.push(Text {
+                iid: Some(iid),
+                text: Some(text.to_owned()),
+            });
+        }
+        iid
+    }
+}
+
+struct Writer<'w> {
+    run: &'w Run,
+    fields: Fields<&'w mut dyn Write>,
+    categories: Texts,
+    names: Texts,
+    annotations: Texts,
+    values: Texts,
+    functions: Texts,
+    sources: Texts,
+    /// By frame and by node: it is in the file.
+    frames: Vec<bool>,
+    stacks: Vec<bool>,
+    threads: HashMap<Option<u32>, Nest>,
+    flags: u32,
+}
+
+impl<'w> Writer<'w> {
+    fn new(run: &'w Run, out: &'w mut dyn Write) -> Self {
+        Writer {
+            run,
+            fields: Fields::new(out),
+            categories: Texts::new(),
+            names: Texts::new(),
+            annotations: Texts::new(),
+            values: Texts::new(),
+            functions: Texts::new(),
+            sources: Texts::new(),
+            frames: vec![false; run.frames.len()],
+            stacks: vec![false; run.nodes.len()],
+            threads: HashMap::new(),
+            flags: CLEARED | NEEDED,
+        }
+    }
+
+    fn packet(&mut self, packet: Packet) -> io::Result<()> {
+        let packet = Packet {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(std::mem::replace(&mut self.flags, NEEDED)),
+            ..packet
+        };
+        self.fields.message(PACKET, &packet)
+    }
+
+    fn head(&mut self) -> io::Result<()> {
+        let run = self.run;
+        let clock = |id, at| Clock {
+            clock_id: Some(id),
+            timestamp: Some(at),
+        };
+        let clocks = vec![clock(BOOT_TIME, 0), clock(REAL_TIME, run.start)];
+        self.packet(Packet {
+            clock_snapshot: Some(ClockSnapshot { clocks }),
+            ..Packet::default()
+        })?;
+        self.track(Track {
+            uuid: Some(PROCESS),
+            process: Some(Process {
+                pid: Some(run.pid as i32),
+                cmdline: run.command.split(' ').map(str::to_owned).collect(),
+                process_name: Some(run.program().to_owned()),
+            }),
+            ..Track::default()
+        })
+    }
+
+    fn track(&mut self, track: Track) -> io::Result<()> {
+        self.packet(Packet {
+            timestamp: Some(0),
+            track_descriptor: Some(track),
+            ..Packet::default()
+        })
+    }
+
+    /// The track of a thread. What has no thread is the process's.
+    fn track_of(&mut self, thread: Option<u32>) -> io::Result<u64> {
+        let Some(number) = thread else {
+            return Ok(PROCESS);
+        };
+        let uuid = PROCESS + 1 + u64::from(number);
+        if self.threads.contains_key(&thread) {
+            return Ok(uuid);
+        }
+        self.threads.insert(thread, Nest::default());
+        let name = self.run.threads.get(number as usize).cloned();
+        self.track(Track {
+            uuid: Some(uuid),
+            parent_uuid: Some(PROCESS),
+            thread: Some(Thread {
+                pid: Some(self.run.pid as i32),
+                tid: Some(i64::from(number) + 1),
+                thread_name: name,
+            }),
+            ..Track::default()
+        })?;
+        Ok(uuid)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        let track = self.track_of(event.row.thread)?;
+        let Some(lasted) = event.lasted else {
+            return self.begin(Phase::Instant, event.at, track, &event.row);
+        };
+        let from = event.at.saturating_sub(lasted);
+        let nest = self.threads.entry(event.row.thread).or_default();
+        let from = nest.place(from, event.at);
+        self.begin(Phase::Begin, from, track, &event.row)?;
+        self.packet(Packet {
+            timestamp: Some(event.at),
+            track_event: Some(TrackEvent {
+                r#type: Some(Phase::End as i32),
+                track_uuid: Some(track),
+                ..TrackEvent::default()
+            }),
+            ..Packet::default()
+        })
+    }
+
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        let track = self.track_of(row.thread)?;
+        self.begin(Phase::Instant, 0, track, row)
+    }
+
+    /// An event, and before it what it refers to.
+    fn begin(&mut self, phase: Phase, at: u64, track: u64, row: &Row) -> io::Result<()> {
+        let run = self.run;
+        let mut new = Interned::default();
+        let kind = run.kind(row);
+        let category = kind.map_or("?", |kind| &*kind.name);
+        let name = run.what(row).unwrap_or(category);
+        let event = TrackEvent {
+            r#type: Some(phase as i32),
+            track_uuid: Some(track),
+            category_iids: vec![self.categories.number(category, &mut new.event_categories)],
+            name_iid: Some(self.names.number(name, &mut new.event_names)),
+            debug_annotations: self.annotations(row, &mut new),
+            callstack_iid: self.stack(row.node, &mut new),
+        };
+        self.packet(Packet {
+            timestamp: Some(at),
+            track_event: Some(event),
+            interned_data: (new != Interned::default()).then_some(new),
+            ..Packet::default()
+        })
+    }
+
+    fn annotations(&mut self, row: &Row, new: &mut Interned) -> Vec<Annotation> {
+        let run = self.run;
+        let kind = run.kind(row);
+        let unit = kind
+            .filter(|kind| kind.has_values)
+            .map(|kind| match &*kind.unit {
+                "" => "value",
+                unit => unit,
+            });
+        let numbers = [
+            ("count", (row.count != 1).then_some(row.count)),
+            (unit.unwrap_or_default(), unit.map(|_| row.value)),
+        ];
+        let texts = [
+            ("context", run.number(row)),
+            (
+                "content",
+                run.content(row).map(|content| format!("{content:032x}")),
+            ),
+        ];
+        let mut all = Vec::with_capacity(4);
+        for (name, number) in numbers {
+            if number.is_some() {
+                all.push(Annotation {
+                    name_iid: Some(self.annotation(name, new)),
+                    uint_value: number,
+                    string_value_iid: None,
+                });
+            }
+        }
+        for (name, text) in texts {
+            if let Some(text) = text {
+                let values = &mut new.debug_annotation_string_values;
+                let value = self.values.number(&text, values);
+                all.push(Annotation {
+                    name_iid: Some(self.annotation(name, new)),
+                    uint_value: None,
+                    string_value_iid: Some(value),
+                });
+            }
+        }
+        all
+    }
+
+    fn annotation(&mut self, name: &str, new: &mut Interned) -> u64 {
+        self.annotations
+            .number(name, &mut new.debug_annotation_names)
+    }
+
+    /// A node's number is its stack's.
+    fn stack(&mut self, node: u32, new: &mut Interned) -> Option<u64> {
+        let iid = (node != Run::ROOT).then_some(u64::from(node))?;
+        let known = self.stacks.get_mut(node as usize)?;
+        if std::mem::replace(known, true) {
+            return Some(iid);
+        }
+        let mut frame_ids = Vec::new();
+        for frame in self.run.stack(node) {
+            frame_ids.push(u64::from(frame) + 1);
+            self.frame(frame, new);
+        }
+        frame_ids.reverse();
+        new.callstacks.push(Callstack {
+            iid: Some(iid),
+            frame_ids,
+        });
+        Some(iid)
+    }
+
+    fn frame(&mut self, number: u32, new: &mut Interned) {
+        let at = number as usize;
+        let (Some(known), Some(frame)) = (self.frames.get_mut(at), self.run.frames.get(at)) else {
+            return;
+        };
+        if std::mem::replace(known, true) {
+            return;
+        }
+        let name = self
+            .functions
+            .number(&frame.name(), &mut new.function_names);
+        let source = frame.file.as_deref();
+        new.frames.push(Frame {
+            iid: Some(u64::from(number) + 1),
+            function_name_id: Some(name),
+            source_path_iid: source.map(|file| self.sources.number(file, &mut new.source_paths)),
+            line_number: frame.line(),
+        });
+    }
+}
+
+/// What has lasted on a thread, so that no two bars overlap in part: one lies in the other, or behind it.
+///
+/// Events come in the order of their ends. One that lasts begins where it was entered, but what times are read from is
+/// read a moment after it was over, so that it may seem to begin before the end of the one before.
+#[derive(Default)]
+struct Nest {
+    /// From and to, each behind the one before; those that lie in others are gone.
+    bars: VecDeque<(u64, u64)>,
+}
+
+/// What lies further back than so many bars is not overlapped by what ends now.
+const KEPT: usize = 64;
+
+impl Nest {
+    /// Where a bar is drawn from that begins and ends there.
+    fn place(&mut self, from: u64, to: u64) -> u64 {
+        let mut from = from.min(to);
+        // Of two that begin at one time the inner one, which was written first, would be taken for the outer one.
+        let mut inner: Option<(u64, u64)> = None;
+        while let Some(bar) = self.bars.back().copied().filter(|bar| bar.0 >= from) {
+            inner = Some((bar.0, inner.map_or(bar.1, |inner| inner.1)));
+            if bar.0 == from {
+                from = from.saturating_sub(1);
+            }
+            self.bars.pop_back();
+        }
+        if let Some((_, end)) = self.bars.back() {
+            from = from.max(*end).min(to);
+        }
+        if let Some((_, end)) = inner.filter(|inner| inner.0 <= from) {
+            from = end.min(to);
+        }
+        self.bars.push_back((from, to));
+        if self.bars.len() > KEPT {
+            self.bars.pop_front();
+        }
+        from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(bars: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let mut nest = Nest::default();
+        let place = |&(from, to): &(u64, u64)| (nest.place(from, to), to);
+        bars.iter().map(place).collect()
+    }
+
+    #[test]
+    fn bars_lie_in_each_other_or_behind_each_other() {
+        let apart = [(1, 5), (5, 9), (20, 21)];
+        assert_eq!(placed(&apart), apart);
+        let within = [(3, 4), (5, 6), (2, 8), (1, 9)];
+        assert_eq!(placed(&within), within);
+        assert_eq!(placed(&[(1, 6), (5, 9)]), [(1, 6), (6, 9)]);
+        assert_eq!(placed(&[(5, 6), (5, 9)]), [(5, 6), (4, 9)]);
+        assert_eq!(placed(&[(1, 5), (5, 6), (5, 9)]), [(1, 5), (5, 6), (6, 9)]);
+        assert_eq!(placed(&[(0, 6), (0, 9)]), [(0, 6), (6, 9)]);
+    }
+}

@@ -1,0 +1,66 @@
+//! The tools that read what is exported, fetched into the target folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{place, tools};
+
+/// Their lists, locks and sources.
+pub fn sources() -> PathBuf {
+    place::root().join("tests/consumers")
+}
+
+/// A file of a package of npm's that is in the lock.
+pub fn npm(file: &str) -> Result<PathBuf, String> {
+    let folder = folder()?;
+    for file in ["package.json", "package-lock.json"] {
+        fs::copy(sources().join(file), folder.join(file)).map_err(|e| format!("{file}: {e}"))?;
+    }
+    let file = folder.join("node_modules").join(file);
+    if !file.exists() {
+        let mut npm = Command::new("npm");
+        npm.current_dir(&folder)
+            .args(["ci", "--silent", "--no-audit", "--no-fund"]);
+        tools::run_quietly(&mut npm)?;
+    }
+    Ok(file)
+}
+
+/// `python3` with these packages, and no others.
+pub fn python(packages: &[&str]) -> Result<Command, String> {
+    let site = folder()?.join("python").join(packages.join("+"));
+    if !site.exists() {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
+        pip.args(["--only-binary=:all:", "--target"]);
+        tools::run_quietly(pip.arg(&site).args(packages))?;
+    }
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", site).arg("-B");
+    Ok(python)
+}
+
+/// A program of Go's, built of a folder of the sources.
+pub fn go(name: &str) -> Result<PathBuf, String> {
+    let program = folder()?.join(name);
+    let mut go = Command::new("go");
+    go.current_dir(sources().join(name))
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".");
+    tools::run_quietly(&mut go)?;
+    Ok(program)
+}
+
+fn folder() -> Result<PathBuf, String> {
+    let folder = place::target().join("consumers");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
+}
+
+/// What a tool printed of a file, as JSON.
+pub fn json(command: &mut Command, file: &Path) -> Result<serde_json::Value, String> {
+    let said = tools::output(command.arg(file))?;
+    serde_json::from_slice(&said).map_err(|e| format!("{}: {e}", file.display()))
+}
