@@ -143,6 +143,8 @@ impl Field {
 pub struct Counts {
     pub classes: AtomicU64,
     pub classes_skipped: AtomicU64,
+    /// With hooks of before, because nobody can tell them from a Java agent's code.
+    pub classes_kept: AtomicU64,
     pub methods_skipped: AtomicU64,
     pub events_lost: AtomicU64,
     pub compared: AtomicU64,

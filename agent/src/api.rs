@@ -7,11 +7,13 @@
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::ContextId;
 
+use crate::agent::{Agent, count};
 use crate::events::own_event;
 use crate::gate;
 use crate::here;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard};
+use crate::thread::ThreadState;
 use crate::trace::{self, Element};
 
 /// `CallContext.decode0`: the trace of a number.
@@ -74,6 +76,48 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
         let number = here.map_or(ContextId::UNKNOWN, |here| here.number(agent, state));
         let _ = own_event(agent, env, state, number, kind, value);
     });
+}
+
+/// `current` in code whose hooks are silent: the helper's frames do not count. Unknown: 0, and an event is lost.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        let own = current_state(agent, env);
+        let Some(state) = own.get().filter(|_| agent.is_live()) else {
+            return 0;
+        };
+        let number = number_here(agent, env, state);
+        if number == ContextId::UNKNOWN {
+            count(&agent.counts.events_lost);
+        }
+        number.0 as jlong
+    })
+}
+
+/// `event` in such code; its number.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_told0(
+    env: *mut JNIEnv,
+    _: jclass,
+    kind: jobject,
+    value: jlong,
+) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        let own = current_state(agent, env);
+        let Some(state) = own.get().filter(|_| !kind.is_null()) else {
+            return 0;
+        };
+        let number = number_here(agent, env, state);
+        let _ = own_event(agent, env, state, number, kind, value);
+        number.0 as jlong
+    })
+}
+
+fn number_here(agent: &Agent, env: Env, state: &ThreadState) -> ContextId {
+    let here = here::current(agent, env, state, 0);
+    here.map_or(ContextId::UNKNOWN, |here| here.number(agent, state))
 }
 
 fn array(env: Env, elements: &[Element]) -> Option<jobject> {

@@ -44,6 +44,10 @@ pub fn finish(agent: &Agent) {
             counts.classes_skipped.load(Ordering::Relaxed),
         ),
         (
+            "classes.kept_hooks",
+            counts.classes_kept.load(Ordering::Relaxed),
+        ),
+        (
             "methods.skipped",
             counts.methods_skipped.load(Ordering::Relaxed),
         ),

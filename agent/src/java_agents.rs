@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jobject, jvalue};
 use lucce_bytecode::Call;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, count};
 use crate::coverage::ours;
 use crate::hook;
 use crate::jvm::Env;
@@ -47,18 +47,36 @@ pub fn loading(name: &[u8]) {
     }
 }
 
-/// The class that gets hooks if the VM loads this one. `None`: it has hooks, for Java agents were asked first, or
-/// cannot get any.
-pub fn to_be_hooked(class: &[u8]) -> Option<Cow<'_, [u8]>> {
+/// A class on its way into the VM.
+#[derive(PartialEq, Debug)]
+pub enum Coming<'c> {
+    /// It gets hooks.
+    Plain(Cow<'c, [u8]>),
+    /// It has them: Java agents were asked first.
+    Hooked,
+    /// It has hooks of before, which cannot be told from its code, and gets no others.
+    Keeps,
+}
+
+/// What is to be done with the class, of which a Java agent may have kept the bytes with hooks.
+pub fn coming(class: &[u8]) -> Coming<'_> {
     if !has_hooks(class) {
-        return Some(Cow::Borrowed(class));
+        return Coming::Plain(Cow::Borrowed(class));
     }
-    // A Java agent may have kept a class that it was given with hooks.
-    let is_new = !recent::is_hooked(class);
-    is_new
-        .then(|| silence::silenced(class))
-        .flatten()
-        .map(Cow::Owned)
+    if recent::is_hooked(class) {
+        return Coming::Hooked;
+    }
+    silence::silenced(class).map_or(Coming::Keeps, |class| Coming::Plain(Cow::Owned(class)))
+}
+
+/// A class that a Java agent has changed keeps the hooks of before.
+pub fn keeps(agent: &Agent, name: &str) {
+    let name = name.replace('/', ".");
+    count(&agent.counts.classes_kept);
+    let message = format!(
+        "a Java agent has changed {name}, which keeps the hooks of before: events in what it calls there may have wrong traces"
+    );
+    agent.say(Level::Warn, &message);
 }
 
 fn has_hooks(class: &[u8]) -> bool {
@@ -159,7 +177,7 @@ impl Asked {
         let mut class = env.all_bytes(made)?;
         if has_hooks(&class) {
             let Some(silenced) = silence::silenced(&class) else {
-                self.tell(agent, env);
+                keeps(agent, &self.name(env).unwrap_or_default());
                 return None;
             };
             class = silenced;
@@ -169,15 +187,6 @@ impl Asked {
         let array = ours(env, || env.byte_array(&hooked));
         recent::keep(class, hooked);
         array
-    }
-
-    /// Its hooks cannot be told from what the Java agent has made of it.
-    fn tell(self, agent: &Agent, env: Env) {
-        let name = self.name(env).unwrap_or_default().replace('/', ".");
-        let message = format!(
-            "a Java agent has changed {name}, which keeps the hooks of before: events in what it calls there may have wrong traces"
-        );
-        agent.say(Level::Warn, &message);
     }
 
     fn note(self, agent: &Agent, env: Env, made: jobject) {

@@ -49,6 +49,8 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"scope0", c"(JI)J"),
         (c"learn0", c"(Ljava/lang/Class;Ljava/lang/Object;)J"),
         (c"typed0", c"(II)J"),
+        (c"asked0", c"()J"),
+        (c"told0", c"(Ljava/lang/String;J)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);

@@ -15,6 +15,7 @@ use lucce_bytecode::mutf8;
 
 use crate::agent::{Agent, Ground, Missing};
 use crate::coverage::ours;
+use crate::java_agents::Coming;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::{self, guard};
 use crate::options::{Level, Options, Record, Tracking};
@@ -660,8 +661,12 @@ unsafe extern "system" fn class_file_load_hook(
         if let Some(name) = name {
             java_agents::loading(name);
         }
-        let Some(class) = java_agents::to_be_hooked(class) else {
-            return;
+        let class = match java_agents::coming(class) {
+            Coming::Plain(class) => class,
+            Coming::Hooked => return,
+            Coming::Keeps => {
+                return java_agents::keeps(agent, &mutf8::decode(name.unwrap_or_default()));
+            }
         };
         let class = &*class;
         let loader = agent.loaders.id(agent.jvmti, agent.env(env), loader);

@@ -28,6 +28,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             let quick = jdk == setup.jdk() && way.0 == "default";
             tests.push(test(name, quick, move || check(setup, jdk, way)));
         }
+        for how in ["twice", "full"] {
+            let name = format!("java_agents::{}::silenced-{how}", jdk.version);
+            tests.push(test(name, false, move || silenced(setup, jdk, how)));
+        }
     }
     tests
 }
@@ -51,7 +55,10 @@ fn check(
             java.log().display()
         );
         fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
-        let theirs = format!("-javaagent:{}={how}", agent_jar(setup, &java)?.display());
+        let theirs = format!(
+            "-javaagent:{}={how}",
+            agent_jar(setup, &java, "Advised")?.display()
+        );
         let flags = match ours_first {
             true => [ours, theirs],
             false => [theirs, ours],
@@ -72,14 +79,59 @@ fn check(
     Ok(())
 }
 
-/// Nothing but what says where `Advised` is, and what it needs.
-fn agent_jar(setup: &Setup, java: &Java<'_>) -> Result<PathBuf, String> {
+/// A class that its loader cannot read again, so that Java agents have it with its hooks, asks for its number and tells of
+/// an event: changed, it has the VM's own trace for both; what keeps the hooks of before is told, and counted.
+fn silenced(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("silenced-{}-{how}", jdk.version));
+    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
+    let theirs = format!(
+        "-javaagent:{}",
+        agent_jar(setup, &java, "Silenced")?.display()
+    );
+    let java = java.agent("events=alloc,verify=1").flags([theirs]);
+    let java = java.main(["Silenced", how]);
+    let ended = java.run()?.expect(0)?;
+    ended.ensure(ended.stdout.contains("OK"), "numbers are right")?;
+    java.lucce().check(&java.log())?;
+    let log = java.log().display().to_string();
+    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let keeps = u64::from(how == "full");
+    let kept = stats["agent"]["classes.kept_hooks"].as_u64();
+    let warnings = stats["warnings"].as_array().map_or(&[][..], Vec::as_slice);
+    let warned = warnings.iter().filter(|warning| {
+        let warning = warning.as_str().unwrap_or_default();
+        warning.contains("made.Asks, which keeps the hooks of before")
+    });
+    let found = (
+        kept,
+        warned.count() as u64,
+        ended.stderr.contains("made.Asks, which keeps"),
+    );
+    ended.ensure(
+        found == (Some(keeps), keeps, keeps == 1),
+        &format!("kept: {found:?}"),
+    )?;
+    if how == "twice" {
+        let asked = java
+            .lucce()
+            .json(&["report", "--json", "--event", "asked", &log])?;
+        let count = asked["totals"]["count"].as_u64();
+        ended.ensure(count == Some(3), &format!("3 events, {count:?} counted"))?;
+        let lost = stats["agent"]["events.lost"].as_u64();
+        ended.ensure(lost == Some(0), &format!("lost: {lost:?}"))?;
+    }
+    java.clean();
+    Ok(())
+}
+
+/// Nothing but what says where the agent `class` is, and what it needs.
+fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
     let (manifest, jar) = (
         java.folder().join("manifest"),
         java.folder().join("agent.jar"),
     );
     let lines = format!(
-        "Premain-Class: Advised\nCan-Retransform-Classes: true\nClass-Path: file:{}/\n  file:{}\n",
+        "Premain-Class: {class}\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\nClass-Path: file:{}/\n  file:{}\n",
         setup.classes.display(),
         setup.asm()?.display()
     );

@@ -5,11 +5,13 @@
 //!
 //! A hook is a call of the helper class, so this needs no look at code: the constants that name the called methods are
 //! pointed at methods that do nothing (`LucceRt.Was`), those of inherited helpers at inherited ones. What stands in place
-//! of a call of the program (`park`, `defineClass0`, …) goes on doing what it does; it finds no slot, and what happens in
-//! it counts as lost.
+//! of a call of the program goes on doing what it does. Its slot is not known: whatever has a number (`current`, `event`,
+//! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
+//! happens in them counts as lost.
 
 use crate::planner::{
-    INHERITED, INHERITED_WAS, INHERITED_WAS_ENTERED, RT, WAS, WAS_ENTERED, WAS_SAID,
+    ASKING, INHERITED, INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED, RT, WAS,
+    WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
 
 const METHOD_REF: u8 = 10;
@@ -19,18 +21,10 @@ const UTF8: u8 = 1;
 /// Magic and version.
 const COUNT: usize = 8;
 
-/// Methods of the helper class that stand in place of a call of the program.
-const INSTEAD: [&str; 7] = [
-    "current",
-    "defineClass0",
-    "event",
-    "hides",
-    "newBytesFor",
-    "park",
-    "transform",
-];
+/// Methods of the helper class that stand in place of a call of the program, and have no number.
+const INSTEAD: [&str; 4] = ["defineClass0", "hides", "newBytesFor", "transform"];
 
-/// The class with hooks that do nothing. `None`: it is malformed, its constant pool is full, or it is the one that
+/// The class with hooks that say nothing. `None`: it is malformed, its constant pool is full, or it is the one that
 /// inherits the helpers to all others.
 pub fn silenced(class: &[u8]) -> Option<Vec<u8>> {
     let pool = Pool::read(class)?;
@@ -125,10 +119,11 @@ impl<'c> Pool<'c> {
             None if self.text(owner)? == RT.as_bytes() => name,
             None => return None,
         };
-        let is_instead = INSTEAD.iter().any(|known| known.as_bytes() == note);
-        (!is_instead).then_some(Note {
+        let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == note);
+        (!is_one_of(&INSTEAD)).then_some(Note {
             descriptor,
             is_inherited: inherited.is_some(),
+            asks: is_one_of(&ASKING),
         })
     }
 }
@@ -138,6 +133,8 @@ struct Note {
     /// The index of the constant.
     descriptor: usize,
     is_inherited: bool,
+    /// It stands in place of a call of the program.
+    asks: bool,
 }
 
 /// Constants behind those that are there.
@@ -176,6 +173,8 @@ impl Added {
         }
         let enters = pool.text(note.descriptor)?.ends_with(b"J");
         let name = self.text(match (note.is_inherited, enters) {
+            (false, _) if note.asks => WAS_ASKED,
+            (true, _) if note.asks => INHERITED_WAS_ASKED,
             (false, false) => WAS_SAID,
             (false, true) => WAS_ENTERED,
             (true, false) => INHERITED_WAS,
@@ -261,12 +260,15 @@ mod tests {
     }
 
     fn silent(name: &str, descriptor: &str) -> (String, String) {
-        let enters = descriptor.ends_with('J');
         let silent = match name.starts_with(INHERITED) {
-            true => [INHERITED_WAS, INHERITED_WAS_ENTERED],
-            false => [WAS_SAID, WAS_ENTERED],
+            true => [INHERITED_WAS, INHERITED_WAS_ENTERED, INHERITED_WAS_ASKED],
+            false => [WAS_SAID, WAS_ENTERED, WAS_ASKED],
         };
-        (silent[usize::from(enters)].into(), descriptor.into())
+        let kind = match descriptor.ends_with('J') {
+            _ if ASKING.contains(&name.trim_start_matches(INHERITED)) => 2,
+            enters => usize::from(enters),
+        };
+        (silent[kind].into(), descriptor.into())
     }
 
     /// A hook that somebody adds to the helper class is silenced as well.

@@ -70,10 +70,14 @@ pub const UNSEEN_COPY: Helper = helper("unseenCopy", "(Ljava/lang/Object;JI)V");
 pub const UNSEEN: i32 = -1;
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
-/// In place of hooks of an earlier time: the class, and the name of its methods by whether they return where a slot is.
+/// In place of hooks of an earlier time: the class, and the name of its methods by whether they return where a slot is, or
+/// stand in place of a call of the program.
 pub const WAS: &str = "java/lang/LucceRt$Was";
 pub const WAS_SAID: &str = "was";
 pub const WAS_ENTERED: &str = "entered";
+pub const WAS_ASKED: &str = "asked";
+/// What such hooks stand in place of a call with, also if they have been silenced before: the VM knows who calls.
+pub const ASKING: [&str; 4] = [WAS_ASKED, "current", "event", "park"];
 /// Java agents are asked.
 pub const REDIRECT_ASKING: Insert = Insert::Redirect {
     helper: helper("transform", TRANSFORM),

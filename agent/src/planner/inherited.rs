@@ -9,10 +9,10 @@
 use lucce_bytecode::{Helper, NewMethod};
 
 use super::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
+    ALLOC, ALLOC_HERE, ARRAYS, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
     ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB, PUB_HERE, PUB_UNSAID,
-    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS, WAS_ENTERED, WAS_SAID,
-    array_helper,
+    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS, WAS_ASKED, WAS_ENTERED,
+    WAS_SAID, array_helper,
 };
 use super::intrinsics::INTRINSICS;
 
@@ -21,6 +21,7 @@ pub const PREFIX: &str = "$lucce$";
 /// With it, the names of `WAS`.
 pub const SILENT_SAID: &str = "$lucce$was";
 pub const SILENT_ENTERED: &str = "$lucce$entered";
+pub const SILENT_ASKED: &str = "$lucce$asked";
 
 const ARRAYS_OF: [&str; 9] = [
     "[B",
@@ -93,10 +94,13 @@ pub fn methods() -> Vec<NewMethod<'static>> {
 
 /// What hooks of an earlier time call in place of this helper.
 fn silenced(helper: &Helper<'static>) -> Helper<'static> {
-    let enters = helper.descriptor.ends_with('J');
     Helper {
         class: WAS,
-        name: if enters { WAS_ENTERED } else { WAS_SAID },
+        name: match helper.descriptor.ends_with('J') {
+            _ if ASKING.contains(&helper.name) => WAS_ASKED,
+            true => WAS_ENTERED,
+            false => WAS_SAID,
+        },
         descriptor: helper.descriptor,
     }
 }

@@ -805,6 +805,39 @@ public final class LucceRt {
 
     /** In place of hooks of an earlier time, which are in a class that comes back: see `silence` in the agent. */
     public static final class Was {
+        // In place of a call of the program: its slot is not known, so the VM is asked.
+
+        @Hidden
+        public static long asked(long p, int site) {
+            return LucceRt.asked();
+        }
+
+        @Hidden
+        public static void asked(String kind, long value, long p, int site) {
+            LucceRt.told(kind, value);
+        }
+
+        @Hidden @DontInline
+        public static void asked(Unsafe u, boolean absolute, long time, long p, int site) {
+            long since = System.nanoTime();
+            u.park(absolute, time);
+            LucceRt.parked(since);
+        }
+
+        @Hidden @DontInline
+        public static void asked(JavaLangAccess threads, long p, int site) {
+            long since = System.nanoTime();
+            threads.parkVirtualThread();
+            LucceRt.parked(since);
+        }
+
+        @Hidden @DontInline
+        public static void asked(JavaLangAccess threads, long time, long p, int site) {
+            long since = System.nanoTime();
+            threads.parkVirtualThread(time);
+            LucceRt.parked(since);
+        }
+
         @Hidden
         public static long entered() { return 0; }
 
@@ -936,6 +969,25 @@ public final class LucceRt {
         } else {
             pub(p, site);
         }
+    }
+
+    // Of Was, which there is one of for all editions.
+
+    @Hidden
+    static long asked() {
+        return LIVE ? asked0() : 0;
+    }
+
+    @Hidden
+    static void told(String kind, long value) {
+        if (!LIVE || kind == null || !isOpen(OWN)) return;
+        long number = told0(kind, value);
+        if (VERIFY && number != 0) compare(Thread.currentThread(), number, 0);
+    }
+
+    @Hidden
+    static void parked(long since) {
+        parked(0, -1, since);
     }
 
     @Hidden
@@ -1794,6 +1846,10 @@ public final class LucceRt {
     private static native long typed0(int site, int type);
 
     private static native void started0(long ts, Thread child);
+
+    private static native long asked0();
+
+    private static native long told0(String kind, long value);
 
     private static native void parked0(long ts, long number, Thread t, long passed);
 
