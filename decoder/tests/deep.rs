@@ -130,8 +130,16 @@ fn what_is_large_is_announced_and_streams() {
         let is_announced = said.contains("MB will be written: 49,999 traces; --min-share");
         assert!(is_announced, "{command}: {said}");
     }
-    let (_, said, status) = beginning(dir, "stream --traces --json deep.log", BYTES);
-    assert!(status.success(), "{said}");
+    for command in [
+        "stream --traces --json deep.log",
+        "stream --traces deep.log",
+    ] {
+        let (_, said, status) = beginning(dir, command, BYTES);
+        assert!(status.success(), "{said}");
+        let is_announced =
+            said.contains("MB will be written: 49,999 events with their traces; --limit");
+        assert!(is_announced, "{command}: {said}");
+    }
 }
 
 /// What is shown and the rest are the whole.

@@ -14,7 +14,7 @@ use lucce_formats::{Event, Written};
 use super::classes::Classes;
 use super::output::{plural, stdout};
 use super::progress::Bar;
-use super::threshold::{Threshold, complain_if_large};
+use super::threshold::{Threshold, complain_if_large, traces_of};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
@@ -193,7 +193,7 @@ fn collapsed(args: &Args) -> Result<End, Failure> {
     let whole = collapsed.sum();
     collapsed.sum_up(|sum| args.threshold.admits(sum, whole));
     let written = collapsed.written(&profile);
-    complain_if_large(written.bytes(), collapsed.len() as u64);
+    complain_if_large(written.bytes(), traces_of(collapsed.len() as u64));
     let bar = Bar::new("writing", collapsed.len() as u64);
     let tick = |more| bar.tick(more);
     match &args.output {

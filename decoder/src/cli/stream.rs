@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::classes::Classes;
 use super::output::{grouped, json, plural, stdout};
 use super::process::is_gone;
+use super::threshold::{complain_if_large, written};
 use super::window::{Times, complain_of_rest, explained, read};
 use super::{End, Failure, complain, ending, kind};
 
@@ -79,6 +80,9 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         }
         let is_last = !args.follow || !runs(&log, &profile, &stream);
         let mut printer = Printer::new(args, &profile, &stream, &mut printed);
+        if args.traces && !args.follow {
+            printer.announce();
+        }
         printer.print(&mut out)?;
         out.flush()?;
         let damage = printer.damage.take();
@@ -169,6 +173,39 @@ impl<'p> Printer<'p> {
         }
     }
 
+    /// Says beforehand if much will be written.
+    fn announce(&mut self) {
+        // Of each event, beside its frames.
+        const LINE: u64 = 100;
+        let most = usize::try_from(self.args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let mut traces = Vec::new();
+        for event in self.stream.events() {
+            if traces.len() == most {
+                break;
+            }
+            if self.is_in_time(&event) {
+                traces.extend(self.told(&event).map(|told| told.trace));
+            }
+        }
+        let as_json = self.args.json;
+        let sums = self.traces.sums(|_, frame| written(frame, as_json));
+        let bytes = traces
+            .iter()
+            .map(|trace| sums.of(*trace).saturating_add(LINE));
+        complain_if_large(
+            bytes.fold(0, u64::saturating_add),
+            format_args!(
+                "{} with their traces; --limit, --from and --to take a part",
+                plural(traces.len() as u64, "event")
+            ),
+        );
+    }
+
+    fn is_in_time(&self, event: &Event) -> bool {
+        let times = &self.args.times;
+        times.with(|window| window.holds(self.stream, event))
+    }
+
     fn print(&mut self, out: &mut impl Write) -> io::Result<()> {
         let mut now: HashMap<ThreadId, u64> = HashMap::new();
         for event in self.stream.events() {
@@ -180,11 +217,7 @@ impl<'p> Printer<'p> {
             if self.printed.is_enough(self.args) {
                 break;
             }
-            if self
-                .args
-                .times
-                .with(|window| window.holds(self.stream, &event))
-            {
+            if self.is_in_time(&event) {
                 self.event(&event, out)?;
             }
         }
@@ -194,21 +227,14 @@ impl<'p> Printer<'p> {
 
     fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
         let (args, stream, profile) = (self.args, self.stream, self.profile);
-        self.tell(event);
+        if self.told(event).is_none() {
+            return Ok(());
+        }
         let told = self.told.get(&(event.id, event.event));
         let Some(told) = told.and_then(Option::as_ref) else {
             return Ok(());
         };
-        let is_kind = args
-            .event
-            .as_ref()
-            .is_none_or(|kind| told.info.kind == *kind);
         let detail = told.detail.as_deref();
-        let is_class = args.class.as_ref();
-        let is_class = is_class.is_none_or(|class| class.is_match(detail.unwrap_or_default()));
-        if !is_kind || !is_class {
-            return Ok(());
-        }
         let most = if args.traces { usize::MAX } else { 1 };
         let frames = self.traces.listed(told.trace, most);
         if frames.iter().next().is_none() {
@@ -236,13 +262,22 @@ impl<'p> Printer<'p> {
         Ok(())
     }
 
-    /// What the log says of it is known then; `None`: the log does not explain it.
-    fn tell(&mut self, event: &Event) {
-        if let Entry::Vacant(free) = self.told.entry((event.id, event.event)) {
-            let told = self.profile.tell(&mut self.traces, event);
-            let told = told.map_err(|damage| self.damage.get_or_insert(damage));
-            free.insert(told.ok());
-        }
+    /// What the log says of an event that is wanted. `None`: it is not, or the log does not explain it.
+    fn told(&mut self, event: &Event) -> Option<&ToldEvent> {
+        let told = match self.told.entry((event.id, event.event)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => {
+                let told = self.profile.tell(&mut self.traces, event);
+                let told = told.map_err(|damage| self.damage.get_or_insert(damage));
+                free.insert(told.ok())
+            }
+        };
+        let (kind, class) = (&self.args.event, &self.args.class);
+        told.as_ref().filter(|told| {
+            let detail = told.detail.as_deref().unwrap_or_default();
+            kind.as_ref().is_none_or(|kind| told.info.kind == *kind)
+                && class.as_ref().is_none_or(|class| class.is_match(detail))
+        })
     }
 }
 

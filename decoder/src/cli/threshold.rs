@@ -1,5 +1,9 @@
 //! `--min-share` and `--min-bytes`: small contexts as one line, and a word beforehand where the output is large.
 
+use std::fmt::Display;
+
+use lucce_decoder::StackFrame;
+
 use super::complain;
 use super::output::{grouped, plural};
 
@@ -37,16 +41,26 @@ impl Threshold {
     }
 }
 
-/// Says beforehand that so many bytes will be written.
-pub fn complain_if_large(bytes: u64, traces: u64) {
-    if bytes < LARGE {
-        return;
+/// Says beforehand that so many bytes will be written: `what`, and what makes it less.
+pub fn complain_if_large(bytes: u64, what: impl Display) {
+    if bytes >= LARGE {
+        let megabytes = grouped(bytes / 1_000_000);
+        complain(format_args!("about {megabytes} MB will be written: {what}"));
     }
-    let megabytes = grouped(bytes / 1_000_000);
+}
+
+/// So many bytes a frame takes in a list.
+pub fn written(frame: &StackFrame, as_json: bool) -> u64 {
+    match as_json {
+        true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
+        false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
+    }
+}
+
+/// What is written, where a threshold can be set.
+pub fn traces_of(traces: u64) -> String {
     let traces = plural(traces, "trace");
-    complain(format_args!(
-        "about {megabytes} MB will be written: {traces}; --min-share 0.1 sums up what makes less than 0.1%"
-    ));
+    format!("{traces}; --min-share 0.1 sums up what makes less than 0.1%")
 }
 
 fn percent(text: &str) -> Result<f64, String> {

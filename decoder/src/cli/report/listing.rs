@@ -13,6 +13,7 @@ use crate::cli::human::human;
 use crate::cli::output::{grouped, percent, plural};
 use crate::cli::started::StartedBy;
 use crate::cli::style::Style;
+use crate::cli::threshold::written;
 
 use super::{Args, Totals, amount, bytes, value_of};
 
@@ -120,10 +121,7 @@ impl<'r> Rows<'r> {
     /// About how much will be written, without traces of other threads.
     pub fn bytes(&self, as_json: bool) -> u64 {
         const ROW: u64 = 100;
-        let sums = self.traces.sums(|_, frame| match as_json {
-            true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
-            false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
-        });
+        let sums = self.traces.sums(|_, frame| written(frame, as_json));
         let rows = self
             .list
             .iter()

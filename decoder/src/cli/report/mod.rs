@@ -21,7 +21,7 @@ use super::compare::Told;
 use super::human::human;
 use super::output::{grouped, json, plural, stdout};
 use super::progress::Bar;
-use super::threshold::{Threshold, complain_if_large};
+use super::threshold::{Threshold, complain_if_large, traces_of};
 use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
 use chosen::Chosen;
@@ -171,7 +171,7 @@ fn body<'r>(args: &Args, of: &Of<'r>, list: &'r [Context], totals: &Totals) -> B
                 shown,
                 args.across_threads,
             );
-            complain_if_large(rows.bytes(args.json), rows.list.len() as u64);
+            complain_if_large(rows.bytes(args.json), traces_of(rows.list.len() as u64));
             let left = list.get(rows.list.len()..).unwrap_or_default();
             Body::Contexts {
                 contexts: Box::new(rows),
