@@ -21,6 +21,7 @@ mod formats;
 mod guard;
 mod jvm;
 mod licence;
+mod maven;
 mod pages;
 mod record;
 mod suite;
@@ -56,6 +57,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
   dist                  what users install, in target/dist: archives, a Debian package, checksums
+  maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
+                        FOLDER: of this unpacked archive of `dist`, for systems that are older than this one
   notice                writes NOTICE: whose packages go into the agent and the command
   coverage              what of the bytes that the JVM allocates is counted: of constructs of all kinds, of applications
       [--jdk VERSION]   on one JDK only
@@ -103,6 +106,8 @@ fn run(args: &[&str]) -> Outcome {
         ["arch"] => arch::check(),
         ["dependencies"] => dependencies::check(),
         ["dist"] => dist::make(),
+        ["maven"] => build::all().and_then(|()| maven::make(&maven::Natives::Built)),
+        ["maven", archive] => maven::make(&maven::Natives::Archive(archive.into())),
         ["notice"] => dependencies::write_notice(),
         ["clippy"] => checks::clippy(),
         ["unit"] => checks::unit(),

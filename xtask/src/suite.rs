@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Outcome, apps, arch, build, checks, coverage, cpu, dependencies, formats, guard, jvm, pages,
+    Outcome, apps, arch, build, checks, coverage, cpu, dependencies, formats, guard, jvm, maven,
+    pages,
 };
 
 struct Step {
@@ -46,6 +47,7 @@ pub fn full() -> Outcome {
         built("jvm-tests", || jvm::tests(&[])),
         built("page-tests", pages::tests),
         built("format-tests", || formats::tests("")),
+        built("maven", || maven::make(&maven::Natives::Built)),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),
         built("coverage", || coverage::check(&coverage::Wish::new(true))),

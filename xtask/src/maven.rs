@@ -1,0 +1,200 @@
+//! `maven`: what Java projects name, as a repository in `target/maven/repository`; and a new project that uses it.
+//!
+//! Each artifact has its sources, its documentation and a POM that needs no other one, as Maven Central wants it; signatures
+//! are the publisher's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, build, jdk, place, tools};
+
+/// Folders of the Java side: each is an artifact.
+const ARTIFACTS: [&str; 2] = ["api", "lucce"];
+
+const PLATFORM: &str = "linux-x64";
+
+/// Where the agent and the command are.
+pub enum Natives {
+    /// What `build` made: they run with the glibc of this machine and later ones.
+    Built,
+    /// An archive of `dist`, unpacked: these run with older ones, too.
+    Archive(PathBuf),
+}
+
+impl Natives {
+    fn agent(&self) -> PathBuf {
+        match self {
+            Natives::Built => place::agent(),
+            Natives::Archive(folder) => folder.join("lib/liblucce.so"),
+        }
+    }
+
+    fn command(&self) -> PathBuf {
+        match self {
+            Natives::Built => place::lucce(),
+            Natives::Archive(folder) => folder.join("bin/lucce"),
+        }
+    }
+}
+
+/// # Errors
+/// Something does not build, or the new project cannot use it.
+pub fn make(of: &Natives) -> Outcome {
+    let maven = Maven::empty()?;
+    maven.deploy(&maven.natives(of)?)?;
+    maven.try_out()?;
+    println!("{}", place::short(&maven.repository()));
+    Ok(())
+}
+
+struct Maven {
+    to: PathBuf,
+}
+
+impl Maven {
+    fn empty() -> Result<Self, String> {
+        let to = place::target().join("maven");
+        let _ = fs::remove_dir_all(&to);
+        fs::create_dir_all(&to).map_err(|e| format!("{}: {e}", to.display()))?;
+        Ok(Maven { to })
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.to.join("repository")
+    }
+
+    /// The agent and the command without debug information, under the names that the jar has.
+    fn natives(&self, of: &Natives) -> Result<PathBuf, String> {
+        let natives = self.to.join("natives");
+        let folder = natives.join(PLATFORM);
+        fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+        for (file, name) in [(of.agent(), "liblucce.so"), (of.command(), "lucce")] {
+            let mut strip = Command::new("objcopy");
+            strip
+                .arg("--strip-unneeded")
+                .arg(file)
+                .arg(folder.join(name));
+            tools::run_quietly(&mut strip)?;
+        }
+        Ok(natives)
+    }
+
+    fn deploy(&self, natives: &Path) -> Outcome {
+        let mut mvn = self.mvn(&place::harness());
+        mvn.args(["-P", "publish", "-DskipTests", "-pl", &ARTIFACTS.join(",")]);
+        mvn.arg(format!("-Dlucce.natives={}", natives.display()));
+        let repository = self.repository();
+        mvn.arg(format!(
+            "-DaltDeploymentRepository=local::{}",
+            url(&repository)
+        ));
+        tools::run_quietly(mvn.arg("deploy"))
+    }
+
+    /// A project that names the artifact, a program that uses the API, the agent and the command out of the jar.
+    fn try_out(&self) -> Outcome {
+        let project = self.to.join("new project");
+        let sources = project.join("src/main/java");
+        fs::create_dir_all(&sources).map_err(|e| e.to_string())?;
+        let pom = POM.replace("VERSION", env!("CARGO_PKG_VERSION"));
+        let pom = pom.replace("REPOSITORY", &url(&self.repository()));
+        fs::write(project.join("pom.xml"), pom).map_err(|e| e.to_string())?;
+        fs::write(sources.join("App.java"), APP).map_err(|e| e.to_string())?;
+        let mut mvn = self.mvn(&project);
+        // A repository of its own: what an earlier run left in this user's would hide what is tried.
+        mvn.args(["compile", COPY, "-DoutputDirectory=target/lib"]);
+        mvn.arg(format!(
+            "-Dmaven.repo.local={}",
+            self.to.join("local").display()
+        ));
+        tools::run_quietly(&mut mvn)?;
+        self.run(&project)
+    }
+
+    fn run(&self, project: &Path) -> Outcome {
+        let jar = format!("target/lib/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
+        let home = self.to.join("unpacked");
+        let java = |args: &[&str]| {
+            let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
+            java.current_dir(project).env("LUCCE_HOME", &home);
+            let said = tools::output(java.args(args))?;
+            Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
+        };
+        let library = java(&["-jar", &jar])?;
+        let agent = format!("-agentpath:{}=out=run.lucce", library.trim_end());
+        let number = java(&[&agent, "-cp", "target/classes:target/lib/*", "App"])?;
+        let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
+        let expected = "\tat App.inner(App.java:6)\n\tat App.main(App.java:10)\n";
+        match trace.contains(expected) {
+            true => Ok(()),
+            false => Err(format!("{number}: {trace}")),
+        }
+    }
+
+    fn mvn(&self, folder: &Path) -> Command {
+        let mut mvn = Command::new("mvn");
+        mvn.current_dir(folder)
+            .args(["-q", "--batch-mode", "--no-transfer-progress"]);
+        build::with_jdk(&mut mvn);
+        mvn
+    }
+}
+
+fn url(folder: &Path) -> String {
+    format!(
+        "file://{}",
+        folder.display().to_string().replace(' ', "%20")
+    )
+}
+
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+const POM: &str = r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>com.acme</groupId>
+  <artifactId>app</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.release>17</maven.compiler.release>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <repositories>
+    <repository>
+      <id>local-lucce</id>
+      <url>REPOSITORY</url>
+    </repository>
+  </repositories>
+  <dependencies>
+    <dependency>
+      <groupId>io.lucce</groupId>
+      <artifactId>lucce</artifactId>
+      <version>VERSION</version>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin>
+        <groupId>org.apache.maven.plugins</groupId>
+        <artifactId>maven-compiler-plugin</artifactId>
+        <version>3.14.1</version>
+      </plugin>
+    </plugins>
+  </build>
+</project>
+"#;
+
+const APP: &str = r#"import io.lucce.CallContext;
+import io.lucce.agent.LucceAgent;
+
+class App {
+    static long inner() {
+        return CallContext.current();
+    }
+
+    public static void main(String[] args) throws java.io.IOException {
+        System.out.println(CallContext.toString(inner()));
+        if (!java.nio.file.Files.isRegularFile(LucceAgent.library())) throw new AssertionError();
+    }
+}
+"#;
