@@ -29,6 +29,7 @@ use crate::jvm::{Env, Jvmti};
 use crate::lane::Lanes;
 use crate::leaks::Leaks;
 use crate::loaders::Loaders;
+use crate::marks::Marks;
 use crate::memory::{MethodOfSite, Stacks};
 use crate::options::{Level, Options, Tracking};
 use crate::originals::Originals;
@@ -94,6 +95,8 @@ pub struct Agent {
     pub event_types: EventTypes,
     pub own_kinds: OwnKinds,
     pub types: Types,
+    /// For programs that ask what they have allocated.
+    pub marks: Marks,
     pub threads: Threads,
     pub counts: Counts,
     /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
@@ -295,6 +298,7 @@ impl Agent {
             event_types: EventTypes::default(),
             own_kinds: OwnKinds::default(),
             types: Types::default(),
+            marks: Marks::default(),
             threads: Threads::default(),
             counts: Counts::default(),
             totals,

@@ -871,6 +871,16 @@ impl Book {
 
     /// Loader and name of the class that a `new` site allocates, when asked for the first time.
     pub fn ask_size(&mut self, site: u32) -> Option<(Loader, String)> {
+        let found = self.made_at(site)?;
+        self.sized.insert(site).then_some(found)
+    }
+
+    /// As `ask_size`, of a site that was asked for before.
+    pub fn sized_at(&self, site: u32) -> Option<(Loader, String)> {
+        self.sized.contains(&site).then(|| self.made_at(site))?
+    }
+
+    fn made_at(&self, site: u32) -> Option<(Loader, String)> {
         let info = self.site(site)?;
         let What::New(of) = info.what else {
             return None;
@@ -879,16 +889,9 @@ impl Book {
         if info.line().is_some() {
             return None;
         }
-        if !self.sized.insert(site) {
-            return None;
-        }
-        let name = self
-            .text(of)
-            .strip_prefix('L')?
-            .strip_suffix(';')?
-            .to_string();
+        let name = self.text(of).strip_prefix('L')?.strip_suffix(';')?;
         let class = self.class(self.method(info.method)?.class)?;
-        Some((class.loader, name))
+        Some((class.loader, name.to_string()))
     }
 }
 

@@ -78,6 +78,15 @@ impl EventTypes {
         })
     }
 
+    /// The types of one kind, with what their events happen to.
+    pub fn details_of(&self, kind: &str) -> HashMap<EventTypeId, String> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_kind = known.iter().filter(|((of, _), _)| of == kind);
+        of_kind
+            .map(|((_, detail), id)| (*id, detail.clone()))
+            .collect()
+    }
+
     /// All kinds by id; what is counted under them is summed up by kind.
     pub fn kinds(&self) -> HashMap<EventTypeId, String> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

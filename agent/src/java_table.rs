@@ -81,12 +81,8 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         if self.entries() == 0 {
             return;
         }
-        let used = self.words.get(HEADER..).unwrap_or_default();
-        let entries = used
-            .chunks_exact(W)
-            .filter_map(<[AtomicU64]>::first_chunk)
-            .map(values);
-        let mut kept: Vec<[u64; W]> = entries.filter(|entry| entry[0] != 0).collect();
+        let mut kept: Vec<[u64; W]> = Vec::new();
+        self.each(|entry| kept.push(entry));
         let mut answers = keep(&kept).into_iter();
         kept.retain(|_| answers.next().unwrap_or(true));
         // Half full, or as before: there will be others.
@@ -103,6 +99,16 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         for entry in kept {
             self.store(hash_of(&entry), entry, |_| false);
         }
+    }
+
+    /// All entries, in no order.
+    pub fn each(&self, each: impl FnMut([u64; W])) {
+        let used = self.words.get(HEADER..).unwrap_or_default();
+        let entries = used
+            .chunks_exact(W)
+            .filter_map(<[AtomicU64]>::first_chunk)
+            .map(values);
+        entries.filter(|entry| entry[0] != 0).for_each(each);
     }
 
     /// One of the owner's words.

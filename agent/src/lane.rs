@@ -209,6 +209,18 @@ impl Lane {
         Some(cell)
     }
 
+    /// All cells of the index of contexts, those for losses too: where each is, and its words. Some are cells by type.
+    pub fn each_cell(&self, mut each: impl FnMut(usize, [u64; CELL])) {
+        self.table
+            .each(|[_, at]| each(address(at), words_at(address(at))));
+    }
+
+    /// All cells by type.
+    pub fn each_event_cell(&self, mut each: impl FnMut(usize, [u64; EVENT_CELL])) {
+        self.by_type
+            .each(|[_, at]| each(address(at), words_at(address(at))));
+    }
+
     /// Where events are counted as lost. Java code may have its address as long as the lane.
     pub fn lost_cell(&self) -> &Cell {
         &self.losses.cell
@@ -299,9 +311,22 @@ fn address(at: u64) -> usize {
 
 /// What a cell counts for: its first word, whatever cell it is.
 fn number_at(cell: usize) -> ContextId {
-    // SAFETY: what put() was given: cells of the log, or the lane's own for losses.
-    let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(cell) };
-    ContextId(u64::from_le(word.load(Ordering::Relaxed)))
+    let [number] = words_at(cell);
+    ContextId(number)
+}
+
+/// Words of a cell, and of one by type.
+pub const CELL: usize = size_of::<Cell>() / 8;
+pub const EVENT_CELL: usize = size_of::<EventCell>() / 8;
+
+/// The first words of a cell that an index has: of any one up to [`CELL`], of one by type up to [`EVENT_CELL`].
+fn words_at<const N: usize>(cell: usize) -> [u64; N] {
+    // SAFETY: what put() was given: cells of the log, or the lane's own for losses; they have so many words.
+    let words = unsafe { &*std::ptr::with_exposed_provenance::<[AtomicU64; N]>(cell) };
+    // Relaxed: asked by the thread that counts in them.
+    words
+        .each_ref()
+        .map(|word| u64::from_le(word.load(Ordering::Relaxed)))
 }
 
 fn put(index: &mut Index, context: u64, low: u64, cell: usize) {

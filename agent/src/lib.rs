@@ -105,6 +105,7 @@ mod followed;
 mod leaks;
 
 mod api;
+mod marks;
 mod native_api;
 
 mod context_scope;

@@ -539,23 +539,38 @@ fn size_once(agent: &Agent, env: Env, site: u32) {
         let mut book = agent.book_mut();
         book.ask_size(site)
     };
-    let Some((loader, class)) = found else {
-        return;
-    };
-    if env.has_exception() {
-        return;
+    if let Some(found) = found
+        && let Some(bytes) = size_of_site(agent, env, site, &found)
+    {
+        let book = agent.book();
+        // On failure the log is full, which is told at the end.
+        let _ = agent.log.site_size(&book, site, bytes);
     }
-    let of = |loader| instance_size(agent, env, loader, &class);
+}
+
+/// What the log says of the site: how large each of its objects is. `None`: its cells have the bytes.
+pub fn size_at(agent: &Agent, env: Env, site: u32) -> Option<u64> {
+    let found = agent.book().sized_at(site)?;
+    size_of_site(agent, env, site, &found)
+}
+
+/// `loader`: of the class that names `class`.
+fn size_of_site(
+    agent: &Agent,
+    env: Env,
+    site: u32,
+    (loader, class): &(crate::book::Loader, String),
+) -> Option<u64> {
+    if env.has_exception() {
+        return None;
+    }
+    let of = |loader| instance_size(agent, env, loader, class);
     // A loader that is gone has left the class to others.
     let others = || {
         let loaders = agent.book().loaders_of(site);
         loaders.into_iter().find_map(of)
     };
-    if let Some(bytes) = of(loader).or_else(others) {
-        let book = agent.book();
-        // On failure the log is full, which is told at the end.
-        let _ = agent.log.site_size(&book, site, bytes);
-    }
+    of(*loader).or_else(others)
 }
 
 fn instance_size(agent: &Agent, env: Env, loader: crate::book::Loader, class: &str) -> Option<u64> {

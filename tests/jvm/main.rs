@@ -19,7 +19,9 @@ mod ground;
 mod image;
 mod io;
 mod java_agents;
+mod junit;
 mod leaks;
+mod log_lines;
 mod loss;
 mod modes;
 mod native_api;
@@ -27,6 +29,7 @@ mod own_events;
 mod planned;
 mod programs;
 mod real_java_agents;
+mod recipe;
 mod recorded;
 mod recorded_calls;
 mod running;
@@ -107,6 +110,9 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         ending::tests(setup),
         entries::tests(setup),
         own_events::tests(setup),
+        junit::tests(setup),
+        recipe::tests(setup),
+        log_lines::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
         tasks::tests(setup),

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Glibc, manual};
+use super::{Glibc, JARS, manual};
 use crate::{Outcome, tools};
 
 /// `FOLDER.tar.gz`, beside the folder.
@@ -43,7 +43,6 @@ pub fn tar(at: &Path, folder: &str, epoch: &str) -> Outcome {
 pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str) -> Outcome {
     let from = at.join(folder);
     let root = at.join("deb");
-    let jar = format!("lucce-api-{version}.jar");
     let files = [
         ("bin/lucce".to_owned(), "usr/bin/lucce".to_owned()),
         (
@@ -54,14 +53,17 @@ pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str
             "include/lucce.h".to_owned(),
             "usr/include/lucce.h".to_owned(),
         ),
-        (format!("java/{jar}"), format!("usr/share/java/{jar}")),
         (
             "LICENSE".to_owned(),
             "usr/share/doc/lucce/copyright".to_owned(),
         ),
         ("NOTICE".to_owned(), "usr/share/doc/lucce/NOTICE".to_owned()),
     ];
-    for (own, there) in files {
+    let jars = JARS.map(|module| {
+        let jar = format!("lucce-{module}-{version}.jar");
+        (format!("java/{jar}"), format!("usr/share/java/{jar}"))
+    });
+    for (own, there) in files.into_iter().chain(jars) {
         let to = root.join(there);
         let folder = to.parent().ok_or("no folder")?;
         fs::create_dir_all(folder).map_err(|e| e.to_string())?;
@@ -107,11 +109,14 @@ mod tests {
     use super::*;
     use crate::place;
 
-    const FILES: [&str; 9] = [
+    const FILES: [&str; 12] = [
         "bin/lucce",
         "lib/liblucce.so",
         "include/lucce.h",
         "java/lucce-api-1.jar",
+        "java/lucce-junit-1.jar",
+        "java/lucce-logback-1.jar",
+        "java/lucce-log4j2-1.jar",
         "LICENSE",
         "NOTICE",
         "share/man/man1/lucce.1",

@@ -1,7 +1,7 @@
 //! `dist`: what users install, in `target/dist`.
 //!
 //! ```text
-//! lucce-VERSION-linux-x64.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-api-VERSION.jar
+//! lucce-VERSION-linux-x64.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
 //!                                    share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
 //!                                    LICENSE  NOTICE  README.md  sbom.cdx.json
 //! lucce-VERSION-linux-x64-debug.tar.gz        debug information, found by debuggers when it lies beside
@@ -25,6 +25,9 @@ use std::process::Command;
 use crate::{Outcome, build, dependencies, place, tools};
 
 pub use floor::Glibc;
+
+/// What programs and their tests put on the class path.
+const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The oldest glibc that zig is asked for, and that what it built may want.
@@ -132,7 +135,6 @@ impl Dist {
 
     fn stage(&self, name: &str, built: &Path) -> Result<PathBuf, String> {
         let stage = self.to.join(name);
-        let jar = format!("lucce-api-{}.jar", self.version);
         let root = place::root();
         let files = [
             (built.join("lucce"), "bin/lucce".to_owned()),
@@ -141,15 +143,16 @@ impl Dist {
                 root.join("agent/include/lucce.h"),
                 "include/lucce.h".to_owned(),
             ),
-            (
-                place::harness().join("api/target").join(&jar),
-                format!("java/{jar}"),
-            ),
             (root.join("LICENSE"), "LICENSE".to_owned()),
             (root.join("NOTICE"), "NOTICE".to_owned()),
             (root.join("README.md"), "README.md".to_owned()),
         ];
-        for (from, to) in files {
+        let jars = JARS.map(|module| {
+            let jar = format!("lucce-{module}-{}.jar", self.version);
+            let from = place::harness().join(module).join("target").join(&jar);
+            (from, format!("java/{jar}"))
+        });
+        for (from, to) in files.into_iter().chain(jars) {
             let to = stage.join(to);
             created(to.parent().unwrap_or(&stage))?;
             fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;

@@ -1,6 +1,7 @@
 //! `lucce annotate`: lines of a log file, with traces where numbers are.
 
 mod lines;
+mod logging;
 mod runs;
 
 use std::fs::File;
@@ -90,9 +91,10 @@ impl<W: Write> Annotator<'_, W> {
     fn piece(&mut self, piece: &Piece<'_>) -> Result<(), Failure> {
         let mut printed = 0;
         for (place, number) in piece.numbers() {
-            let Some(trace) = self.runs.trace(*number, &mut self.out)? else {
+            let Some(mut trace) = self.runs.trace(*number, &mut self.out)? else {
                 continue;
             };
+            logging::leave_out(&mut trace);
             if !self.inline {
                 self.keep(*number, trace);
                 continue;

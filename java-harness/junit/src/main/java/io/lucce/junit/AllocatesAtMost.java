@@ -1,0 +1,58 @@
+package io.lucce.junit;
+
+import java.lang.annotation.Documented;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Inherited;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Fails a test that allocates more than so many bytes or objects, with the stack traces of what it allocates.
+ *
+ * <pre>{@code
+ * @Test
+ * @AllocatesAtMost(bytes = 1000, objects = 20, warmUps = 1)
+ * void findsWithoutGarbage() {
+ *     index.find("word");
+ * }
+ * }</pre>
+ *
+ * <p>What the test method allocates, and all that it calls in its own thread, is counted exactly by the lucce agent; what JUnit and
+ * the methods around the test allocate is not in it. A test that limits nothing but a part of itself calls
+ * {@link io.lucce.Allocations#of Allocations.of}.
+ *
+ * <p>Without the agent such tests are skipped, and the reason says what is missing. With JUnit's configuration parameter
+ * {@code lucce.junit.required=true} they fail instead: for continuous integration.
+ *
+ * <p>On a class: each of its test methods, unless the method has an annotation of its own.
+ */
+@Target({ElementType.METHOD, ElementType.TYPE, ElementType.ANNOTATION_TYPE})
+@Retention(RetentionPolicy.RUNTIME)
+@Documented
+@Inherited
+@ExtendWith(AllocationLimit.class)
+public @interface AllocatesAtMost {
+    /**
+     * Returns the limit of bytes.
+     *
+     * @return how many bytes the test method may allocate; without: any number
+     */
+    long bytes() default Long.MAX_VALUE;
+
+    /**
+     * Returns the limit of objects.
+     *
+     * @return how many objects the test method may allocate, arrays too; without: any number
+     */
+    long objects() default Long.MAX_VALUE;
+
+    /**
+     * Returns how often the test method is called before it is counted. The first call also loads classes and links lambdas,
+     * which allocates.
+     *
+     * @return the number of calls, on the test's instance, without the methods that run before and after each test
+     */
+    int warmUps() default 0;
+}

@@ -1,0 +1,2 @@
+/** Numbers of calling contexts in lines of Logback. */
+package io.lucce.logback;
