@@ -29,11 +29,12 @@ const EDITIONS: [(&str, &[&str]); 13] = [
 ];
 
 /// What Java code and Rust both know of memory that both write.
-fn layout() -> [(&'static str, i64); 11] {
+fn layout() -> [(&'static str, i64); 12] {
     [
         ("IO_SINCE", state::IO_SINCE as i64),
         ("IO_BYTES", state::IO_BYTES as i64),
         ("CLONING", state::CLONING as i64),
+        ("TEXT", state::TEXT as i64),
         ("PLACE", state::PLACE as i64),
         ("PLACE_NEXT", entry::PLACE_NEXT as i64),
         ("PLACE_END", entry::PLACE_END as i64),

@@ -565,6 +565,7 @@ impl Book {
                 | Mark::Changes
                 | Mark::Hides
                 | Mark::Traced
+                | Mark::Describes(_)
                 | Mark::Asks
                 | Mark::Monitor
                 | Mark::Park(_)

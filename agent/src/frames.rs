@@ -344,6 +344,8 @@ pub struct Walk<'a> {
     stands: Option<i64>,
     /// Whether the innermost frame is the helper's.
     in_helper: bool,
+    /// So many of the innermost frames are none of a trace.
+    own: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -360,6 +362,7 @@ impl<'a> Walk<'a> {
             failed: false,
             stands: None,
             in_helper: false,
+            own: 0,
         }
     }
 
@@ -372,6 +375,16 @@ impl<'a> Walk<'a> {
     pub fn standing_at(mut self, location: Option<i64>) -> Walk<'a> {
         self.stands = location;
         self
+    }
+
+    /// For a comparison: the innermost `own` frames, the helper's aside, are left out.
+    pub fn below(mut self, own: usize) -> Walk<'a> {
+        self.own = own;
+        self
+    }
+
+    pub fn own(&self) -> usize {
+        self.own
     }
 
     pub fn env(&self) -> Env {

@@ -90,8 +90,10 @@ mod watch;
 mod exception;
 mod lock;
 mod started;
+mod thrown;
 mod vm_alloc;
 mod vm_events;
+mod vm_thrown;
 
 mod bracket;
 mod natives;

@@ -51,6 +51,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"typed0", c"(II)J"),
         (c"asked0", c"()J"),
         (c"told0", c"(Ljava/lang/String;J)J"),
+        (c"named0", c"(Ljava/lang/Class;)J"),
     ] {
         let method = env.static_method(class, name, descriptor)?;
         env.call_long(class, method, &zeros);
@@ -74,7 +75,7 @@ pub fn bind(env: Env, class: jclass) -> Option<()> {
         (c"event0", c"(JJLjava/lang/String;J[Ljava/lang/String;I)V"),
         (c"parked0", c"(JJLjava/lang/Thread;J)V"),
         (c"io0", c"(JJIJJ)V"),
-        (c"traced0", c"(JLjava/lang/Object;J)V"),
+        (c"traced0", c"(JLjava/lang/Object;Ljava/lang/Object;JJ)I"),
         (c"started0", c"(JLjava/lang/Thread;)V"),
         (c"rejected0", c"(Ljava/lang/Object;)V"),
         (c"submitted0", c"(Ljava/lang/Object;J)V"),

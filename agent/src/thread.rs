@@ -57,6 +57,8 @@ pub struct ThreadState {
     _io: [AtomicU64; 2],
     /// For the helper class alone, too.
     _cloning: AtomicU64,
+    /// And this.
+    _text: AtomicU64,
     /// With `record=stream`.
     pub place: Place,
     pub stream_thread: Cell<StreamThread>,
@@ -83,6 +85,7 @@ pub struct ThreadState {
 const _: () = assert!(offset_of!(ThreadState, place) == state_layout::PLACE);
 const _: () = assert!(offset_of!(ThreadState, _io) == state_layout::IO_SINCE);
 const _: () = assert!(offset_of!(ThreadState, _cloning) == state_layout::CLONING);
+const _: () = assert!(offset_of!(ThreadState, _text) == state_layout::TEXT);
 
 impl ThreadState {
     /// With its shadow stack in `region`.
@@ -96,6 +99,7 @@ impl ThreadState {
             children: AtomicU64::new(0),
             _io: Default::default(),
             _cloning: Default::default(),
+            _text: Default::default(),
             place: Place::default(),
             stream_thread: Cell::default(),
             tree: RefCell::default(),

@@ -9,6 +9,7 @@
 //! number 32 | bytes of an object, a multiple of 8; below 0: an array, the length says how large | 1: it clones as
 //!                                                                                                    Object does
 //! ```
+//! Low half 0: only the number is known yet, of a class of which a method makes exceptions.
 #![allow(unsafe_code, reason = "native methods of the helper class")]
 
 use std::collections::VecDeque;
@@ -89,6 +90,30 @@ fn learn(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<jlong>
         true => ARRAY,
         false => size(agent, env, class, made)? | clones(agent, env, class),
     };
+    name(agent, env, class, (&signature, low))
+}
+
+/// The word of a class, which need not be one of objects; 0: it gets none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_named0(
+    env: *mut JNIEnv,
+    _: jclass,
+    class: jclass,
+) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        if class.is_null() || env.has_exception() {
+            return 0;
+        }
+        let signature = agent.jvmti.signature(class);
+        let word = signature.and_then(|signature| name(agent, env, class, (&signature, 0)));
+        unloading::tidy(agent);
+        word.unwrap_or(0)
+    })
+}
+
+/// The word gets its number, if it has none, and its low half.
+fn name(agent: &Agent, env: Env, class: jclass, (signature, low): (&str, u32)) -> Option<jlong> {
     // Not before: a class may be initialised, and code of the program run.
     let mut types = agent.types.0.lock().unwrap_or_else(PoisonError::into_inner);
     let field = match types.field {
@@ -97,11 +122,16 @@ fn learn(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<jlong>
     };
     // Another thread may have been here before.
     let known = env.get_long(class, field.id());
-    if known != 0 {
+    if known != 0 && (known as u32 != 0 || low == 0) {
         return Some(known);
     }
+    if known != 0 {
+        let word = known | jlong::from(low);
+        env.set_long(class, field.id(), word);
+        return Some(word);
+    }
     let mut book = agent.book_mut();
-    let number = book.add_type(&signature)?;
+    let number = book.add_type(signature)?;
     for gone in types.met(env, class, number) {
         book.end_type(gone);
     }

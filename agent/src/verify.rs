@@ -34,7 +34,7 @@ pub fn compare(agent: &Agent, env: Env, number: ContextId, returned: usize) {
 
 /// The same with the current thread's `frames`. Nothing is compared if the VM does not say them.
 pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned: usize) {
-    let env = frames.env();
+    let (env, own) = (frames.env(), frames.own());
     let Some(raw) = frames.raw() else {
         return;
     };
@@ -44,6 +44,7 @@ pub fn compare_with(agent: &Agent, frames: Walk<'_>, number: ContextId, returned
         return;
     };
     let mut real = agent.frames.resolve_all(agent, env, &raw);
+    real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != Kind::Hidden);
     let decoded = agent.encoder.decode(number, MethodId::EVENT);
     let book = agent.book();

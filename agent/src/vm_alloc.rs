@@ -1,6 +1,7 @@
 //! `events=alloc=all`: objects that the VM makes for itself and for native code. The VM tells of those that its own
 //! methods make; JNI functions that make one are replaced (`c/allocate.c`). Marked by a word behind the class's
 //! name. The VM also tells of what Java code has natives make (`planner/making.rs`): those have a hook behind them.
+//! Exceptions and their traces are counted with `events=alloc` already (`thrown.rs`).
 #![allow(
     unsafe_code,
     reason = "a callback of the JVM, and of C functions in the JNI table"
@@ -9,7 +10,7 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti::jvmtiEnv;
 
 use crate::agent::{Agent, Field};
@@ -17,7 +18,7 @@ use crate::gate;
 use crate::jvm::Env;
 use crate::natives::{current_state, guard_event};
 use crate::thread::{OwnState, ThreadState};
-use crate::vm_events::{Kind, found_here, told, told_by_hook};
+use crate::vm_events::{Kind, found_here, told};
 
 const fn kind(how: &'static str) -> Kind {
     Kind::new("alloc", "bytes", how)
@@ -26,7 +27,7 @@ const fn kind(how: &'static str) -> Kind {
 static CLONE: Kind = kind("clone");
 static REFLECTION: Kind = kind("reflection");
 static JNI: Kind = kind("JNI");
-static VM: Kind = kind("VM");
+pub static VM: Kind = kind("VM");
 
 /// By the class whose native method makes the object.
 const REFLECTING: [&str; 3] = [
@@ -76,6 +77,7 @@ enum Made {
     Copy,
     Array,
     Instance,
+    Texts,
 }
 
 fn made_by(class: &str, method: &str) -> Option<Made> {
@@ -83,6 +85,8 @@ fn made_by(class: &str, method: &str) -> Option<Made> {
         ("java/lang/Object", "clone") => Some(Made::Copy),
         ("java/lang/reflect/Array", "newArray" | "multiNewArray") => Some(Made::Array),
         ("jdk/internal/misc/Unsafe", "allocateInstance") => Some(Made::Instance),
+        ("jdk/internal/loader/BootLoader", "getSystemPackageNames")
+        | ("java/lang/NullPointerException", "getExtendedNPEMessage") => Some(Made::Texts),
         (class, "newInstance0") if class.starts_with("jdk/internal/reflect/") => {
             Some(Made::Instance)
         }
@@ -96,7 +100,7 @@ impl Made {
         let signature = agent.jvmti.signature(class).unwrap_or_default();
         env.forget(class);
         match self {
-            Made::Copy => true,
+            Made::Copy | Made::Texts => true,
             Made::Array => signature.starts_with('['),
             // What a class needs that is loaded for it are arrays, and the class.
             Made::Instance => !signature.starts_with('[') && signature != "Ljava/lang/Class;",
@@ -172,21 +176,6 @@ fn made_by_jni(agent: &Agent, env: Env, object: jobject) {
     if let Some(state) = own.get() {
         made(agent, env, state, (&JNI, object, bytes));
     }
-}
-
-/// The VM has noted a trace of so many bytes for an exception that is being made.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_traced0(
-    env: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    trace: jobject,
-    bytes: jlong,
-) {
-    told_by_hook(gate::OBJECTS, env, (own, trace), |agent, env, state| {
-        let bytes = u64::try_from(bytes).unwrap_or(0);
-        made(agent, env, state, (&VM, trace, bytes));
-    });
 }
 
 unsafe extern "C" {

@@ -204,6 +204,22 @@ pub fn verify(
     }
 }
 
+/// As `verify`, where the innermost `own` frames do not count.
+pub fn verify_below(
+    agent: &Agent,
+    env: Env,
+    state: &ThreadState,
+    (here, own): (Option<Here>, usize),
+) {
+    if let Some(here) = here
+        && state.must_verify(agent.options.verify)
+    {
+        let number = here.number(agent, state);
+        let frames = Walk::new(agent, env, 256).below(own);
+        verify::compare_with(agent, frames, number, 0);
+    }
+}
+
 /// The current thread's cell for events of `kind` on `object`, which happen `here`. `None`: counted as
 /// lost, or out of scope.
 pub fn found(

@@ -38,6 +38,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             move || all_ways(setup, jdk),
         ));
         tests.push(test(
+            format!("counts::{}::exceptions", jdk.version),
+            false,
+            move || exceptions(setup, jdk),
+        ));
+        tests.push(test(
             format!("counts::{}::compiled-as-interpreted", jdk.version),
             false,
             move || compiled(setup, jdk),
@@ -57,25 +62,15 @@ const PARTLY: [&str; 3] = ["handles", "lookedUp", "traces"];
 /// What is counted is what the VM says it has allocated, and compiled code is counted as interpreted code is. Of two runs
 /// of different length the difference counts: what the VM makes once, for classes, is in neither.
 fn all_ways(setup: &Setup, jdk: &Jdk) -> Checked {
-    let (wanted, interpreted) = made(setup, jdk, "int", &["-Xint"])?;
+    let (wanted, interpreted) = made(setup, jdk, ("int", &["-Xint"]), &ALL)?;
     ensure(wanted.len() >= 30, || format!("{wanted:#?}"))?;
-    for (way, bytes) in &wanted {
-        let found = interpreted.get(way).copied().unwrap_or_default();
-        let least = if PARTLY.contains(&way.as_str()) {
-            900
-        } else {
-            995
-        };
-        ensure(is_about(found, *bytes, (least, 1005)), || {
-            format!("{way}: {bytes} bytes by the VM's counter, {found} counted")
-        })?;
-    }
-    let modes: [(&str, &[&str]); 2] = [
+    compare(&wanted, &interpreted)?;
+    let modes: [Mode; 2] = [
         ("c1", &["-Xbatch", "-XX:TieredStopAtLevel=1"]),
         ("c2", &["-Xbatch", "-XX:-TieredCompilation"]),
     ];
-    for (name, flags) in modes {
-        let (_, compiled) = made(setup, jdk, name, flags)?;
+    for mode @ (name, _) in modes {
+        let (_, compiled) = made(setup, jdk, mode, &ALL)?;
         for (way, bytes) in &interpreted {
             let found = compiled.get(way).copied().unwrap_or_default();
             ensure(is_about(found, *bytes, (980, 1020)), || {
@@ -86,19 +81,76 @@ fn all_ways(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
+fn compare(wanted: &Bytes, found: &Bytes) -> Checked {
+    for (way, bytes) in wanted {
+        let found = found.get(way).copied().unwrap_or_default();
+        let least = if PARTLY.contains(&way.as_str()) {
+            900
+        } else {
+            995
+        };
+        ensure(is_about(found, *bytes, (least, 1005)), || {
+            format!("{way}: {bytes} bytes by the VM's counter, {found} counted")
+        })?;
+    }
+    Ok(())
+}
+
+/// Traces of exceptions, and exceptions that the VM throws by itself, are counted with `events=alloc`; where they were
+/// made is compared each time.
+fn exceptions(setup: &Setup, jdk: &Jdk) -> Checked {
+    const RUN: Run = Run {
+        options: "events=alloc,verify=1",
+        ways: &["exceptions", "thrownByVm", "thrownByBoth"],
+    };
+    let (wanted, interpreted) = made(setup, jdk, ("thrown-int", &["-Xint"]), &RUN)?;
+    ensure(wanted.len() == RUN.ways.len(), || format!("{wanted:#?}"))?;
+    compare(&wanted, &interpreted)?;
+    let (_, compiled) = made(setup, jdk, ("thrown", &["-Xbatch"]), &RUN)?;
+    for (way, bytes) in &interpreted {
+        let found = compiled.get(way).copied().unwrap_or_default();
+        ensure(is_about(found, *bytes, (980, 1020)), || {
+            format!("{way}: {bytes} bytes interpreted, {found} compiled")
+        })?;
+    }
+    Ok(())
+}
+
+/// A name, and flags.
+type Mode<'a> = (&'a str, &'a [&'a str]);
+
+/// What is counted.
+struct Run {
+    options: &'static str,
+    /// Empty: all.
+    ways: &'static [&'static str],
+}
+
+const ALL: Run = Run {
+    options: "events=alloc=all,verify=200",
+    ways: &[],
+};
+
 /// In thousandths.
 fn is_about(found: u64, wanted: u64, (least, most): (u64, u64)) -> bool {
     (wanted * least..=wanted * most).contains(&(found * 1000))
 }
 
 /// What a longer run makes more than a shorter one: by the VM's counter, and as the log has it.
-fn made(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Result<(Bytes, Bytes), String> {
+fn made(
+    setup: &Setup,
+    jdk: &Jdk,
+    (name, flags): Mode,
+    what: &Run,
+) -> Result<(Bytes, Bytes), String> {
+    // Else C2 throws exceptions that it has made beforehand.
+    const THROWN_ANEW: &str = "-XX:-OmitStackTraceInFastThrow";
     let run = |times: &str| {
         let java = Java::new(setup, jdk, &format!("ways-{}-{name}-{times}", jdk.version));
         let java = java
-            .agent("events=alloc=all,verify=200")
-            .flags(flags)
-            .main([WAYS, times]);
+            .agent(what.options)
+            .flags([THROWN_ANEW].iter().chain(flags).copied())
+            .main([WAYS, times].iter().chain(what.ways).copied());
         let ended = java.run()?.expect(0)?;
         let words = ended.stdout.lines().filter_map(|line| line.split_once(' '));
         let by_vm: Bytes = words

@@ -55,11 +55,14 @@ pub const MADE: Helper = helper("made", "(Ljava/lang/Object;JI)V");
 pub const MADE_HERE: Helper = helper("made", "(Ljava/lang/Object;I)V");
 /// An array with all that it holds.
 pub const MADE_ALL: Helper = helper("madeAll", "(Ljava/lang/Object;JI)V");
+pub const MADE_TEXTS: Helper = helper("madeTexts", "(Ljava/lang/Object;JI)V");
 /// In `Array.newInstance`.
 pub const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
 pub const REFLECTED_HERE: Helper = helper("reflected", "(Ljava/lang/Object;I)V");
 /// In `Throwable.fillInStackTrace`.
 pub const TRACED: Helper = helper("traced", "(Ljava/lang/Object;JI)V");
+/// In constructors of `Throwable`.
+pub const DESCRIBES: Helper = helper("describes", "(Ljava/lang/Object;JI)V");
 /// Around a call of `clone` that may be one of `Object.clone`.
 pub const CLONES: Helper = helper("clones", "(Ljava/lang/Object;JI)V");
 pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");

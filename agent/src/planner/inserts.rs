@@ -4,12 +4,12 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, 
 
 use super::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
-    CLONES, CURRENT, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM, EVENT,
-    EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, NEW_BYTES_FOR, PUB,
-    PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING, REDIRECT_DEFINITION,
-    REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, REJECTED, RESTORE, RUNS, SCHEDULES, SCOPE,
-    SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW,
-    UNWIND_VM, array_helper, new_fields,
+    CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM,
+    EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS,
+    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING,
+    REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, REJECTED, RESTORE, RUNS,
+    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN,
+    UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper, new_fields,
 };
 use super::inherited;
 use super::intrinsics::INTRINSICS;
@@ -238,6 +238,11 @@ fn inserts(
                 (place.bci, Insert::AfterDup { helper, site }),
             ];
         }
+        Mark::Describes(local) => Insert::MarkLocal {
+            helper: DESCRIBES,
+            site,
+            local: *local,
+        },
         Mark::Made(making) => return made(*making, place.bci, (here, site)),
         Mark::Io(operation) => {
             let inserts = io::inserts(*operation, site).into_iter();
@@ -336,6 +341,7 @@ fn made(making: Making, bci: u16, (here, site): (bool, i32)) -> Vec<(u16, Insert
         Making::Object if here => vec![after(MADE_HERE)],
         Making::Object => vec![after(MADE)],
         Making::All => vec![after(MADE_ALL)],
+        Making::Texts => vec![after(MADE_TEXTS)],
         Making::Reflected if here => vec![after(REFLECTED_HERE)],
         Making::Reflected => vec![after(REFLECTED)],
         Making::Clone => {

@@ -8,11 +8,13 @@
 //! | `Array.multiNewArray` | a native method | 17, 21, 25 |
 //! | `Unsafe.allocateInstance` | a native method, C2; behind every handle of a constructor, so behind every lambda that captures | 17, 21, 25 |
 //! | `Unsafe.allocateUninitializedArray` | bytecode of `Unsafe`, which has no hooks, and C2; behind strings that are concatenated | 17, 21, 25 |
+//! | `NullPointerException.getExtendedNPEMessage`, `BootLoader.getSystemPackageNames` | native methods: a text, an array of texts | 17, 21, 25 |
 //! | `newInstance0` of reflection | a native method | 17, 21, 25, by class: [`MAKING`] |
 //!
 //! How the list was made: all methods of `java.base` that return a reference and are native or have the annotation
 //! `IntrinsicCandidate` were read from the class files of these JDKs. Not in the list are natives that answer with
-//! what they look up (names, members, addresses, paths): those make objects for themselves, which is `alloc=all`. Methods with
+//! what they look up (members, addresses, files) and make objects on the way, or answer with objects that may be old: those are
+//! `alloc=all`. Methods with
 //! bytecode that allocates, for which the compilers have code of their own, are `INTRINSICS`. Without hooks stay
 //! `BigInteger.implMultiplyToLen`, where C2 makes an array only if it was given none, and `DualPivotQuicksort.partition`
 //! (25), which makes an array of two numbers for each part that it sorts.
@@ -35,6 +37,8 @@ pub enum Making {
     Reflected,
     /// What the call returns, if `Object.clone` has made it.
     Clone,
+    /// A text that the call returns, or an array of texts: all of it is new.
+    Texts,
 }
 
 const ARRAY: &str = "java/lang/reflect/Array";
@@ -50,6 +54,8 @@ pub fn making(call: &Call<'_>) -> Option<Making> {
         (ARRAY, "newArray") => Some(Making::Reflected),
         (ARRAY, "multiNewArray") => Some(Making::All),
         (UNSAFE, "allocateInstance" | "allocateUninitializedArray") => Some(Making::Object),
+        ("java/lang/NullPointerException", "getExtendedNPEMessage")
+        | ("jdk/internal/loader/BootLoader", "getSystemPackageNames") => Some(Making::Texts),
         _ => None,
     }
 }
@@ -62,6 +68,14 @@ pub fn notes_a_trace(call: &Call<'_>) -> bool {
             "fillInStackTrace",
             "(I)Ljava/lang/Throwable;",
         )
+}
+
+/// In constructors of `Throwable`, where that is called: the local that may hold its message.
+pub fn describes(class: &str, method: &str, descriptor: &str, call: &Call<'_>) -> Option<u8> {
+    let notes = (class, method) == ("java/lang/Throwable", "<init>")
+        && (&*call.name, &*call.descriptor) == ("fillInStackTrace", "()Ljava/lang/Throwable;");
+    // The exception itself is no text.
+    notes.then(|| u8::from(descriptor != "()V"))
 }
 
 fn clone(opcode: u8, owner: &str) -> Option<Making> {

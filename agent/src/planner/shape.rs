@@ -54,6 +54,8 @@ pub enum Mark {
     Made(Making),
     /// The call by which the VM notes a trace of the stack.
     Traced,
+    /// In constructors of `Throwable`, before it is noted where: the local that may hold the message.
+    Describes(u8),
     /// `monitorenter`: the event itself comes from the VM.
     Monitor,
     /// Reads or writes a file or a socket: which operation of `io`.

@@ -7,7 +7,7 @@ use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 use super::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, park, starts, waits};
 use super::intrinsics::{INTRINSICS, intrinsic};
 use super::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
-use super::making::{MAKING, Making, making, notes_a_trace, unseen_places};
+use super::making::{MAKING, Making, describes, making, notes_a_trace, unseen_places};
 use super::roles::{
     QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
     is_vm_called, may_be_leaf, restores, role_name, switches,
@@ -271,8 +271,13 @@ impl<'v, 'a> View<'v, 'a> {
         {
             return Some(Mark::Made(making));
         }
-        if events.objects && notes_a_trace(call) {
+        if events.alloc && notes_a_trace(call) {
             return Some(Mark::Traced);
+        }
+        if events.alloc
+            && let Some(local) = describes(self.name, &method.name, &method.descriptor, call)
+        {
+            return Some(Mark::Describes(local));
         }
         if let Some(mark) = api_mark(call) {
             return Some(mark);

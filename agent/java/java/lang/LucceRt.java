@@ -62,6 +62,8 @@ public final class LucceRt {
     private static final int IO_SINCE = __IO_SINCE__, IO_BYTES = __IO_BYTES__;
     /** The slot of the frame that has called Object.clone itself, until that returns. */
     private static final int CLONING = __CLONING__;
+    /** Bytes of the text that an exception is made with. */
+    private static final int TEXT = __TEXT__;
     /** Its place for the next entry of the stream, and that entry: the crate `stream`. */
     private static final int PLACE = __PLACE__, PLACE_NEXT = __PLACE_NEXT__, PLACE_END = __PLACE_END__,
         PLACE_CLOCK = __PLACE_CLOCK__;
@@ -1105,6 +1107,21 @@ public final class LucceRt {
         if (LIVE && a != null) count(a, a.getClass(), sizeOfAll(a), p, site, 0);
     }
 
+    /** A text with its bytes, or an array of such texts. */
+    @Hidden @DontInline
+    public static void madeTexts(Object a, long p, int site) {
+        if (!LIVE || a == null) return;
+        made(a, p, site);
+        if (a instanceof String) {
+            made(Memory.U.getReference(a, Texts.BYTES), p, site);
+        } else if (a instanceof Object[]) {
+            Object[] texts = (Object[]) a;
+            for (int i = 0; i < texts.length; i++) {
+                if (texts[i] instanceof String) madeTexts(texts[i], p, site);
+            }
+        }
+    }
+
     /** By Array.newInstance. */
     @Hidden @DontInline
     public static void reflected(Object a, long p, int site) {
@@ -1135,7 +1152,7 @@ public final class LucceRt {
         if (!known(t)) return;
         Class<?> type = a.getClass();
         long word = type.$lc;
-        if (word == 0) word = learn0(type, a);
+        if ((int) word == 0) word = learn0(type, a);
         Memory.U.putLong(t.$ts + CLONING, (word & 1) != 0 ? p : -1);
     }
 
@@ -1161,13 +1178,93 @@ public final class LucceRt {
         if (LIVE && a != null) count(a, a.getClass(), sizeOf(a), p, site, 1);
     }
 
-    /** Behind Throwable.fillInStackTrace: what the VM has noted there. */
+    /**
+     * Behind Throwable.fillInStackTrace: what the VM has noted there. The slots are right if an instruction
+     * made the exception by calling a constructor: the agent asks the VM, once for each such instruction.
+     */
     @Hidden @DontInline
     public static void traced(Object thrown, long p, int site) {
-        if (!LIVE || !isOpen(OBJECTS)) return;
+        if (!LIVE || !RECORD && !isOpen(ALLOC)) return;
         Thread t = Thread.currentThread();
+        if (!known(t)) return;
+        long text = Memory.U.getLong(t.$ts + TEXT);
+        Memory.U.putLong(t.$ts + TEXT, 0);
         Object[] trace = (Object[]) Memory.U.getReference(thrown, Traces.BACKTRACE);
-        if (trace != null && known(t)) traced0(t.$ts, trace, sizeOfTrace(trace));
+        if (trace == null) return;
+        long bytes = sizeOfTrace(trace);
+        long e = maker(t, thrown, trace);
+        if (e == 0 || !makes(e, trace)) {
+            int answer = traced0(t.$ts, thrown, trace, bytes, text);
+            if (answer == 0) return;
+            if (answer == REMEMBER) remember(e, trace);
+        }
+        count(trace, Object[].class, bytes, p, site, 0);
+    }
+
+    /** An answer of the agent. */
+    private static final int REMEMBER = 2;
+    /** In the keys of instructions that make exceptions; numbers of types are below it. */
+    private static final int MAKER = 1 << 31;
+
+    /**
+     * Where this thread keeps that the innermost instruction of `trace` makes exceptions, or may; among the sites of types,
+     * see `typed`: [class's number << 32 | MAKER | version and bci, method's number + 1]. 0: nowhere. The VM itself may throw
+     * what is left out at an instruction that calls a constructor.
+     */
+    private static long maker(Thread t, Object thrown, Object[] trace) {
+        long copies = t.$ev == 0 ? 0 : Memory.U.getLong(t.$ev + TYPED);
+        if (copies == 0 || thrown instanceof LinkageError || thrown instanceof VirtualMachineError
+                || thrown instanceof NullPointerException || !isKnown(trace)) {
+            return 0;
+        }
+        long key = key(trace);
+        return key == 0 ? 0 : (copies & -SLOT) + (key * MULTIPLIER >>> -(copies & SLOT - 1) << 4);
+    }
+
+    /** Methods, bcis and classes: as the VMs have it that are known. */
+    private static boolean isKnown(Object[] trace) {
+        return trace.length > 3 && trace[0] instanceof short[] && trace[1] instanceof int[]
+                && trace[2] instanceof Object[] && ((Object[]) trace[2])[0] instanceof Class<?>;
+    }
+
+    private static long key(Object[] trace) {
+        Class<?> type = (Class<?>) ((Object[]) trace[2])[0];
+        int at = ((int[]) trace[1])[0];
+        if (at < 0) return 0;
+        long word = type.$lc;
+        if (word == 0) word = named0(type);
+        return word == 0 ? 0 : word & -1L << 32 | (MAKER | at) & 0xffffffffL;
+    }
+
+    private static boolean makes(long e, Object[] trace) {
+        return Memory.U.getLong(e) == key(trace) && Memory.U.getLong(e + 8) == method(trace);
+    }
+
+    private static long method(Object[] trace) {
+        return (((short[]) trace[0])[0] & 0xffff) + 1;
+    }
+
+    private static void remember(long e, Object[] trace) {
+        if (e == 0) return;
+        Memory.U.putLong(e, 0);
+        Memory.U.putLong(e + 8, method(trace));
+        Memory.U.putLong(e, key(trace));
+    }
+
+    /** As pub, in a constructor of Throwable, before its trace is noted: {@code text} is its message, if it is a text. */
+    @Hidden @DontInline
+    public static void describes(Object text, long p, int site) {
+        pub(p, site);
+        if (!LIVE || !isOpen(ALLOC)) return;
+        Thread t = Thread.currentThread();
+        if (known(t)) Memory.U.putLong(t.$ts + TEXT, sizeOfText(text));
+    }
+
+    private static long sizeOfText(Object text) {
+        if (!(text instanceof String)) return 0;
+        long word = String.class.$lc;
+        if ((int) word == 0) word = learn0(String.class, text);
+        return ((int) word & ~7) + sizeOf(Memory.U.getReference(text, Texts.BYTES));
     }
 
     /** Initialised when the first trace is made. */
@@ -1205,7 +1302,7 @@ public final class LucceRt {
             if (site == 0) return;
         }
         long word = type.$lc;
-        if (word == 0) word = learn0(type, a);
+        if ((int) word == 0) word = learn0(type, a);
         if (bytes < 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & ~7;
         int typed = word == 0 ? 0 : typed(t, site, (int) (word >>> 32));
         if (typed == 0) {
@@ -1839,7 +1936,9 @@ public final class LucceRt {
 
     private static native void io0(long ts, long number, int site, long bytes, long passed);
 
-    private static native void traced0(long ts, Object trace, long bytes);
+    private static native int traced0(long ts, Object thrown, Object trace, long bytes, long text);
+
+    private static native long named0(Class<?> type);
 
     private static native long learn0(Class<?> type, Object made);
 

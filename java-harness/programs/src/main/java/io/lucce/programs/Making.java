@@ -474,6 +474,79 @@ public final class Making {
         }
     }
 
+    private static int zero;
+    private static String nothing;
+    private static final int[] SHORT = new int[3];
+    private static final Object[] TEXTS = new String[1];
+
+    private interface Thrower {
+        Object run() throws Throwable;
+    }
+
+    private static void catches(Thrower thrower) {
+        try {
+            sink = thrower.run();
+        } catch (Throwable thrown) {
+            sink = thrown.getMessage();
+        }
+    }
+
+    /** The VM makes these, in the middle of an instruction. */
+    static void thrownByVm(int times) {
+        for (int i = 0; i < times; i++) {
+            catches(() -> nothing.length());
+            catches(() -> SHORT[3 + number]);
+            catches(() -> 1 / zero);
+            catches(() -> (Integer) (Object) Making.class.getName());
+            catches(() -> new int[-number]);
+            catches(() -> TEXTS[0] = TEXTS);
+            catches(() -> "text".charAt(number));
+        }
+    }
+
+    private static Object second(Object first, int second) {
+        return first;
+    }
+
+    /** Makes an exception of its own on the way. */
+    private static final class Caused extends RuntimeException {
+        final Object[] content;
+
+        Caused() {
+            super(new ArithmeticException("cause"));
+            content = new Object[number / 100];
+        }
+    }
+
+    /** Its trace is not noted. */
+    private static final class Quiet extends ArithmeticException {
+        @Override
+        public Throwable fillInStackTrace() {
+            return this;
+        }
+    }
+
+    private static Object deeper(int depth) {
+        if (depth > 0) {
+            Object below = deeper(depth - 1);
+            return new ArithmeticException(below + "");
+        }
+        return new Quiet();
+    }
+
+    /** Code and the VM make exceptions of one class on one line, and where other frames have been. */
+    static void thrownByBoth(int times) {
+        for (int i = 0; i < times; i++) {
+            catches(() -> second(new ArithmeticException("made"), 1 / zero));
+            catches(() -> second(new ArrayIndexOutOfBoundsException(number), SHORT[number]));
+            catches(() -> second(new NullPointerException(), nothing.length()));
+            catches(() -> second(deeper(3), 1 / zero));
+            catches(() -> second(new Quiet(), 1 / zero));
+            catches(() -> new Caused());
+            catches(() -> new Quiet().initCause(new Error()).fillInStackTrace());
+        }
+    }
+
     static void traces(int times) {
         for (int i = 0; i < times; i++) {
             sink = new Throwable().getStackTrace();
@@ -543,6 +616,8 @@ public final class Making {
         measure("stored", Making::stored, times, wanted);
         measure("veiled", Making::veiled, times, wanted);
         measure("exceptions", Making::exceptions, 10 * times, wanted);
+        measure("thrownByVm", Making::thrownByVm, times, wanted);
+        measure("thrownByBoth", Making::thrownByBoth, times, wanted);
         measure("traces", Making::traces, times, wanted);
         measure("lookedUp", Making::lookedUp, times, wanted);
         measure("threads", Making::threads, times, wanted);
