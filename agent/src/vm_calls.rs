@@ -12,7 +12,7 @@
 //! - JVMCI: those compilers are not in these JDKs;
 //! - methods in which nothing happens that could ask for a context: constructors of exceptions that
 //!   the VM throws (but [`METHODS`] has the one with a text of its own to make, and what JFR calls
-//!   from them), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
+//!   from them, and `thrown` asks who has called those in which a trace is noted), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
 //!   `System.getProperty`, `Throwable.getCause`, `Character.isJavaIdentifierStart` and `…Part`;
 //! - `Thread.interrupt` for debuggers: asking the VM each time would cost every program more than these
 //!   traces are worth; `ArrayList.add` for JFR's list of events, see `recorder`.
