@@ -7,6 +7,7 @@ mod bad_options;
 mod bursts;
 mod classes;
 mod commands;
+mod containers;
 mod control;
 mod counts;
 mod coverage;
@@ -38,6 +39,7 @@ mod starts;
 mod streams;
 mod tasks;
 mod unloading;
+mod variants;
 mod vm_events;
 
 use std::path::Path;
@@ -106,6 +108,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     [
         programs::tests(setup),
         counts::tests(setup),
+        containers::tests(setup),
         coverage::tests(setup),
         ending::tests(setup),
         entries::tests(setup),
@@ -118,6 +121,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         tasks::tests(setup),
         classes::tests(setup),
         unloading::tests(setup),
+        variants::tests(setup),
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),

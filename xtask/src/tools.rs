@@ -51,17 +51,24 @@ const FOR_PAGES: [Tool; 2] = [
     },
 ];
 
-const GO: Tool = Tool {
-    probe: || Command::new("go"),
-    name: "go, whose pprof reads profiles",
-    install: "apt-get install golang-go",
-};
+const FOR_FORMATS: [Tool; 2] = [
+    Tool {
+        probe: || Command::new("go"),
+        name: "go, whose pprof reads profiles",
+        install: "apt-get install golang-go",
+    },
+    Tool {
+        probe: || Command::new("python3"),
+        name: "python3 with pip, for Perfetto's description of traces",
+        install: "apt-get install python3-pip",
+    },
+];
 
 /// # Errors
 /// A tool that reads what `lucce export` writes is missing.
 pub fn needed_for_formats() -> Outcome {
     needed_for_pages()?;
-    all_there(&[GO])
+    all_there(&FOR_FORMATS)
 }
 
 /// # Errors
