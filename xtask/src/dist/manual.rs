@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::created;
-use crate::{Outcome, place, tools};
+use crate::{Outcome, tools};
 
 /// Where shells look for completions, below `share`.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -14,18 +14,13 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "fish/vendor_completions.d/lucce.fish"),
 ];
 
-/// Asks the command of this machine: what is packed may be for another one.
-pub fn write(share: &Path) -> Outcome {
-    let lucce = || {
-        let mut lucce = place::cargo();
-        lucce.args(["run", "--quiet", "--release", "-p", "lucce-decoder", "--"]);
-        lucce
-    };
+/// Asks the command that is packed: it runs on this machine, too.
+pub fn write(share: &Path, lucce: &Path) -> Outcome {
     let man = share.join("man/man1");
     created(&man)?;
-    tools::run_quietly(lucce().arg("man").arg(&man))?;
+    tools::run_quietly(Command::new(lucce).arg("man").arg(&man))?;
     for (shell, file) in COMPLETIONS {
-        let text = tools::output(lucce().args(["completions", shell]))?;
+        let text = tools::output(Command::new(lucce).args(["completions", shell]))?;
         let file = share.join(file);
         created(file.parent().unwrap_or(share))?;
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;

@@ -157,7 +157,7 @@ impl Dist {
             created(to.parent().unwrap_or(&stage))?;
             fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
         }
-        manual::write(&stage.join("share"))?;
+        manual::write(&stage.join("share"), &stage.join("bin/lucce"))?;
         let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
         fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
