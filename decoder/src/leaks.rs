@@ -14,6 +14,8 @@ use crate::survivors::{Moment, Row};
 pub struct Leaks {
     /// The strongest evidence first.
     pub findings: Vec<Leak>,
+    /// Of what else lives, that with most bytes first: it may leak, or not.
+    pub suspects: Vec<Suspect>,
     /// Contexts and types of which something was proven alive at the end.
     pub alive: u64,
     /// Of those, with enough generations to say something.
@@ -38,6 +40,37 @@ pub struct Leak {
     pub evidence: Evidence,
     /// The chance that any of the judged contexts looks like this without growing.
     pub chance: f64,
+}
+
+/// Objects of one type, made in one context, that lived at the end; nothing is proven of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suspect {
+    /// The smallest number of the trace.
+    pub id: ContextId,
+    /// The type of the objects, as Java writes it.
+    pub of: String,
+    /// What lives of them.
+    pub objects: u64,
+    pub bytes: u64,
+    /// Objects of so many ages live.
+    pub generations: u64,
+    pub verdict: Verdict,
+}
+
+/// How far one is from knowing whether it is a leak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Objects of too few ages live for anything to be said. If more come at the pace until now, about so many collections of the
+    /// old generation are enough.
+    Open { old_collections: u64 },
+    /// Objects of enough ages live, but nothing proves that there are ever more of them, from all of the run: as of a cache, or of what the
+    /// start-up has made.
+    Steady,
+}
+
+impl Suspect {
+    /// How many ages must be alive before anything is said.
+    pub const ENOUGH: u64 = LEAST.0;
 }
 
 /// A finding is worse than this chance of an error.
@@ -76,8 +109,10 @@ impl Profile {
             .filter_map(|course| leak(course, moments, judged));
         let mut findings: Vec<Leak> = leaks.filter(|leak| leak.chance <= CHANCE).collect();
         findings.sort_by(order);
+        let suspects = suspects(&courses, &findings, last, moments.len() as u64);
         Leaks {
             findings,
+            suspects,
             alive,
             judged,
             snapshots: moments.len() as u64,
@@ -193,6 +228,43 @@ fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
         evidence,
         chance,
     })
+}
+
+/// What lives and is not found to leak.
+fn suspects(
+    courses: &HashMap<&Place, Course>,
+    findings: &[Leak],
+    last: usize,
+    snapshots: u64,
+) -> Vec<Suspect> {
+    let is_found = |id, of: &str| findings.iter().any(|leak| leak.id == id && leak.of == of);
+    let suspect = |course: &Course| {
+        let point = course.points.get(&last)?;
+        let id = *course.ids.iter().min()?;
+        let generations = point.generations.len() as u64;
+        let lives = generations > 0 && !is_found(id, &course.of);
+        lives.then(|| Suspect {
+            id,
+            of: course.of.clone(),
+            objects: point.objects,
+            bytes: point.bytes,
+            generations,
+            verdict: verdict(generations, snapshots),
+        })
+    };
+    let mut suspects: Vec<_> = courses.values().filter_map(suspect).collect();
+    suspects.sort_by(|a, b| (b.bytes, &a.of, a.id).cmp(&(a.bytes, &b.of, b.id)));
+    suspects
+}
+
+/// `generations`: how many ages live after `snapshots` collections of the old generation that were written down.
+fn verdict(generations: u64, snapshots: u64) -> Verdict {
+    match Suspect::ENOUGH.saturating_sub(generations) {
+        0 => Verdict::Steady,
+        missing => Verdict::Open {
+            old_collections: (missing * snapshots).div_ceil(generations.max(1)).max(1),
+        },
+    }
 }
 
 /// By chance; where that is tiny, by the growth of what is alive.

@@ -73,7 +73,7 @@ pub use frame::StackFrame;
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure};
 pub use kinds::{ALLOC, ALLOCATION, IO, IO_TIME, Kind, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
-pub use leaks::{Leak, Leaks};
+pub use leaks::{Leak, Leaks, Suspect, Verdict};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};

@@ -31,6 +31,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::leaking(&dir.join("leaking.log"));
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));
+    fixture::leaks::early(&dir.join("early.log"));
     fixture::leaks::full(&dir.join("full-leaks.log"));
     fixture::started(&dir.join("started.log"));
     fixture::killed_while_comparing(&dir.join("compared.log"), true);

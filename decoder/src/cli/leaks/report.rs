@@ -1,15 +1,20 @@
 //! What the evidence is, in words and as JSON.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame,
+    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame, Suspect,
+    Verdict,
 };
 use serde::Serialize;
 
 use super::missing;
 use crate::cli::output::{grouped, plural};
+
+/// Suspects that are shown.
+const SUSPECTS: usize = 3;
 
 #[derive(Serialize)]
 pub struct Report {
@@ -28,6 +33,9 @@ pub struct Report {
     leaks: Vec<Row>,
     /// Leaks that were found and are not listed.
     more: u64,
+    /// What else lives, by bytes: nothing is proven of it.
+    suspects: Vec<SuspectRow>,
+    more_suspects: u64,
 }
 
 /// At the last snapshot.
@@ -72,6 +80,25 @@ struct Row {
     frames: Vec<StackFrame>,
 }
 
+/// What lives and is not proven to leak, of one type and by one frame of the application.
+#[derive(Serialize)]
+struct SuspectRow {
+    /// Of the context with most bytes.
+    id: String,
+    /// How many contexts have this frame and type.
+    contexts: u64,
+    class: String,
+    objects: u64,
+    bytes: u64,
+    /// Objects of so many ages live, of so many that must live before anything is said.
+    generations: u64,
+    enough: u64,
+    /// About so many more collections of the old generation may be enough; none: there are enough ages, and it does not grow.
+    needs_old_collections: Option<u64>,
+    /// The innermost frame that is none of the JDK's.
+    at: Option<StackFrame>,
+}
+
 #[derive(Serialize)]
 struct LiveRow {
     collections: u64,
@@ -88,6 +115,7 @@ impl Report {
         let last = leaks.last.unwrap_or_default();
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
+        let suspects = SuspectRow::all(profile, &leaks.suspects);
         Report {
             run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
@@ -112,6 +140,8 @@ impl Report {
             }),
             leaks: rows.map(|leak| Row::new(profile, leak)).collect(),
             more: leaks.findings.len().saturating_sub(top) as u64,
+            more_suspects: suspects.len().saturating_sub(top.min(SUSPECTS)) as u64,
+            suspects: suspects.into_iter().take(top.min(SUSPECTS)).collect(),
         }
     }
 
@@ -137,7 +167,22 @@ impl Report {
         if self.more > 0 {
             writeln!(out, "{} more (--top 0)", plural(self.more, "leak"))?;
         }
+        self.write_suspects(out)?;
         self.write_totals(out)
+    }
+
+    /// What lives besides: a newcomer wants to know why it is not among the leaks.
+    fn write_suspects(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.suspects.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "not proven, but alive (most bytes first):")?;
+        self.suspects.iter().try_for_each(|row| row.write(out))?;
+        if self.more_suspects > 0 {
+            let places = plural(self.more_suspects, "place");
+            writeln!(out, "  {places} more with less")?;
+        }
+        writeln!(out)
     }
 
     fn write_totals(&self, out: &mut impl Write) -> io::Result<()> {
@@ -241,8 +286,8 @@ impl Row {
         let [first, second, last] = &self.live;
         let [a, b, c] = self.generations.map(grouped);
         let ages = format!(
-            "ages: objects of {} live, made between collections {} and {}; the thirds of that time left {a}, {b} and {c}",
-            plural(last.generations, "generation"),
+            "ages: objects from {} are alive, made between collections {} and {}; from the first third of that time {a}, from the second {b}, from the last {c}",
+            plural(last.generations, "different time"),
             grouped(self.born[0]),
             grouped(self.born[1])
         );
@@ -253,7 +298,7 @@ impl Row {
         });
         let [a, b, c] = alive;
         let growth = format!(
-            "growth: about {a}, {b}, {c}; {:.0}% of the first still live",
+            "growth: about {a}, {b}, {c}; {:.0}% of the first are still alive",
             self.kept
         );
         let chance = format!(
@@ -279,11 +324,91 @@ impl Row {
     fn chance_in_words(&self) -> String {
         match self.chance {
             chance if chance < 1e-6 => {
-                "what does not grow looks so less than once in 1,000,000 times".to_owned()
+                "what does not leak would look like this less than once in 1,000,000 times"
+                    .to_owned()
             }
             chance => format!(
-                "what does not grow looks so once in {} times",
+                "what does not leak would look like this once in {} times",
                 grouped((1.0 / chance) as u64)
+            ),
+        }
+    }
+}
+
+impl SuspectRow {
+    /// Those of most bytes first.
+    fn all(profile: &Profile, suspects: &[Suspect]) -> Vec<SuspectRow> {
+        let mut rows: Vec<SuspectRow> = Vec::new();
+        let mut known: HashMap<(String, Option<StackFrame>), usize> = HashMap::new();
+        for suspect in suspects {
+            let row = SuspectRow::new(profile, suspect);
+            let key = (row.class.clone(), row.at.clone());
+            match known.get(&key).and_then(|at| rows.get_mut(*at)) {
+                Some(same) => same.add(&row),
+                None => {
+                    known.insert(key, rows.len());
+                    rows.push(row);
+                }
+            }
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        rows
+    }
+
+    /// What is known of the context with most ages holds.
+    fn add(&mut self, other: &SuspectRow) {
+        self.contexts += 1;
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        if other.generations > self.generations {
+            self.generations = other.generations;
+            self.needs_old_collections = other.needs_old_collections;
+        }
+    }
+
+    fn new(profile: &Profile, suspect: &Suspect) -> SuspectRow {
+        let frames = profile.trace(suspect.id).map(|trace| trace.frames);
+        let frames = frames.unwrap_or_default();
+        let own = frames.iter().find(|frame| !frame.is_of_the_jdk());
+        SuspectRow {
+            id: profile.number(suspect.id).to_string(),
+            contexts: 1,
+            class: suspect.of.clone(),
+            objects: suspect.objects,
+            bytes: suspect.bytes,
+            generations: suspect.generations,
+            enough: Suspect::ENOUGH,
+            needs_old_collections: match suspect.verdict {
+                Verdict::Open { old_collections } => Some(old_collections),
+                Verdict::Steady => None,
+            },
+            at: own.or(frames.first()).cloned(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let (bytes, objects) = (grouped(self.bytes), plural(self.objects, "object"));
+        let (class, id) = (Text(&self.class), &self.id);
+        write!(out, "  about {bytes} bytes  {objects} of {class}  {id}")?;
+        if self.contexts > 1 {
+            write!(out, " and {}", plural(self.contexts - 1, "more context"))?;
+        }
+        writeln!(out)?;
+        if let Some(frame) = &self.at {
+            writeln!(out, "\tat {frame}")?;
+        }
+        match self.needs_old_collections {
+            Some(more) => writeln!(
+                out,
+                "    cannot be judged yet: {} of {} ages; needs about {}",
+                self.generations,
+                self.enough,
+                plural(more, "more old collection")
+            ),
+            None => writeln!(
+                out,
+                "    no sign of a leak so far: objects of {} live, but not ever more of them, from all of the run",
+                plural(self.generations, "age")
             ),
         }
     }
