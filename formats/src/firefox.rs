@@ -310,7 +310,7 @@ impl Writer<'_> {
         write!(self.out, "\"stackTable\":{{")?;
         self.column("frame", nodes, |node: &Node| node.frame)?;
         self.column("prefix", nodes, |node: &Node| node.caller.checked_sub(1))?;
-        write!(self.out, "\"length\":{}}},\n", nodes.len())
+        writeln!(self.out, "\"length\":{}}},", nodes.len())
     }
 
     fn frames(&mut self, names: &Names) -> io::Result<()> {
@@ -325,7 +325,7 @@ impl Writer<'_> {
         for none in ["nativeSymbol", "column"] {
             self.column(none, frames, |_| ())?;
         }
-        write!(self.out, "\"length\":{}}},\n", frames.len())
+        writeln!(self.out, "\"length\":{}}},", frames.len())
     }
 
     fn funcs(&mut self, names: &Names) -> io::Result<()> {
@@ -340,7 +340,7 @@ impl Writer<'_> {
         for none in ["lineNumber", "columnNumber"] {
             self.column(none, funcs, |_| ())?;
         }
-        write!(self.out, "\"length\":{}}},\n", funcs.len())
+        writeln!(self.out, "\"length\":{}}},", funcs.len())
     }
 
     /// Strings, and tables that are empty.
@@ -349,7 +349,7 @@ impl Writer<'_> {
         write!(self.out, "\"sources\":{{")?;
         self.column("id", sources, |_| ())?;
         self.column("filename", sources, |name| *name)?;
-        write!(self.out, "\"length\":{}}},\n", sources.len())?;
+        writeln!(self.out, "\"length\":{}}},", sources.len())?;
         write!(
             self.out,
             "\"resourceTable\":{{\"length\":0,\"lib\":[],\"name\":[],\"host\":[],\"type\":[]}},\n\
@@ -395,7 +395,7 @@ impl Writer<'_> {
         // Its tables are columns, written as they come: the end of the object is written behind them.
         let head = head.to_string();
         let open = head.strip_suffix('}').unwrap_or(&head);
-        write!(self.out, "{open},\n")?;
+        writeln!(self.out, "{open},")?;
         let by_value = !(run.counts_first && number == run.main_kind);
         self.samples(samples, &Weights::of(of.filter(|_| by_value)))?;
         self.markers(samples, number, names)?;
@@ -408,10 +408,7 @@ impl Writer<'_> {
         self.column("time", samples, |sample| millis(sample.at))?;
         self.column("weight", samples, weights.of)?;
         let (name, length) = (weights.name, samples.len());
-        write!(
-            self.out,
-            "\"weightType\":\"{name}\",\"length\":{length}}},\n"
-        )
+        writeln!(self.out, "\"weightType\":\"{name}\",\"length\":{length}}},")
     }
 
     fn markers(&mut self, samples: &[Sample], kind: u32, names: &Names) -> io::Result<()> {
