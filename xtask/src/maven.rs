@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, place, tools};
 
 /// Folders of the Java side: each is an artifact.
-const ARTIFACTS: [&str; 2] = ["api", "lucce"];
+const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
 
 const PLATFORM: &str = "linux-x64";
 
