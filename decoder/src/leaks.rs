@@ -63,8 +63,9 @@ pub enum Verdict {
     /// Objects of too few ages live for anything to be said. If more come at the pace until now, about so many collections of the
     /// old generation are enough.
     Open { old_collections: u64 },
-    /// Objects of enough ages live, but nothing proves that there are ever more of them, from all of the run: as of a cache, or of what the
-    /// start-up has made.
+    /// Objects of enough ages live, and so many bytes more than in the middle of the run; that is no proof.
+    Growing { more_bytes: u64 },
+    /// Objects of enough ages live, and about as much as in the middle of the run: as of a cache, or of what the start-up has made.
     Steady,
 }
 
@@ -249,7 +250,11 @@ fn suspects(
             objects: point.objects,
             bytes: point.bytes,
             generations,
-            verdict: verdict(generations, snapshots),
+            verdict: verdict(
+                generations,
+                snapshots,
+                (course.bytes_at(last / 2), point.bytes),
+            ),
         })
     };
     let mut suspects: Vec<_> = courses.values().filter_map(suspect).collect();
@@ -257,13 +262,22 @@ fn suspects(
     suspects
 }
 
-/// `generations`: how many ages live after `snapshots` collections of the old generation that were written down.
-fn verdict(generations: u64, snapshots: u64) -> Verdict {
+/// `generations`: how many ages live after `snapshots` collections of the old generation that were written down; `bytes`: in the middle
+/// of the run, and at its end.
+fn verdict(generations: u64, snapshots: u64, (middle, end): (u64, u64)) -> Verdict {
+    let more_bytes = end.saturating_sub(middle);
     match Suspect::ENOUGH.saturating_sub(generations) {
+        0 if more_bytes > middle / 10 => Verdict::Growing { more_bytes },
         0 => Verdict::Steady,
         missing => Verdict::Open {
             old_collections: (missing * snapshots).div_ceil(generations.max(1)).max(1),
         },
+    }
+}
+
+impl Course {
+    fn bytes_at(&self, snapshot: usize) -> u64 {
+        self.points.get(&snapshot).map_or(0, |point| point.bytes)
     }
 }
 
@@ -275,4 +289,24 @@ fn order(a: &Leak, b: &Leak) -> std::cmp::Ordering {
         .then(b.evidence.growth().cmp(&a.evidence.growth()))
         .then(a.id.cmp(&b.id))
         .then(a.of.cmp(&b.of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_says_what_is_missing() {
+        let open = |old_collections| Verdict::Open { old_collections };
+        // 9 ages in 9 collections: 3 more bring 3 more.
+        assert_eq!(verdict(9, 9, (0, 100)), open(3));
+        assert_eq!(verdict(4, 2, (0, 100)), open(4));
+        assert_eq!(verdict(1, 14, (0, 100)), open(154));
+        assert_eq!(verdict(11, 1, (0, 100)), open(1));
+        let more_bytes = 100;
+        assert_eq!(verdict(12, 9, (0, 100)), Verdict::Growing { more_bytes });
+        assert_eq!(verdict(50, 9, (900, 1000)), Verdict::Growing { more_bytes });
+        assert_eq!(verdict(50, 9, (1000, 1100)), Verdict::Steady);
+        assert_eq!(verdict(50, 9, (1000, 10)), Verdict::Steady);
+    }
 }

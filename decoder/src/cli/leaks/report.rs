@@ -93,8 +93,10 @@ struct SuspectRow {
     /// Objects of so many ages live, of so many that must live before anything is said.
     generations: u64,
     enough: u64,
-    /// About so many more collections of the old generation may be enough; none: there are enough ages, and it does not grow.
+    /// About so many more collections of the old generation may be enough; none: there are enough ages.
     needs_old_collections: Option<u64>,
+    /// There are enough ages, and so many bytes more live than in the middle of the run; 0: about as much.
+    growth_bytes: u64,
     /// The innermost frame that is none of the JDK's.
     at: Option<StackFrame>,
 }
@@ -364,6 +366,7 @@ impl SuspectRow {
             self.generations = other.generations;
             self.needs_old_collections = other.needs_old_collections;
         }
+        self.growth_bytes = self.growth_bytes.saturating_add(other.growth_bytes);
     }
 
     fn new(profile: &Profile, suspect: &Suspect) -> SuspectRow {
@@ -380,7 +383,11 @@ impl SuspectRow {
             enough: Suspect::ENOUGH,
             needs_old_collections: match suspect.verdict {
                 Verdict::Open { old_collections } => Some(old_collections),
-                Verdict::Steady => None,
+                Verdict::Growing { .. } | Verdict::Steady => None,
+            },
+            growth_bytes: match suspect.verdict {
+                Verdict::Growing { more_bytes } => more_bytes,
+                Verdict::Open { .. } | Verdict::Steady => 0,
             },
             at: own.or(frames.first()).cloned(),
         }
@@ -397,18 +404,29 @@ impl SuspectRow {
         if let Some(frame) = &self.at {
             writeln!(out, "\tat {frame}")?;
         }
-        match self.needs_old_collections {
-            Some(more) => writeln!(
+        let ages = plural(self.generations, "age");
+        match (self.needs_old_collections, self.growth_bytes) {
+            // What has left one age so far may never leave another.
+            (Some(_), _) if self.generations == 1 => writeln!(
                 out,
-                "    cannot be judged yet: {} of {} ages; needs about {}",
+                "    cannot be judged: objects of 1 age of the {} that are needed",
+                self.enough
+            ),
+            (Some(more), _) => writeln!(
+                out,
+                "    cannot be judged yet: objects of {} of {} ages; needs about {}",
                 self.generations,
                 self.enough,
                 plural(more, "more old collection")
             ),
-            None => writeln!(
+            (None, 0) => writeln!(
                 out,
-                "    no sign of a leak so far: objects of {} live, but not ever more of them, from all of the run",
-                plural(self.generations, "age")
+                "    no sign of a leak: objects of {ages} live, and about as much as in the middle of the run"
+            ),
+            (None, more) => writeln!(
+                out,
+                "    may be a leak: objects of {ages} live, {} more than in the middle of the run; that is not enough to be sure",
+                plural(more, "byte")
             ),
         }
     }
