@@ -102,13 +102,18 @@ public final class Silenced implements ClassFileTransformer {
         last = new int[3];
     }
 
-    /** With as many constants as a class can have. */
-    private static byte[] full(byte[] bytes) {
+    /** As many constants as a class can have. */
+    private static final int FULL = 65_535;
+    /** Enough for hooks. */
+    private static final int ROOM = 100;
+
+    /** With so many constants. */
+    private static byte[] filled(byte[] bytes, int constants) {
         ClassReader reader = new ClassReader(bytes);
         ClassWriter writer = new ClassWriter(reader, 0);
         reader.accept(writer, 0);
         int i = 1 << 30;
-        while (writer.newConst(i) < 65_534) {
+        while (writer.newConst(i) < constants - 1) {
             i++;
         }
         return writer.toByteArray();
@@ -152,13 +157,16 @@ public final class Silenced implements ClassFileTransformer {
     }
 
     public static void main(String[] args) throws Exception {
-        Class<?> made = new Loader().define(renamed());
+        boolean fills = args[0].equals("full");
+        // Filled here, for the VM takes long to redefine a class with so many constants that it has not had.
+        byte[] bytes = fills ? filled(renamed(), FULL - ROOM) : renamed();
+        Class<?> made = new Loader().define(bytes);
         Callable<?> asks = (Callable<?>) made.getConstructor().newInstance();
         ask(asks);
-        changes = args[0].equals("twice");
+        changes = !fills;
         instrumentation.retransformClasses(made);
-        if (args[0].equals("full")) {
-            instrumentation.redefineClasses(new ClassDefinition(made, full(given)));
+        if (fills) {
+            instrumentation.redefineClasses(new ClassDefinition(made, filled(given, FULL)));
             asks.call();
         } else {
             ask(asks);
