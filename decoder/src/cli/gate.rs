@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::Key;
-use lucce_decoder::escape::Text;
+use lucce_decoder::escape::{Line, Text};
 
 use super::compare::{Change, Compared, Told, What};
 use super::human::{change as signed, growth, human};
@@ -92,9 +92,12 @@ impl Found {
         let through = args.what.through.as_ref();
         let title = format!(
             "{}{}{}",
-            compared.kind,
-            per.map_or_else(String::new, |per| format!(" per {per}")),
-            through.map_or_else(String::new, |through| format!(" through {through}"))
+            Text(&compared.kind),
+            per.map_or_else(String::new, |per| format!(" per {}", Text(per))),
+            // As it was typed: its backslashes are not those of an escaped name.
+            through.map_or_else(String::new, |through| {
+                format!(" through {}", Line(&through.to_string()))
+            })
         );
         let sums = format!(
             "{} → {} ({}), allowed +{}%",
@@ -114,7 +117,7 @@ impl Found {
             }
         };
         Found {
-            title: Text(&title).to_string(),
+            title,
             sums,
             passes,
             grown,
