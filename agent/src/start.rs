@@ -165,6 +165,7 @@ fn prepared(
     text: &str,
 ) -> Result<bool, String> {
     lucce_tracelog::keep_addresses(vm_flags::addresses_to_come(vm));
+    warn_if_untried(jvmti, &mut options);
     let missing = match vm_flags::archives(vm) {
         Some(archive) => Err(Missing::Unrecorded(archive)),
         None => Ground::prepare(&mut options, true),
@@ -238,6 +239,26 @@ pub fn supported(jvmti: Jvmti) -> Result<(), String> {
             "this is JDK {feature}, and lucce needs {OLDEST} or later"
         )),
     }
+}
+
+/// The newest whose natives, and whose methods that the VM calls or replaces, were looked up.
+const NEWEST: u32 = 25;
+
+/// Says so where the VM's Java is newer than any that was tried: the program runs, and traces can be compared.
+pub fn warn_if_untried(jvmti: Jvmti, options: &mut Options) {
+    if let Some(text) = jvmti.feature().ok().and_then(untried) {
+        options.warn(text);
+    }
+}
+
+fn untried(feature: u32) -> Option<String> {
+    let is_newer = feature > NEWEST;
+    is_newer.then(|| {
+        format!(
+            "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on; verify=1000 compares every \
+             thousandth event with the JVM's own stack trace, and `lucce check` tells what differs"
+        )
+    })
 }
 
 /// What the user is told if the VM does not do `what`.
@@ -691,4 +712,16 @@ unsafe extern "system" fn class_file_load_hook(
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_jdks_are_told() {
+        assert_eq!(untried(OLDEST).or(untried(NEWEST)), None);
+        let told = untried(NEWEST + 1).unwrap();
+        assert!(told.starts_with("JDK 26 is newer than 25"), "{told}");
+    }
 }
