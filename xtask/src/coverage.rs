@@ -29,10 +29,9 @@ const QUICK: [(&str, u32); 2] = [("H2Mix", jdk::OLD), ("H2Mix", jdk::NEW)];
 /// Times a small run: what the VM makes for classes that are loaded, one to seven megabytes, is not to weigh.
 const WORK: f64 = 3.0;
 /// Of applications that load many classes for little work.
-const MORE_WORK: [(&str, f64); 5] = [
+const MORE_WORK: [(&str, f64); 4] = [
     ("BatikRender", 8.0),
     ("JythonRun", 5.0),
-    ("KotlinCompile", 8.0),
     ("SpringOrders", 8.0),
     ("TomcatServe", 18.0),
 ];
@@ -44,11 +43,18 @@ struct Out {
     why: &'static str,
 }
 
-const OUT: [Out; 1] = [Out {
-    names: &["EXCEPTION_MISSING"],
-    least: 85.0,
-    why: "texts that the VM makes for class loaders",
-}];
+const OUT: [Out; 2] = [
+    Out {
+        names: &["EXCEPTION_MISSING"],
+        least: 85.0,
+        why: "texts that the VM makes for class loaders",
+    },
+    Out {
+        names: &["KotlinCompile"],
+        least: 98.0,
+        why: "8 MB that the VM makes for 11000 classes",
+    },
+];
 
 /// What was asked for.
 pub struct Wish {
