@@ -1180,11 +1180,12 @@ public final class LucceRt {
 
     /**
      * Behind Throwable.fillInStackTrace: what the VM has noted there. The slots are right if an instruction
-     * made the exception by calling a constructor: the agent asks the VM, once for each such instruction.
+     * made the exception by calling a constructor: the agent asks the VM, once for each such instruction. A recording
+     * of calls has no entry for what the VM throws, so it has none for traces.
      */
     @Hidden @DontInline
     public static void traced(Object thrown, long p, int site) {
-        if (!LIVE || !RECORD && !isOpen(ALLOC)) return;
+        if (!LIVE || RECORD || !isOpen(ALLOC)) return;
         Thread t = Thread.currentThread();
         if (!known(t)) return;
         long text = Memory.U.getLong(t.$ts + TEXT);
