@@ -298,7 +298,7 @@ impl Stacks {
     pub fn of_boot(&self, pointer: Slot) -> Option<Range> {
         let first = Slot::of_address(self.boot.start);
         let offset = pointer.pointer().wrapping_sub(first.pointer());
-        (offset < self.boot.bytes).then_some(Range {
+        (offset < self.boot.bytes).then(|| Range {
             start: self.boot.start + offset / self.boot_stack * self.boot_stack,
             bytes: self.boot_stack,
         })
@@ -470,5 +470,30 @@ impl MethodOfSite {
         // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.
         let entry = || unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(at)) };
         ((site as usize) < self.room()).then(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_of_boot_threads_are_told_from_all_others() {
+        let stacks = shared();
+        let second = stacks.boot.start + stacks.boot_stack;
+        let of = |address| {
+            let region = stacks.of_boot(Slot::of_address(address));
+            region.map(|region| (region.start, region.bytes))
+        };
+        assert_eq!(of(second), Some((second, stacks.boot_stack)));
+        assert_eq!(of(second + 160), Some((second, stacks.boot_stack)));
+        for other in [
+            0,
+            stacks.boot.start - 16,
+            stacks.boot.start + stacks.boot.bytes,
+        ] {
+            assert_eq!(of(other), None);
+        }
+        assert!(stacks.of_boot(Slot::at(0)).is_none());
     }
 }
