@@ -48,6 +48,26 @@ impl Events {
         Events(wanted.copied().collect())
     }
 
+    /// What was counted since `before`, an earlier reading of the same counters.
+    #[must_use]
+    pub fn since(&self, before: &Events) -> Events {
+        let key = |share: &Share| (share.id, share.event, share.thread);
+        let mut before = before.0.iter().peekable();
+        let more = self.0.iter().filter_map(|share| {
+            while before.next_if(|old| key(old) < key(share)).is_some() {}
+            let old = before.next_if(|old| key(old) == key(share));
+            let (count, value) = old.map_or((0, 0), |old| (old.count, old.value));
+            let count = share.count.saturating_sub(count);
+            let value = share.value.saturating_sub(value);
+            (count > 0 || value > 0).then_some(Share {
+                count,
+                value,
+                ..*share
+            })
+        });
+        Events(more.collect())
+    }
+
     /// One entry per type and thread.
     #[must_use]
     pub fn of(&self, id: ContextId) -> &[Share] {
@@ -122,6 +142,12 @@ mod tests {
         let events = Events::new([cells.as_slice(), &[other, other]].concat());
         assert_eq!(events.of(ContextId(2))[2].count, 2);
         assert_eq!(events.ids().len(), 2);
+        let more = Events::new([cells.as_slice(), &[other, share(7, 1, 3, 3)]].concat());
+        let before = Events::new(cells.to_vec());
+        let since = more.since(&before);
+        assert_eq!(since.all(), [other, share(7, 1, 3, 3)]);
+        assert!(before.since(&more).all().is_empty());
+        assert_eq!(more.since(&Events::default()).all(), more.all());
         let filtered = events.filtered(|share| share.event == EventTypeId(4));
         assert_eq!(filtered.all(), [Share { count: 2, ..other }]);
     }

@@ -38,6 +38,7 @@ mod samples;
 mod starts;
 mod streams;
 mod tasks;
+mod top;
 mod unloading;
 mod variants;
 mod vm_events;
@@ -120,6 +121,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         samples::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),
+        top::tests(setup),
         unloading::tests(setup),
         variants::tests(setup),
         commands::tests(setup),

@@ -39,6 +39,7 @@ mod stream;
 mod style;
 mod symbols;
 mod threshold;
+mod top;
 mod version;
 mod view;
 mod window;
@@ -72,6 +73,7 @@ enum Verb {
     List(list::Args),
     Record(record::Args),
     Attach(attach::Args),
+    Top(top::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
     View(view::Args),
@@ -122,6 +124,7 @@ pub fn main() -> ExitCode {
         Verb::List(args) => list::run(&args),
         Verb::Record(args) => record::run(&args),
         Verb::Attach(args) => attach::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::View(args) => view::run(&args),

@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 /// The process that a person means.
-fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
+pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
     if let Ok(pid) = asked.parse() {
         return Ok(pid);
     }
@@ -107,7 +107,7 @@ fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
     }
 }
 
-fn log_of(status: &str) -> Option<PathBuf> {
+pub fn log_of(status: &str) -> Option<PathBuf> {
     let status: Value = serde_json::from_str(status).ok()?;
     status["log"]["file"].as_str().map(PathBuf::from)
 }

@@ -1,0 +1,242 @@
+//! What is shown of a window: head and rows, as text.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use clap::ValueEnum;
+use lucce_decoder::escape::Text;
+use lucce_decoder::{By, ContextId, Counted, Key, Measure, NodeId, Number};
+
+use super::super::human::human;
+use super::super::output::{grouped, percent};
+use super::sampler::Window;
+
+/// What rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum List {
+    Context,
+    Type,
+    Method,
+    Thread,
+}
+
+impl List {
+    pub const ALL: [List; 4] = [List::Context, List::Type, List::Method, List::Thread];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            List::Context => "contexts",
+            List::Type => "types",
+            List::Method => "methods",
+            List::Thread => "threads",
+        }
+    }
+
+    fn by(self) -> By {
+        match self {
+            List::Context => By::Context,
+            List::Type => By::Type,
+            List::Method => By::Method,
+            List::Thread => By::Thread,
+        }
+    }
+}
+
+/// What a person wants to see.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// `None`: the kind that is shown first.
+    pub kind: Option<String>,
+    pub list: List,
+    /// Sorted by the number of events, not by the sum of their values.
+    pub by_count: bool,
+}
+
+impl View {
+    pub fn new(kind: Option<String>, list: List) -> View {
+        View {
+            kind,
+            list,
+            by_count: false,
+        }
+    }
+
+    pub fn kind<'v>(&'v self, window: &'v Window) -> &'v str {
+        self.kind.as_deref().unwrap_or(&window.main_kind)
+    }
+
+    /// So many lists further.
+    pub fn turn(&mut self, steps: usize) {
+        let at = List::ALL.iter().position(|list| *list == self.list);
+        let next = (at.unwrap_or(0) + steps) % List::ALL.len();
+        self.list = List::ALL.get(next).copied().unwrap_or(List::Context);
+    }
+
+    /// The next kind of those that were ever counted.
+    pub fn next_kind(&mut self, window: &Window) {
+        let now = self.kind(window).to_owned();
+        let names: Vec<&String> = window.totals.iter().map(|kind| &kind.name).collect();
+        let at = names.iter().position(|name| **name == now);
+        let next = at.map_or(0, |at| at + 1) % names.len().max(1);
+        self.kind = names.get(next).map(|name| (*name).clone());
+    }
+}
+
+/// One line of the list.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    pub key: Key,
+    /// In percent of the window's.
+    pub share: f64,
+    /// For a second: in the kind's unit, and events.
+    pub value: String,
+    pub count: String,
+    /// Escaped.
+    pub name: String,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row {
+            share,
+            value,
+            count,
+            name,
+            ..
+        } = self;
+        write!(f, "{share:>6.1}%  {value:>14}  {count:>12}  {name}")
+    }
+}
+
+/// Run, kind and sums.
+pub fn head(window: &Window, view: &View) -> Vec<String> {
+    let asked = view.kind(window);
+    let run = window.run.map_or_else(
+        || "run without an id".to_owned(),
+        |run| format!("run {run}"),
+    );
+    let total = window.totals.iter().find(|kind| kind.name == asked);
+    let (unit, since_start) = total.map_or(("", 0), |kind| (kind.unit.as_str(), kind.count));
+    let (value, count) = sums(window, asked);
+    let values = match unit {
+        "" => String::new(),
+        unit => format!("{} a second, ", rate(value, window, unit)),
+    };
+    vec![
+        format!("{run}, the last {:.1} s", window.seconds),
+        format!(
+            "{}: {values}{} events a second, {} since the start",
+            Text(asked),
+            rate(count, window, ""),
+            grouped(since_start)
+        ),
+    ]
+}
+
+fn of_kind(window: &Window, kind: &str) -> impl Fn(&Counted) -> bool + use<> {
+    let kind = window.joined.kind(kind);
+    move |row| Some(row.kind) == kind
+}
+
+fn sums(window: &Window, kind: &str) -> (u64, u64) {
+    let rows = window.joined.counted(0, of_kind(window, kind));
+    rows.fold((0, 0), |(value, count), row| {
+        (
+            value.saturating_add(row.value),
+            count.saturating_add(row.count),
+        )
+    })
+}
+
+/// Times that threads waited are a part of that time: nanoseconds in a second.
+fn rate(sum: u64, window: &Window, unit: &str) -> String {
+    let seconds = window.seconds.max(1e-3);
+    let a_second = sum as f64 / seconds;
+    match a_second {
+        few if few > 0.0 && few < 10.0 && unit.is_empty() => format!("{few:.1}"),
+        many => human(many.round(), unit),
+    }
+}
+
+/// The largest first.
+pub fn rows(window: &Window, view: &View) -> Vec<Row> {
+    let (kind, by) = (view.kind(window), view.list.by());
+    let sum = |measure| {
+        let joined = &window.joined;
+        joined.own_sums(0, measure, by, of_kind(window, kind))
+    };
+    let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
+    let known = window.totals.iter().find(|of| of.name == kind);
+    let unit = known.map_or("", |kind| kind.unit.as_str());
+    let weighed = match view.by_count || unit.is_empty() {
+        true => &counts,
+        false => &values,
+    };
+    let of = |sums: &HashMap<Key, u64>, key: &Key| sums.get(key).copied().unwrap_or(0);
+    let whole = weighed
+        .values()
+        .fold(0, |sum: u64, value| sum.saturating_add(*value));
+    let keys: HashSet<Key> = counts.keys().chain(values.keys()).copied().collect();
+    let mut keys: Vec<Key> = keys.into_iter().collect();
+    keys.sort_unstable_by_key(|key| (std::cmp::Reverse(of(weighed, key)), *key));
+    let row = |key: Key| Row {
+        key,
+        share: percent(of(weighed, &key), whole),
+        value: match unit {
+            "" => String::new(),
+            unit => format!("{}/s", rate(of(&values, &key), window, unit)),
+        },
+        count: format!("{}/s", rate(of(&counts, &key), window, "")),
+        name: name(window, key),
+    };
+    keys.into_iter().map(row).collect()
+}
+
+/// Of a context its type, and the innermost frame of the program.
+fn name(window: &Window, key: Key) -> String {
+    let called = window.joined.name(key);
+    let called = Text(&called);
+    let Key::Context(node, _) = key else {
+        return called.to_string();
+    };
+    let trace = window.joined.trace(node);
+    let own = trace.iter().find(|frame| !frame.is_of_the_jdk());
+    match own.or(trace.first()) {
+        Some(frame) => format!("{called}  {frame}"),
+        None => called.to_string(),
+    }
+}
+
+/// The context's number and its trace.
+pub fn trace(window: &Window, key: Key) -> Vec<String> {
+    let Key::Context(node, what) = key else {
+        return Vec::new();
+    };
+    let number = Number {
+        run: window.run,
+        id: number(window, node, what).unwrap_or(ContextId::UNKNOWN),
+    };
+    let frames = window.joined.trace(node);
+    let frames = frames.iter().map(|frame| format!("    at {frame}"));
+    std::iter::once(number.to_string()).chain(frames).collect()
+}
+
+fn number(window: &Window, node: NodeId, what: Option<u32>) -> Option<ContextId> {
+    let is_it = |row: &Counted| row.node == node && row.what == what;
+    window.joined.counted(0, is_it).map(|row| row.id).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_turn_in_both_directions() {
+        let mut view = View::new(None, List::Context);
+        view.turn(1);
+        assert_eq!(view.list, List::Type);
+        view.turn(List::ALL.len() - 1);
+        view.turn(List::ALL.len() - 1);
+        assert_eq!(view.list, List::Thread);
+    }
+}

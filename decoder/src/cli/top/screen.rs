@@ -1,0 +1,293 @@
+//! The terminal: keys come in, rows go out. The log is read in another thread, so keys are answered at once.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lucce_control::{Command, ask};
+use lucce_decoder::{Key, OpenError};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Row as TableRow, Table, TableState};
+use ratatui::{DefaultTerminal, Frame};
+
+use super::super::{End, Failure, process};
+use super::Target;
+use super::rows::{self, List, Row, View};
+use super::sampler::{Sampler, Window};
+
+/// From one look at the keys to the next.
+const KEYS: Duration = Duration::from_millis(100);
+/// How long a message is shown.
+const TOLD: Duration = Duration::from_secs(4);
+const HELP: &str = "←→ list  e kind  s sort  ↑↓ Enter trace  space pause  d dump  q quit";
+
+struct Screen<'t> {
+    target: &'t Target,
+    view: View,
+    window: Option<Window>,
+    rows: Vec<Row>,
+    selected: TableState,
+    /// The context whose trace is shown.
+    open: Option<Key>,
+    paused: bool,
+    /// What happened last, and since when that is shown.
+    message: String,
+    told: Instant,
+}
+
+pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure> {
+    let windows = looks(sampler);
+    let mut screen = Screen {
+        target,
+        view,
+        window: None,
+        rows: Vec::new(),
+        selected: TableState::default(),
+        open: None,
+        paused: false,
+        message: "reading …".into(),
+        told: Instant::now(),
+    };
+    let mut terminal = ratatui::try_init()?;
+    let ended = screen.run(&mut terminal, &windows);
+    ratatui::restore();
+    ended?;
+    Ok(End::Fine)
+}
+
+type Look = Result<Window, OpenError>;
+
+/// Looks, one after the other, until nobody wants them or the log cannot be read.
+fn looks(mut sampler: Sampler) -> Receiver<Look> {
+    let (sender, receiver): (Sender<Look>, _) = mpsc::channel();
+    thread::spawn(move || {
+        loop {
+            thread::sleep(sampler.interval());
+            let look = sampler.look();
+            let is_over = look.is_err();
+            if sender.send(look).is_err() || is_over {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+impl Screen<'_> {
+    fn run(
+        &mut self,
+        terminal: &mut DefaultTerminal,
+        looks: &Receiver<Look>,
+    ) -> std::io::Result<()> {
+        loop {
+            while let Ok(look) = looks.try_recv() {
+                self.take(look);
+            }
+            terminal.draw(|frame| self.draw(frame))?;
+            if event::poll(KEYS)?
+                && let Event::Key(key) = event::read()?
+                && key.kind != KeyEventKind::Release
+                && !self.press(key)
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take(&mut self, look: Look) {
+        match look {
+            Ok(_) if self.paused => {}
+            Ok(window) => {
+                // Nodes are those of the window: another one has others.
+                self.open = None;
+                self.window = Some(window);
+                if self.has_ended() {
+                    self.message = "the JVM has ended".into();
+                } else if self.told.elapsed() > TOLD {
+                    self.message.clear();
+                }
+                self.list();
+            }
+            Err(error) => self.message = format!("the log cannot be read any more: {error}"),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let Target { pid, log } = self.target;
+        pid.is_some_and(|pid| process::is_gone(pid, log))
+    }
+
+    fn list(&mut self) {
+        self.rows = match &self.window {
+            Some(window) => rows::rows(window, &self.view),
+            None => Vec::new(),
+        };
+        let last = self.rows.len().checked_sub(1);
+        let selected = self.selected.selected().unwrap_or(0);
+        self.selected.select(last.map(|last| selected.min(last)));
+    }
+
+    /// `false`: the person has seen enough.
+    fn press(&mut self, key: KeyEvent) -> bool {
+        let is_interrupt =
+            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            _ if is_interrupt => return false,
+            KeyCode::Char('q') => return false,
+            KeyCode::Esc if self.open.is_none() => return false,
+            KeyCode::Esc => self.open = None,
+            KeyCode::Right | KeyCode::Tab => self.turn(1),
+            KeyCode::Left | KeyCode::BackTab => self.turn(List::ALL.len() - 1),
+            KeyCode::Char('e') => {
+                if let Some(window) = &self.window {
+                    self.view.next_kind(window);
+                }
+                self.open = None;
+                self.list();
+            }
+            KeyCode::Char('s') => {
+                self.view.by_count = !self.view.by_count;
+                self.list();
+            }
+            KeyCode::Down => self.selected.select_next(),
+            KeyCode::Up => self.selected.select_previous(),
+            KeyCode::PageDown => self.selected.scroll_down_by(10),
+            KeyCode::PageUp => self.selected.scroll_up_by(10),
+            KeyCode::Enter => self.toggle_trace(),
+            KeyCode::Char(' ') => {
+                self.paused = !self.paused;
+                self.message = String::new();
+            }
+            KeyCode::Char('d') => self.message = self.dump(),
+            _ => {}
+        }
+        self.told = Instant::now();
+        true
+    }
+
+    fn turn(&mut self, steps: usize) {
+        self.view.turn(steps);
+        self.open = None;
+        self.list();
+    }
+
+    /// A trace stays to be read: the screen stands still meanwhile.
+    fn toggle_trace(&mut self) {
+        let selected = self.selected.selected();
+        let key = selected.and_then(|at| self.rows.get(at)).map(|row| row.key);
+        let is_context = matches!(key, Some(Key::Context(..)));
+        self.open = key.filter(|_| is_context && self.open.is_none());
+        self.paused = self.open.is_some();
+        self.message = match is_context {
+            true => String::new(),
+            false => "contexts have traces: ← and → change the list".into(),
+        };
+    }
+
+    /// As `lucce ctl PID dump`; what is told of it.
+    fn dump(&self) -> String {
+        let Some(pid) = self.target.pid else {
+            return "this is a log already".into();
+        };
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let file = format!(
+            "top-{pid}-{}.lucce",
+            since.map_or(0, |since| since.as_secs())
+        );
+        let Ok(path) = std::path::absolute(&file) else {
+            return "the working directory is gone".into();
+        };
+        match ask(pid, &Command::Dump(Some(path.display().to_string()))) {
+            Ok(_) => format!("wrote {file}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let trace = match (&self.window, self.open) {
+            (Some(window), Some(key)) => rows::trace(window, key),
+            _ => Vec::new(),
+        };
+        let trace_height = match trace.len() {
+            0 => Constraint::Length(0),
+            lines => Constraint::Length(
+                (lines as u16)
+                    .saturating_add(2)
+                    .min(frame.area().height / 2),
+            ),
+        };
+        let [head, lists, table, below, foot] = Layout::vertical([
+            Constraint::Length(2),
+            Constraint::Length(1),
+            Constraint::Min(3),
+            trace_height,
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        let lines = match &self.window {
+            Some(window) => rows::head(window, &self.view),
+            None => vec![format!("{}", self.target.log.display())],
+        };
+        frame.render_widget(Paragraph::new(lines.join("\n")), head);
+        frame.render_widget(self.lists(), lists);
+        frame.render_stateful_widget(self.table(), table, &mut self.selected);
+        if !trace.is_empty() {
+            let block = Block::bordered().title("trace");
+            frame.render_widget(Paragraph::new(trace.join("\n")).block(block), below);
+        }
+        frame.render_widget(Paragraph::new(self.foot()), foot);
+    }
+
+    fn lists(&self) -> Line<'static> {
+        let reversed = Style::new().add_modifier(Modifier::REVERSED);
+        let spans = List::ALL.iter().flat_map(|list| {
+            let style = match *list == self.view.list {
+                true => reversed,
+                false => Style::new(),
+            };
+            [
+                Span::styled(format!(" {} ", list.name()), style),
+                Span::raw(" "),
+            ]
+        });
+        Line::from_iter(spans)
+    }
+
+    fn table(&self) -> Table<'static> {
+        let rows = self.rows.iter().map(|row| {
+            TableRow::new([
+                format!("{:>6.1}%", row.share),
+                format!("{:>14}", row.value),
+                format!("{:>12}", row.count),
+                row.name.clone(),
+            ])
+        });
+        let widths = [
+            Constraint::Length(7),
+            Constraint::Length(14),
+            Constraint::Length(12),
+            Constraint::Fill(1),
+        ];
+        let heading = TableRow::new([
+            "  share",
+            "         value",
+            "      events",
+            self.view.list.name(),
+        ])
+        .style(Style::new().add_modifier(Modifier::BOLD));
+        Table::new(rows, widths)
+            .header(heading)
+            .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+    }
+
+    fn foot(&self) -> String {
+        match (self.message.as_str(), self.paused) {
+            ("", false) => HELP.to_owned(),
+            ("", true) => format!("paused  {HELP}"),
+            (message, _) => format!("{message}  (q quit)"),
+        }
+    }
+}
