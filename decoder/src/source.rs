@@ -1,6 +1,6 @@
 //! The file that a log is in: as the agent wrote it, or packed with gzip.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
@@ -26,8 +26,7 @@ impl Source {
     /// The file cannot be read or is not a log.
     pub fn open(path: impl AsRef<Path>) -> Result<Source, OpenError> {
         let path = path.as_ref();
-        let mut file = File::open(path)?;
-        if !is_gzip(&start_of(&mut file, 3)?) {
+        if !is_packed(path)? {
             let log = Log::open(path)?;
             return Ok(Source { log, damage: None });
         }
@@ -71,6 +70,14 @@ pub fn header_of(path: &Path) -> Result<Header, OpenError> {
         true => Header::decode(&unpacked(&start, 1 << 20).bytes),
         false => Header::decode(start.get(..64).unwrap_or(&start)),
     }
+}
+
+/// Of a pipe nothing can be read twice: what comes through one is a log.
+fn is_packed(path: &Path) -> Result<bool, OpenError> {
+    if !fs::metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    Ok(is_gzip(&start_of(&mut File::open(path)?, 3)?))
 }
 
 fn start_of(file: &mut File, bytes: u64) -> Result<Vec<u8>, OpenError> {

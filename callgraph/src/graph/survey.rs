@@ -103,7 +103,7 @@ impl Graph {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::{Encoder, Gone, Layout, Policy, SiteId};

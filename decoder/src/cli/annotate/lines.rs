@@ -111,7 +111,7 @@ mod tests {
         for n in 1..200u64 {
             text.extend(b"word \xff".repeat((n % 7) as usize));
             text.extend(number(n * n * n * n * n).into_bytes());
-            text.extend(if n % 3 == 0 { "" } else { "g" }.bytes());
+            text.extend(if n % 3 == 0 { "g" } else { ", " }.bytes());
             if n % 50 == 0 {
                 text.push(b'\n');
             }
