@@ -208,7 +208,9 @@ mod tests {
         let first = Slot::of_address(region.start());
         assert_eq!(first.site(), SiteId::ENTRY);
         // Another test's thread may have had the region.
-        first.until(first.up(4)).for_each(|slot| slot.write(SiteId(0)));
+        first
+            .until(first.up(4))
+            .for_each(|slot| slot.write(SiteId(0)));
         let second = first.above();
         second.write(SiteId(7));
         second.remember(MethodId(3), ContextId(99));

@@ -118,8 +118,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 fn copies(folder: &Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = files.map(|file| file.path().display().to_string());
-    names.filter(|name| name.contains("/top-")).collect()
+    let copies = files.filter(|file| file.file_name().to_string_lossy().starts_with("top-"));
+    copies
+        .map(|file| file.path().display().to_string())
+        .collect()
 }
 
 /// A terminal of tmux, which has a server of its own.
