@@ -1,5 +1,6 @@
 //! A JVM that goes on while it is asked.
 
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -10,7 +11,32 @@ use serde_json::Value;
 /// A JVM that runs until it is told to end.
 pub struct Running<'a> {
     pub java: Java<'a>,
-    pub child: Child,
+    pub child: Process,
+}
+
+/// Ends with its owner, so that a test which fails leaves nothing that runs on.
+pub struct Process(Child);
+
+impl Deref for Process {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail for one that has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 impl<'a> Running<'a> {
@@ -27,7 +53,7 @@ impl<'a> Running<'a> {
 
     /// A program that prints more and more lines with `working`.
     pub fn of(java: Java<'a>) -> Result<Self, String> {
-        let child = java.spawn()?;
+        let child = Process(java.spawn()?);
         let mut running = Running { java, child };
         running.works_on()?;
         Ok(running)
