@@ -78,7 +78,7 @@ impl Wish {
         let other_jdk = self.jdk.is_some_and(|version| version != jdk.version);
         let is_between = jdk.version > jdk::OLD && jdk.version < jdk::NEW;
         let few = few || self.small && is_between && app.name != SMALL_BETWEEN;
-        let impossible = app.compiles && !jdk.compiles();
+        let impossible = app.wants_whole_jdk && !jdk.compiles();
         !(few || other || other_jdk || impossible)
     }
 }

@@ -101,7 +101,7 @@ impl Wish {
             Some(app) => (
                 self.app.as_ref().is_some_and(|name| name != app.name),
                 !QUICK.contains(&(app.name, jdk)),
-                app.compiles && !run.jdk.compiles(),
+                app.wants_whole_jdk && !run.jdk.compiles(),
             ),
         };
         !(other || other_jdk || impossible || self.quick && long)

@@ -12,8 +12,8 @@ pub struct App {
     pub small: f64,
     /// The amount of work in an iteration that is measured: a second or so.
     pub measured: f64,
-    /// Needs the `jdk.compiler` module.
-    pub compiles: bool,
+    /// Needs modules that run-time images leave out: a compiler, the JDK's classes as files, CSS.
+    pub wants_whole_jdk: bool,
 }
 
 const fn app(name: &'static str, operand: Option<&'static str>, small: f64, measured: f64) -> App {
@@ -22,7 +22,14 @@ const fn app(name: &'static str, operand: Option<&'static str>, small: f64, meas
         operand,
         small,
         measured,
-        compiles: false,
+        wants_whole_jdk: false,
+    }
+}
+
+const fn whole(app: App) -> App {
+    App {
+        wants_whole_jdk: true,
+        ..app
     }
 }
 
@@ -33,17 +40,11 @@ pub const APPS: [App; 12] = [
     app("H2Mix", None, 0.1, 0.8),
     app("XalanTransform", None, 0.1, 0.3),
     app("JythonRun", None, 0.1, 0.5),
-    App {
-        name: "JavacCompile",
-        operand: LANG,
-        small: 0.3,
-        measured: 0.3,
-        compiles: true,
-    },
-    app("EclipseCompile", LANG, 0.3, 0.3),
+    whole(app("JavacCompile", LANG, 0.3, 0.3)),
+    whole(app("EclipseCompile", LANG, 0.3, 0.3)),
     app("KotlinCompile", None, 0.1, 0.2),
     app("FopRender", None, 0.1, 0.3),
-    app("BatikRender", None, 0.1, 0.5),
+    whole(app("BatikRender", None, 0.1, 0.5)),
     app("PmdCheck", LANG, 0.1, 0.2),
     app("TomcatServe", None, 0.1, 0.4),
     app("SpringOrders", None, 0.1, 0.4),

@@ -13,7 +13,7 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     let jdk = wish.jdk()?;
     let (able, unable): (Vec<&App>, Vec<&App>) = wanted(wish)?
         .into_iter()
-        .partition(|app| jdk.compiles() || !app.compiles);
+        .partition(|app| jdk.compiles() || !app.wants_whole_jdk);
     for app in unable {
         println!("not run: {}: JDK {} has no compiler", app.name, jdk.version);
     }
