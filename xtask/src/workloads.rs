@@ -43,7 +43,7 @@ pub const APPS: [App; 12] = [
     whole(app("JavacCompile", LANG, 0.3, 0.3)),
     whole(app("EclipseCompile", LANG, 0.3, 0.3)),
     app("KotlinCompile", None, 0.1, 0.2),
-    app("FopRender", None, 0.1, 0.3),
+    whole(app("FopRender", None, 0.1, 0.3)),
     whole(app("BatikRender", None, 0.1, 0.5)),
     app("PmdCheck", LANG, 0.1, 0.2),
     app("TomcatServe", None, 0.1, 0.4),
