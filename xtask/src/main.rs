@@ -2,6 +2,7 @@
 
 mod coverage;
 mod cpu;
+mod java_agents;
 mod jdk;
 mod pictures;
 mod place;
@@ -55,6 +56,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
+      [--java-agent NAME]  little work beside a Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or
+                        all of them, one after the other
       [--quick]         five applications, little work, 400000 comparisons
   dist                  what users install, in target/dist: archives, a Debian package, checksums
   maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
