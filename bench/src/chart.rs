@@ -311,7 +311,7 @@ mod tests {
         );
         assert_eq!(drawn.matches("failed").count(), 1);
         assert!(drawn.contains("H2Mix, tracking: 1.26 (1.20–1.33)"));
-        assert!(drawn.contains("CPU time: ratio to about none"));
+        assert!(drawn.contains("CPU time of the process: ratio to about none"));
     }
 
     #[test]

@@ -3,7 +3,13 @@
 //! ```text
 //! iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
 //! ```
-//! The checksum may be missing. A line that begins with `FAILED` says that the result is wrong.
+//! The checksum may be missing. Where work lies between iterations that belongs to none, a program prints when the
+//! next one begins:
+//!
+//! ```text
+//! iteration 3 begins
+//! ```
+//! A line that begins with `FAILED` says that the result is wrong.
 
 use std::collections::BTreeSet;
 
@@ -47,6 +53,13 @@ pub fn ends_iteration(line: &str) -> bool {
     iteration(line).is_some()
 }
 
+/// Whether the line says that an iteration begins.
+pub fn begins_iteration(line: &str) -> bool {
+    let rest = line.strip_prefix("iteration ");
+    let number = rest.and_then(|rest| rest.strip_suffix(" begins"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 fn iteration(line: &str) -> Option<(Iteration, Option<&str>)> {
     let (number, rest) = line.strip_prefix("iteration ")?.split_once(": ")?;
     number.parse::<u32>().ok()?;
@@ -71,6 +84,7 @@ mod tests {
         let text = "H2Mix: 3000 transactions\n\
             iteration 1: 120 ms wall, 190.5 ms cpu, checksum 0a\n\
             iteration the second\n\
+            iteration 2 begins\n\
             iteration 2: 100 ms wall, 150 ms cpu\n";
         let found = Iterations::parse(text);
         let expected = [(120.0, 190.5), (100.0, 150.0)];
@@ -80,6 +94,15 @@ mod tests {
         );
         assert_eq!(found.checksums, BTreeSet::from(["0a".to_owned()]));
         assert_eq!(found.failed, None);
+    }
+
+    #[test]
+    fn what_begins_an_iteration_does_not_end_one() {
+        let line = "iteration 12 begins";
+        assert!(begins_iteration(line) && !ends_iteration(line));
+        let line = "iteration 12: 1 ms wall, 1 ms cpu";
+        assert!(!begins_iteration(line) && ends_iteration(line));
+        assert!(!begins_iteration("iteration x begins"));
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! Hence the baseline runs between the variants, in the same run of the harness, and all that is
 //! said of a variant is its ratio to that baseline.
 //!
-//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM, or several in turns), `iterations`
-//! (what it prints), `jit` (what the JVM prints), `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved),
-//! then what shows it: `table`, `chart`.
+//! Reading order: `variant` (what is compared), `plan` (what runs), `process` (one JVM, or several in turns),
+//! `looking` and `threads` (what is seen of it meanwhile), `iterations` (what it prints), `jit` (what the JVM prints),
+//! `spread` (median and quartiles), `report` (ratios), `run` (all of it, interleaved), then what shows it: `table`, `chart`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -22,7 +22,9 @@ mod variant;
 
 mod iterations;
 mod jit;
+mod looking;
 mod process;
+mod threads;
 
 mod report;
 mod spread;
@@ -39,5 +41,6 @@ pub use process::{Ended, Usage, run as run_process};
 pub use report::{Column, Metric, Outcome, Quantity, Ratio, Report, Row, Samples};
 pub use run::{Step, measure, refusals};
 pub use spread::{Centre, Spread, geometric_mean};
-pub use table::{differences, remarks, table};
+pub use table::{differences, remarks, side_by_side, table};
+pub use threads::Own;
 pub use variant::{Tools, Variant};

@@ -16,12 +16,17 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::looking::{LONGEST_PAUSE, Looker, Printed, readable};
+use crate::threads::{Own, Threads};
 
 /// What a process and its own children used.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,6 +35,8 @@ pub struct Usage {
     pub wall: f64,
     /// Milliseconds of CPU time, user and system.
     pub cpu: f64,
+    /// Of the threads of the process alone. `None`: it leaves its work to its children, or cannot be looked at.
+    pub own: Option<Own>,
     /// Bytes of the largest resident set.
     pub peak_rss: u64,
 }
@@ -41,6 +48,8 @@ pub struct Ended {
     pub usage: Usage,
     pub stdout: String,
     pub stderr: String,
+    /// Milliseconds of CPU time of the program's own threads in each iteration that it printed.
+    pub own: Vec<f64>,
     /// It was killed because it took longer than it may.
     pub timed_out: bool,
 }
@@ -55,20 +64,43 @@ pub fn run(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result
     command.stdin(Stdio::null());
     command.stdout(File::create(&out)?);
     command.stderr(File::create(&err)?);
+    let printed = Printed::to(&out)?;
     let started = Instant::now();
     let child = command.spawn()?;
     let pid = child.id();
-    let timed_out = wait_until_ended(pid, limit)?;
-    let wall = started.elapsed();
+    let mut looker = Looker::new(pid, printed, started);
+    let (here, there) = UnixStream::pair()?;
+    let (late, wall) = thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let late = looker.look_until(&there, limit);
+            if late {
+                signal(pid, libc::SIGKILL);
+            }
+            late
+        });
+        let waited = wait_leaving_zombie(pid);
+        let wall = started.elapsed();
+        drop(here);
+        let late = looking.join().unwrap_or(false);
+        waited.map(|()| (late, wall))
+    })?;
+    let (own, iterations) = looker.end();
     let (status, mut usage) = reap(pid)?;
     usage.wall = wall.as_secs_f64() * 1e3;
+    usage.own = own.filter(|own| works_itself(*own, usage.cpu));
     Ok(Ended {
         status,
         usage,
         stdout: text(&out),
         stderr: text(&err),
-        timed_out,
+        own: iterations,
+        timed_out: late,
     })
+}
+
+/// What children worked is in `cpu`, and nobody has looked at their threads.
+fn works_itself(own: Own, cpu: f64) -> bool {
+    own.whole >= 0.9 * cpu - 20.0
 }
 
 /// Starts all and lets them work in turns until the last one has ended; `is_done` says of a printed line that it
@@ -121,6 +153,12 @@ struct Taking {
     printed: String,
     errors: std::path::PathBuf,
     ended: bool,
+    threads: Threads,
+    /// Of its own threads at the beginning of its turn.
+    before: f64,
+    /// It has ended an iteration in its last turn.
+    worked: bool,
+    iterations: Vec<f64>,
 }
 
 impl Taking {
@@ -144,6 +182,10 @@ impl Taking {
             printed: String::new(),
             errors,
             ended: false,
+            threads: Threads::of(child.id()),
+            before: 0.0,
+            worked: false,
+            iterations: Vec::new(),
         })
     }
 
@@ -152,6 +194,7 @@ impl Taking {
         if self.ended {
             return false;
         }
+        self.count_last_turn();
         signal(self.pid, libc::SIGCONT);
         // It may not ask: it ends, or prints without waiting.
         let _ = self
@@ -161,7 +204,7 @@ impl Taking {
         let mut line = Vec::new();
         loop {
             line.clear();
-            match self.output.read_until(b'\n', &mut line) {
+            match self.next_line(&mut line) {
                 Ok(1..) => {}
                 _ => break,
             }
@@ -169,6 +212,7 @@ impl Taking {
             self.printed += &text;
             if is_done(text.trim_end()) {
                 signal(self.pid, libc::SIGSTOP);
+                self.worked = true;
                 return true;
             }
         }
@@ -176,9 +220,32 @@ impl Taking {
         false
     }
 
+    /// It has been stopped since: no thread is at work, so that the times of all are complete.
+    fn count_last_turn(&mut self) {
+        let now = self.threads.look();
+        if self.worked && self.threads.are_seen() {
+            self.iterations.push(now - self.before);
+        }
+        self.before = now;
+        self.worked = false;
+    }
+
+    /// Meanwhile its threads are looked at, of which some may end.
+    fn next_line(&mut self, line: &mut Vec<u8>) -> io::Result<usize> {
+        while self.output.buffer().is_empty()
+            && !readable([self.output.get_ref().as_raw_fd()], LONGEST_PAUSE)[0]
+        {
+            self.threads.look();
+        }
+        self.output.read_until(b'\n', line)
+    }
+
     fn end(self, timed_out: bool) -> io::Result<Ended> {
-        let (status, usage) = reap(self.pid)?;
+        let own = self.threads.end();
+        let (status, mut usage) = reap(self.pid)?;
+        usage.own = own.filter(|own| works_itself(*own, usage.cpu));
         Ok(Ended {
+            own: self.iterations,
             // Of those that were to be killed, some may have ended by themselves.
             timed_out: timed_out && !status.success(),
             status,
@@ -191,11 +258,6 @@ impl Taking {
 
 fn text(file: &Path) -> String {
     String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned()
-}
-
-/// Returns when the child has ended, and whether the watchdog had to end it.
-fn wait_until_ended(pid: u32, limit: Duration) -> io::Result<bool> {
-    watched(&[pid], limit, || wait_leaving_zombie(pid))
 }
 
 /// Whether the watchdog had to end the processes, which are not reaped before `wait` returns.
@@ -261,6 +323,7 @@ fn reap(pid: u32) -> io::Result<(ExitStatus, Usage)> {
     let usage = Usage {
         wall: 0.0,
         cpu: milliseconds(used.ru_utime) + milliseconds(used.ru_stime),
+        own: None,
         // Linux counts kilobytes.
         peak_rss: u64::try_from(used.ru_maxrss).unwrap_or(0) * 1024,
     };

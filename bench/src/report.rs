@@ -11,10 +11,12 @@ use crate::{Centre, Spread, geometric_mean};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Milliseconds of CPU time of the process, all its threads.
-    Cpu,
+    /// Milliseconds of CPU time of the program's own threads: all but those that serve the JVM.
+    Own,
     /// Milliseconds that passed.
     Wall,
+    /// Milliseconds of CPU time of the process, all its threads.
+    Cpu,
     /// Milliseconds of CPU time from the JVM's start to its end, where only a part of that is measured otherwise.
     Process,
     /// Nanoseconds per operation of a micro-benchmark.
@@ -27,7 +29,13 @@ pub enum Metric {
     Compilation,
     /// Bytes of compiled code.
     CodeCache,
+    /// Milliseconds of [`Metric::Own`] that may be those of threads that serve the JVM.
+    Unattributed,
 }
+
+/// The three that are told side by side: what the thread that works feels, what passes meanwhile, and what all
+/// threads take together.
+pub const TIMES: [Metric; 3] = [Metric::Own, Metric::Wall, Metric::Cpu];
 
 /// Values of a metric, per round.
 pub type Samples = Vec<Vec<f64>>;
@@ -86,7 +94,8 @@ pub struct Quantity {
 impl Metric {
     pub fn name(self) -> &'static str {
         match self {
-            Metric::Cpu => "CPU time",
+            Metric::Own => "CPU time of the program's own threads",
+            Metric::Cpu => "CPU time of the process",
             Metric::Wall => "wall time",
             Metric::Process => "CPU time with start and warm-up",
             Metric::PerOperation => "time per operation",
@@ -94,6 +103,7 @@ impl Metric {
             Metric::Recorded => "recorded",
             Metric::Compilation => "compilation time",
             Metric::CodeCache => "compiled code",
+            Metric::Unattributed => "of the own threads' time, not surely theirs",
         }
     }
 
@@ -102,6 +112,8 @@ impl Metric {
     pub fn is_nothing(self, value: f64) -> bool {
         match self {
             Metric::PerOperation => value < 0.1,
+            // How far a look was away from a process's end says nothing of a variant.
+            Metric::Unattributed => true,
             _ => value <= 0.0,
         }
     }
@@ -109,7 +121,12 @@ impl Metric {
     /// A value for people.
     pub fn show(self, value: f64) -> String {
         match self {
-            Metric::Cpu | Metric::Wall | Metric::Process | Metric::Compilation => {
+            Metric::Own
+            | Metric::Cpu
+            | Metric::Wall
+            | Metric::Process
+            | Metric::Compilation
+            | Metric::Unattributed => {
                 format!("{value:.0} ms")
             }
             Metric::PerOperation if value < 10.0 => format!("{value:.2} ns"),
@@ -180,6 +197,14 @@ impl Report {
     /// A metric of a program under the variant in that column.
     pub fn quantity(&self, row: &Row, column: usize, metric: Metric) -> Option<Quantity> {
         row.quantity(column, metric, self.centre)
+    }
+
+    /// What comes first of what was measured: of programs whose threads cannot be told apart, all of them.
+    pub fn first(&self) -> Metric {
+        match self.metrics().contains(&Metric::Own) {
+            true => Metric::Own,
+            false => Metric::Cpu,
+        }
     }
 
     /// What was measured of at least one run.

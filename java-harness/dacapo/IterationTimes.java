@@ -34,6 +34,8 @@ public final class IterationTimes extends Callback {
     @Override
     public void start(String benchmark) {
         super.start(benchmark);
+        out.printf("iteration %d begins%n", iteration + 1);
+        out.flush();
         cpu = system.getProcessCpuTime();
         wall = System.nanoTime();
     }

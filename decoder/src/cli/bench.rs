@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, process};
 
-use lucce_bench::{
-    Centre, JavaCommand, Metric, Outcome, Plan, Program, Report, Step, Tools, Variant,
-};
+use lucce_bench::{Centre, JavaCommand, Outcome, Plan, Program, Report, Step, Tools, Variant};
 
 use super::output;
 use super::progress::Bar;
@@ -20,10 +18,13 @@ use super::{End, Failure, run};
 #[command(after_help = "Example:
   lucce bench --rounds 5 --variants tracking,alloc --chart cost.svg -- java -jar app.jar
 
-Measured are CPU time, wall time and peak memory of the whole process; the first run of each variant
-is dropped. If the program prints lines such as
+Measured are the CPU time of the program's own threads (all but those of the JIT compilers, the collector, the
+JVM itself and agents), wall time, the CPU time of the whole process, and its peak memory; the first run of each
+variant is dropped. If the program prints lines such as
   iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
-those times are taken, without each run's first iterations, and the checksums must be the same.
+those times are taken, without each run's first iterations, and the checksums must be the same. What its own
+threads worked in an iteration is what they did since the line before, or since a line such as
+  iteration 3 begins
 
 Variants: none (always there), xshare-off, tracking, tracking-app, alloc, paper, cct, jfr, and
 async-alloc and async-alloc-1 where ASYNC_PROFILER names libasyncProfiler.so.
@@ -48,7 +49,7 @@ pub struct Args {
     /// Prints everything that was measured as JSON
     #[arg(long)]
     json: bool,
-    /// Draws the ratios of CPU time
+    /// Draws the ratios of the own threads' CPU time
     #[arg(long, value_name = "FILE.svg")]
     chart: Option<PathBuf>,
     /// The java command and its arguments
@@ -59,7 +60,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<End, Failure> {
     let plan = plan(args)?;
     let bar = Bar::new("measuring", 0);
-    let report = lucce_bench::measure(&plan, &|step: &Step| {
+    let report = lucce_bench::measure(&plan, &|step: &Step, _: &Report| {
         bar.at(step.done as u64, step.total as u64);
     });
     drop(bar);
@@ -67,7 +68,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let _ = fs::remove_dir_all(&plan.scratch);
     show(args, &report)?;
     if let Some(file) = &args.chart {
-        let chart = lucce_bench::chart(&report, Metric::Cpu);
+        let chart = lucce_bench::chart(&report, report.first());
         fs::write(file, chart).map_err(|e| usage(format!("{}: {e}", file.display())))?;
     }
     Ok(ending(&report))
@@ -138,6 +139,7 @@ fn show(args: &Args, report: &Report) -> Result<(), Failure> {
     if args.json {
         writeln!(out, "{}", report.json().map_err(usage)?)?;
     } else {
+        writeln!(out, "{}\n", lucce_bench::side_by_side(report))?;
         for metric in report.metrics() {
             writeln!(out, "{}\n", lucce_bench::table(report, metric))?;
         }

@@ -20,7 +20,7 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     let programs = able
         .iter()
         .map(|app| program(wish, app, &jdk, wish.threads));
-    Ok(measured(&wish.plan(programs.collect())))
+    Ok(measured(&wish.plan(programs.collect()), "", &wish.out))
 }
 
 fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {

@@ -1,6 +1,7 @@
 //! The DaCapo suite, as the paper ran it (section 6): `-n 31`, the first iteration dropped, the mean of
 //! the other 30 with the agent divided by the mean without it. The table is the paper's Figure 5.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,13 +26,8 @@ pub fn run(wish: &Wish, jar: &Path) -> Result<Report, String> {
     let programs = programs.into_iter().map(|name| suite.program(wish, name));
     let mut plan = wish.plan(programs.collect());
     plan.centre = Centre::Mean;
-    let mut report = measured(&plan);
-    let of = |key: &str, value: String| (key.to_owned(), value);
-    report.setting.extend([
-        of("suite", jar.display().to_string()),
-        of("iterations", format!("-n {}", wish.iterations())),
-    ]);
-    Ok(report)
+    plan.setting.extend(suite.setting(wish));
+    Ok(measured(&plan, "dacapo", &wish.out))
 }
 
 struct Suite {
@@ -42,6 +38,8 @@ struct Suite {
     /// Benchmarks make a folder called `scratch` where they are started.
     folder: PathBuf,
     benchmarks: Vec<String>,
+    /// What the jar's manifest opens, which `java -jar` would see to; and what the suite needs of a newer JDK.
+    flags: Vec<String>,
 }
 
 impl Suite {
@@ -57,10 +55,16 @@ impl Suite {
             classes: folder("dacapo-callback")?,
             folder: folder("dacapo-scratch")?,
             benchmarks: Vec::new(),
+            flags: security_manager(jdk.version)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
             jdk: jdk.clone(),
             jar,
         };
         suite.compile_callback()?;
+        let opened = opened(&suite.manifest(&out.join("dacapo-manifest"))?);
+        suite.flags.extend(opened);
         suite.benchmarks = suite.list()?;
         Ok(suite)
     }
@@ -75,20 +79,52 @@ impl Suite {
         compiled.map_err(|e| format!("{} is no DaCapo suite: {e}", self.jar.display()))
     }
 
-    /// All but those that are left out.
+    /// The text of it.
+    fn manifest(&self, folder: &Path) -> Result<String, String> {
+        const FILE: &str = "META-INF/MANIFEST.MF";
+        let jdk = jdk::compiler().ok_or("no JDK with its tools")?;
+        let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut jar = Command::new(jdk.tool("jar"));
+        tools::run_quietly(jar.current_dir(folder).arg("xf").arg(&self.jar).arg(FILE))?;
+        // A jar may have none.
+        let text = fs::read_to_string(folder.join(FILE)).unwrap_or_default();
+        fs::remove_dir_all(folder).map_err(failed)?;
+        Ok(text)
+    }
+
+    fn setting(&self, wish: &Wish) -> [(String, String); 4] {
+        let of = |key: &str, value: String| (key.to_owned(), value);
+        let flags = wish.jvm().into_iter().chain(self.flags.iter().cloned());
+        [
+            of("suite", self.jar.display().to_string()),
+            of("iterations", format!("-n {}", wish.iterations())),
+            of("size", wish.dacapo_size.clone().unwrap_or("default".into())),
+            of("jvm_flags", flags.collect::<Vec<_>>().join(" ")),
+        ]
+    }
+
+    /// All but those that are left out. What the suite has to say beside them goes to its standard error, too.
     fn list(&self) -> Result<Vec<String>, String> {
         let mut java = self.jdk.java();
-        java.current_dir(&self.folder);
+        java.current_dir(&self.folder).args(&self.flags);
         java.arg("-cp").arg(&self.jar).args(["Harness", "-l"]);
-        let listed = tools::output(&mut java)?;
-        let names = String::from_utf8_lossy(&listed);
-        let names = names.split_whitespace().map(str::to_owned);
+        let listed = java
+            .output()
+            .map_err(|e| format!("{}: {e}", self.jar.display()))?;
+        let printed = String::from_utf8_lossy(&listed.stdout);
+        let lines = printed.lines().filter(|line| names_only(line));
+        let names = lines.flat_map(str::split_whitespace).map(str::to_owned);
         let mut names: Vec<String> = names
             .filter(|name| !LEFT_OUT.contains(&name.as_str()))
             .collect();
         names.sort_unstable();
         match names.is_empty() {
-            true => Err(format!("{} lists no benchmarks", self.jar.display())),
+            true => Err(format!(
+                "{} lists no benchmarks: {}",
+                self.jar.display(),
+                String::from_utf8_lossy(&listed.stderr).trim()
+            )),
             false => Ok(names),
         }
     }
@@ -112,9 +148,14 @@ impl Suite {
         class_path.push(":");
         class_path.push(&self.classes);
         let iterations = wish.iterations().to_string();
-        let mut arguments = vec!["-cp".into(), class_path];
-        let harness = ["Harness", "-n", &iterations, "-c", CALLBACK, name];
-        arguments.extend(harness.map(Into::into));
+        let mut arguments: Vec<OsString> = self.flags.iter().map(Into::into).collect();
+        arguments.extend(["-cp".into(), class_path]);
+        let mut harness = vec!["Harness", "-n", &iterations, "-c", CALLBACK];
+        if let Some(size) = &wish.dacapo_size {
+            harness.extend(["-s", size]);
+        }
+        harness.push(name);
+        arguments.extend(harness.into_iter().map(Into::into));
         let mut command = wish.command(&self.jdk, arguments);
         command.folder = Some(self.folder.clone());
         Program {
@@ -124,6 +165,48 @@ impl Suite {
             turns: false,
         }
     }
+}
+
+/// Some benchmarks set one. From 18 on that has to be allowed, and from 24 on there is none.
+fn security_manager(jdk: u32) -> Option<&'static str> {
+    (18..24)
+        .contains(&jdk)
+        .then_some("-Djava.security.manager=allow")
+}
+
+/// A line of benchmarks' names, as against a notice.
+fn names_only(line: &str) -> bool {
+    let is_name = |word: &str| {
+        let mut letters = word.bytes();
+        letters
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase())
+            && letters.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    line.split_whitespace().all(is_name)
+}
+
+/// Flags for what a manifest opens and exports to code on the class path.
+fn opened(manifest: &str) -> Vec<String> {
+    // A long line goes on in the next one, after a space.
+    let whole = manifest.replace("\r\n", "\n").replace("\n ", "");
+    let mut flags = Vec::new();
+    for (key, flag) in [
+        ("Add-Opens", "--add-opens"),
+        ("Add-Exports", "--add-exports"),
+    ] {
+        let of = |line: &str| {
+            let (name, packages) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(key).then(|| packages.to_owned())
+        };
+        let packages = whole.lines().filter_map(of);
+        let packages: Vec<String> = packages.collect();
+        let each = packages
+            .iter()
+            .flat_map(|packages| packages.split_whitespace());
+        flags.extend(each.map(|package| format!("{flag}={package}=ALL-UNNAMED")));
+    }
+    flags
 }
 
 #[cfg(test)]
@@ -153,8 +236,10 @@ mod tests {
         javac.args(["-d", "../classes", "Harness.java"]);
         tools::run_quietly(&mut javac).unwrap();
         let mut jar = Command::new(jdk.tool("jar"));
+        let manifest = "Add-Opens: java.base/java.lang\n";
+        fs::write(folder.join("manifest"), manifest).unwrap();
         jar.current_dir(folder)
-            .args(["cf", "dacapo.jar", "-C", "classes", "."]);
+            .args(["cfm", "dacapo.jar", "manifest", "-C", "classes", "."]);
         tools::run_quietly(&mut jar).unwrap();
         folder.join("dacapo.jar")
     }
@@ -163,7 +248,7 @@ mod tests {
         let out = folder.join("out").display().to_string();
         let jar = jar.display().to_string();
         let mut args = vec!["--dacapo", &jar, "--out", &out, "--iterations", "4"];
-        args.extend(["--variants", "xshare-off"]);
+        args.extend(["--variants", "xshare-off", "--dacapo-size", "small"]);
         args.extend(more);
         let wish = Wish::parse(&args).unwrap();
         run(&wish, jar.as_ref())
@@ -174,7 +259,7 @@ mod tests {
         for stops in ["", "long duration"] {
             let folder = tempfile::tempdir().unwrap();
             let jar = suite(folder.path(), stops);
-            let report = report(folder.path(), &jar, &[]).unwrap();
+            let report = report(folder.path(), &jar, &["--apps", "alpha,beta,broken"]).unwrap();
             let names: Vec<&str> = report.rows.iter().map(|row| row.program.as_str()).collect();
             assert_eq!(names, ["alpha", "beta", "broken"]);
             for row in &report.rows[..2] {
@@ -187,11 +272,50 @@ mod tests {
                     }
                 }
             }
-            let invalid = Outcome::Failed(
-                "FAILED broken: the harness calls its result invalid (exit status: 254)".into(),
+            let words = "FAILED broken: the harness calls its result invalid; \
+                Digest validation failed for stderr.log, expecting 0x1 found 0x2; \
+                ===== broken FAILED; Validation FAILED for broken (exit status: 254)";
+            assert_eq!(report.rows[2].outcomes[0], Outcome::Failed(words.into()));
+            let tables = fs::read_to_string(folder.path().join("out/dacapo-tables.md")).unwrap();
+            assert!(
+                tables.contains("FAILED: broken, none: FAILED broken"),
+                "{tables}"
             );
-            assert_eq!(report.rows[2].outcomes[0], invalid);
+            assert_eq!(report.setting["size"], "small");
         }
+    }
+
+    #[test]
+    fn a_run_that_takes_too_long_is_told_and_the_others_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let jar = suite(folder.path(), "");
+        let more = ["--apps", "alpha,endless", "--limit", "5"];
+        let report = report(folder.path(), &jar, &more).unwrap();
+        assert!(report.quantity(&report.rows[0], 1, Metric::Wall).is_some());
+        let late = Outcome::Failed("did not end within 5 s".into());
+        assert_eq!(report.rows[1].outcomes[0], late);
+    }
+
+    #[test]
+    fn what_a_manifest_opens_becomes_flags() {
+        let text = "Manifest-Version: 1.0\r\nAdd-Exports: java.base/jdk.internal.ref java.b\r\n ase/jdk.internal.misc\r\n\
+            Add-Opens: java.base/java.nio\r\n\r\n";
+        let expected = [
+            "--add-opens=java.base/java.nio=ALL-UNNAMED",
+            "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+            "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
+        ];
+        assert_eq!(opened(text), expected);
+        assert!(opened("").is_empty());
+    }
+
+    #[test]
+    fn a_security_manager_is_allowed_where_that_can_be() {
+        let allowed: Vec<u32> = [17, 18, 21, 23, 24, 25]
+            .into_iter()
+            .filter(|jdk| security_manager(*jdk).is_some())
+            .collect();
+        assert_eq!(allowed, [18, 21, 23]);
     }
 
     #[test]
@@ -199,7 +323,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let jar = suite(folder.path(), "");
         let unknown = report(folder.path(), &jar, &["--apps", "tradebeans"]).unwrap_err();
-        assert!(unknown.contains("unknown benchmark tradebeans; there are alpha"));
+        assert!(unknown.contains("there are alpha, beta, broken, endless"));
         fs::write(folder.path().join("no.jar"), "PK").unwrap();
         let foreign = report(folder.path(), &folder.path().join("no.jar"), &[]).unwrap_err();
         assert!(foreign.contains("is no DaCapo suite"), "{foreign}");

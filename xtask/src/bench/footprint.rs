@@ -31,7 +31,10 @@ pub fn run(wish: &Wish) -> Outcome {
         ));
     }
     let wanted = |part: &&str| wish.names.is_empty() || wish.names.iter().any(|name| name == part);
-    let part = |name: &str, plan: Plan| show(name, &measured(&plan), &wish.out);
+    let part = |name: &str, plan: Plan| {
+        let report = measured(&plan, name, &wish.out);
+        show(name, &report, &wish.out)
+    };
     let run = |name| match name {
         "startup" => part(name, startup(wish, &jdk)),
         "compiler" => part(name, compiler(wish, &jdk)),

@@ -41,7 +41,7 @@ pub fn run(wish: &Wish) -> Outcome {
         build::all()?;
     }
     match &wish.kind {
-        Kind::Apps => show("", &apps(wish)?, &wish.out),
+        Kind::Apps => show("", &apps::run(wish)?, &wish.out),
         Kind::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
         Kind::Micro => show("micro", &micro::run(wish)?, &wish.out),
         Kind::Footprint => footprint::run(wish),
@@ -56,8 +56,14 @@ pub fn apps(wish: &Wish) -> Result<Report, String> {
     apps::run(wish)
 }
 
-fn measured(plan: &Plan) -> Report {
-    let report = lucce_bench::measure(plan, &tell);
+/// After each JVM the files called `name` are written anew: a run that is ended leaves what it has measured.
+fn measured(plan: &Plan, name: &str, folder: &Path) -> Report {
+    let report = lucce_bench::measure(plan, &|step, report| {
+        tell(step);
+        if let Err(e) = written(name, report, folder) {
+            println!("{e}");
+        }
+    });
     let _ = fs::remove_dir_all(&plan.scratch);
     report
 }
@@ -72,14 +78,32 @@ fn tell(step: &Step) {
 
 /// Prints the tables and writes everything to files.
 fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
+    let tables = written(name, report, folder)?;
+    println!("\n{name}\n{tables}written to {}", place::short(folder));
+    let failures = report.failures();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(format!("failed runs:\n  {}", failures.join("\n  "))),
+    }
+}
+
+/// The tables.
+///
+/// # Errors
+/// A file cannot be written.
+fn written(name: &str, report: &Report, folder: &Path) -> Result<String, String> {
     let prefix = if name.is_empty() { "" } else { "-" };
     let write = |file: &str, text: String| {
         let file = folder.join(format!("{name}{prefix}{file}"));
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))
     };
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let metrics = report.metrics();
     let mut tables = String::new();
-    for metric in report.metrics() {
+    if metrics.contains(&Metric::Wall) {
+        tables += &format!("{}\n\n", lucce_bench::side_by_side(report));
+    }
+    for metric in metrics.iter().copied() {
         let adds = matches!(
             metric,
             Metric::PeakRss | Metric::CodeCache | Metric::PerOperation
@@ -91,23 +115,19 @@ fn show(name: &str, report: &Report, folder: &Path) -> Outcome {
         tables += &format!("{text}\n\n");
     }
     tables += &lucce_bench::remarks(report);
-    for metric in report.metrics() {
+    for metric in metrics {
         if let Some(file) = drawn(metric) {
             write(file, lucce_bench::chart(report, metric))?;
         }
     }
     write("report.json", report.json()?)?;
-    println!("\n{name}\n{tables}written to {}", place::short(folder));
-    write("tables.md", tables)?;
-    let failures = report.failures();
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(format!("failed runs:\n  {}", failures.join("\n  "))),
-    }
+    write("tables.md", tables.clone())?;
+    Ok(tables)
 }
 
 fn drawn(metric: Metric) -> Option<&'static str> {
     match metric {
+        Metric::Own => Some("own.svg"),
         Metric::Cpu => Some("cpu.svg"),
         Metric::Wall => Some("wall.svg"),
         Metric::PerOperation => Some("operation.svg"),

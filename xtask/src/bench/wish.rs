@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
@@ -11,6 +12,9 @@ use crate::place;
 
 /// The same for all variants: a collector whose own work differs little from run to run.
 const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
+
+/// What the suite is run with: the paper's figure, beside what others have since.
+const FIGURE_5: &str = "tracking,alloc,cct,paper,async-alloc,async-alloc-1,jfr";
 
 /// Which programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +35,9 @@ pub struct Wish {
     warm_up: Option<usize>,
     rounds: Option<usize>,
     size: Option<f64>,
+    /// The suite's own word for how much a benchmark does.
+    pub dacapo_size: Option<String>,
+    limit: Duration,
     pub threads: Option<usize>,
     jdk: Option<u32>,
     jvm: Vec<String>,
@@ -51,6 +58,8 @@ impl Wish {
             warm_up: None,
             rounds: None,
             size: None,
+            dacapo_size: None,
+            limit: LIMIT,
             threads: None,
             jdk: None,
             jvm: Vec::new(),
@@ -74,6 +83,8 @@ impl Wish {
                 "--warm-up" => wish.warm_up = Some(number(key, value()?)?),
                 "--rounds" => wish.rounds = Some(number(key, value()?)?),
                 "--size" => wish.size = Some(number(key, value()?)?),
+                "--dacapo-size" => wish.dacapo_size = Some(dacapo_size(value()?)?),
+                "--limit" => wish.limit = Duration::from_secs(number(key, value()?)?),
                 "--threads" => wish.threads = Some(number(key, value()?)?),
                 "--jdk" => wish.jdk = Some(number(key, value()?)?),
                 "--jvm" => wish.jvm.push(value()?.to_owned()),
@@ -81,8 +92,16 @@ impl Wish {
                 _ => return Err(format!("unknown option {key}; try --help")),
             }
         }
+        let is_dacapo = matches!(wish.kind, Kind::Dacapo(_));
         if variants.is_empty() {
-            variants.push("tracking,alloc");
+            variants.push(if is_dacapo {
+                FIGURE_5
+            } else {
+                "tracking,alloc"
+            });
+        }
+        if wish.dacapo_size.is_some() && !is_dacapo {
+            return Err("--dacapo-size goes with --dacapo".into());
         }
         wish.variants = Variant::list(variants)?;
         match wish.warm_up() < wish.iterations() && wish.rounds() > 0 {
@@ -174,11 +193,24 @@ impl Wish {
             rounds: self.rounds(),
             warm_up: self.warm_up(),
             centre: lucce_bench::Centre::Median,
-            limit: LIMIT,
+            limit: self.limit,
             tools,
             setting: self.setting(),
             scratch: self.out.join("scratch"),
         }
+    }
+}
+
+/// # Errors
+/// The suite has no such size.
+fn dacapo_size(text: &str) -> Result<String, String> {
+    const SIZES: [&str; 5] = ["small", "default", "large", "vlarge", "huge"];
+    match SIZES.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "--dacapo-size {text}: there are {}",
+            SIZES.join(", ")
+        )),
     }
 }
 
@@ -200,7 +232,7 @@ mod tests {
         let mut options: Vec<&str> = words.filter(|word| word.starts_with("--")).collect();
         options.sort_unstable();
         options.dedup();
-        assert_eq!(options.len(), 16, "{options:?}");
+        assert_eq!(options.len(), 18, "{options:?}");
         for option in options.into_iter().filter(|option| *option != "--help") {
             if let Err(error) = Wish::parse(&[option]) {
                 assert_eq!(error, format!("a value is missing after {option}"));
@@ -209,8 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_the_suites() {
+        let parse = |size| Wish::parse(&["--dacapo", "dacapo.jar", "--dacapo-size", size]);
+        assert_eq!(
+            parse("large").unwrap().dacapo_size.as_deref(),
+            Some("large")
+        );
+        assert!(parse("medium").is_err());
+        assert!(Wish::parse(&["--dacapo-size", "large"]).is_err());
+        let limited = Wish::parse(&["--limit", "90"]).unwrap();
+        assert_eq!(limited.plan(Vec::new()).limit, Duration::from_secs(90));
+    }
+
+    #[test]
     fn dacapo_runs_as_in_the_paper() {
         let wish = Wish::parse(&["--dacapo", "dacapo.jar"]).unwrap();
+        assert_eq!(wish.variants.len(), 8);
         assert_eq!(
             (wish.iterations(), wish.warm_up(), wish.rounds()),
             (31, 1, 1)
