@@ -117,7 +117,7 @@ impl Profile {
         let mut last = None;
         let mut virtual_events = false;
         let allocations = self.events.all().iter();
-        for share in allocations.filter(|share| self.is_of(share.event, ALLOC)) {
+        for share in allocations.filter(|share| self.is_of(share.event, ALLOC.name)) {
             let is_virtual = self
                 .threads
                 .get(&share.thread)

@@ -22,13 +22,10 @@ use crate::contexts::Contexts;
 use crate::escape::Text;
 use crate::events::Share;
 use crate::joined::Numbered;
-use crate::kinds::ALLOCATION;
+use crate::kinds::{ALLOCATION, INUSE, Known, LEAK};
 use crate::profile::{Profile, Tick};
 use crate::streamed::Window;
 use crate::tree::{FrameKey, NodeId, Tree};
-
-/// Followed objects that were alive when the log was last told of them.
-const INUSE: &str = "inuse";
 
 /// What is exported, and how.
 pub struct Wish<'w> {
@@ -168,12 +165,12 @@ impl<'p> Building<'p> {
     /// Objects that were followed and alive at the last snapshot.
     fn survivors(&mut self, kind: Option<&str>) {
         let profile = self.profile;
-        let is_wanted = kind.is_none_or(|kind| kind == INUSE || kind == "leak");
+        let is_wanted = kind.is_none_or(|kind| INUSE.is(kind) || LEAK.is(kind));
         let last = profile.following.moments().last();
         let Some(last) = last.filter(|_| is_wanted) else {
             return;
         };
-        let alive = self.labels.kinds.number(INUSE.to_owned());
+        let alive = self.labels.kinds.number(INUSE.name.to_owned());
         let mut grower = profile.grower(self.frames.keys(&profile.code));
         for row in &last.rows {
             let Some((id, of)) = profile.following.name(row.key) else {
@@ -254,7 +251,7 @@ impl<'p> Building<'p> {
             let known = counted.iter().find(|kind| kind.name == *name);
             let unit = match known {
                 Some(kind) => kind.unit.clone(),
-                None if name == INUSE => "bytes".to_owned(),
+                None if INUSE.is(name) => INUSE.unit.to_owned(),
                 None => String::new(),
             };
             let number = kinds.len() as u32;
@@ -263,6 +260,7 @@ impl<'p> Building<'p> {
                 name: Text(name).to_string(),
                 has_values: !unit.is_empty() || own.any(|row| row.value > 0),
                 unit: Text(&unit).to_string(),
+                words: Known::of(name).words,
             });
         }
         kinds
@@ -393,7 +391,7 @@ impl Exported<'_> {
         let each = self.profile.each(event.event, site);
         let thread = (event.thread.0 as usize).checked_sub(1);
         let value = u64::try_from(event.value).unwrap_or(0);
-        let lasts = self.run.kinds.get(kind as usize)?.unit == "ns";
+        let lasts = self.run.kinds.get(kind as usize)?.is_time();
         Some(Event {
             row: Row {
                 node: node.0,

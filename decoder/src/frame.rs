@@ -20,11 +20,22 @@ impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
 
-    /// Whether the JDK has packages of this name; the class may be the program's own all the same.
+    /// As [`is_of_the_jdk`] says it of the class.
     #[must_use]
     pub fn is_of_the_jdk(&self) -> bool {
-        let of_the_jdk = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
-        of_the_jdk.iter().any(|name| self.class.starts_with(name))
+        is_of_the_jdk(&self.class)
+    }
+
+    /// The innermost frame of the application; where all frames are the JDK's: the innermost one.
+    pub fn of_the_application<'f>(
+        innermost_first: impl IntoIterator<Item = &'f StackFrame>,
+    ) -> Option<&'f StackFrame> {
+        let mut frames = innermost_first.into_iter();
+        let first = frames.next()?;
+        match first.is_of_the_jdk() {
+            true => frames.find(|frame| !frame.is_of_the_jdk()).or(Some(first)),
+            false => Some(first),
+        }
     }
 
     /// `a.b.C.m`, as it is, not for output.
@@ -32,6 +43,13 @@ impl StackFrame {
     pub fn called(&self) -> String {
         format!("{}.{}", self.class, self.method)
     }
+}
+
+/// Whether a name of a class, a method or a package begins as those of the JDK do; the program may have such names, too.
+#[must_use]
+pub fn is_of_the_jdk(name: &str) -> bool {
+    const PACKAGES: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+    PACKAGES.iter().any(|package| name.starts_with(package))
 }
 
 /// As the JVM prints it, so that IDEs link it: `a.b.C.m(C.java:12)`; names are escaped.
@@ -61,6 +79,28 @@ mod tests {
             line,
         }
         .to_string()
+    }
+
+    #[test]
+    fn the_application_is_what_is_not_the_jdk() {
+        let frame = |class: &str| StackFrame {
+            class: class.into(),
+            method: "m".into(),
+            file: None,
+            line: 1,
+        };
+        let of = |classes: &[&str]| {
+            let frames: Vec<_> = classes.iter().map(|class| frame(class)).collect();
+            StackFrame::of_the_application(&frames).map(|frame| frame.class.clone())
+        };
+        assert_eq!(of(&["java.util.List", "a.B", "a.C"]).unwrap(), "a.B");
+        assert_eq!(of(&["a.B", "java.util.List"]).unwrap(), "a.B");
+        assert_eq!(
+            of(&["java.util.List", "java.lang.Thread"]).unwrap(),
+            "java.util.List"
+        );
+        assert_eq!(of(&["javaland.Fiddle"]).unwrap(), "javaland.Fiddle");
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -1,22 +1,163 @@
 //! Kinds of events: allocations, locks, exceptions, and whatever a program counts by itself.
+//!
+//! A kind's name and unit stand in the log, so a kind that is not known here is shown as any other is. What is shown of a
+//! kind besides is said in [`KNOWN`], and nowhere else: a new kind with words of its own is one entry there.
 
 use std::collections::BTreeMap;
 
-use lucce_callgraph::SiteId;
-use lucce_tracelog::{EventType, EventTypeId, ThreadId};
+use lucce_formats::Words;
+use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;
-use crate::contexts::{Context, Contexts};
-use crate::events::Events;
-use crate::profile::Profile;
 
-/// Allocations: those by bytecode have no type of their own, [`ALLOCATION`].
-pub const ALLOC: &str = "alloc";
-/// What was read and written: values are bytes; and the same operations, where values are their time.
-pub const IO: &str = "io";
-pub const IO_TIME: &str = "io-time";
 /// What is allocated is known of the site.
 pub const ALLOCATION: EventTypeId = EventTypeId(0);
+
+/// What values are in: bytes, or nanoseconds. Other units are words that a program has chosen.
+const BYTES: &str = "bytes";
+const NANOS: &str = "ns";
+
+/// What is known of a kind besides what the log says.
+pub struct Known {
+    pub name: &'static str,
+    /// Of its values; empty: events have none.
+    pub unit: &'static str,
+    /// The kind with the same contexts whose values are how long these events took: one more column.
+    pub times: Option<&'static str>,
+    /// Its events are where threads are started or tasks are submitted: traces go on there.
+    pub starts: bool,
+    /// What other tools call it.
+    pub words: Words,
+}
+
+const PLAIN: Known = Known {
+    name: "",
+    unit: "",
+    times: None,
+    starts: false,
+    words: Words::NONE,
+};
+
+/// Allocations: those by bytecode have no type of their own, [`ALLOCATION`]. The kind that is shown first.
+pub const ALLOC: &Known = &Known {
+    name: "alloc",
+    unit: BYTES,
+    words: Words {
+        pprof: Some(["alloc_objects", "alloc_space"]),
+        jfr: |_| Some("jdk.ObjectAllocationSample"),
+    },
+    ..PLAIN
+};
+
+/// Followed objects that were alive when the log was last told of them; the log has them elsewhere than other events.
+pub const INUSE: &Known = &Known {
+    name: "inuse",
+    unit: BYTES,
+    words: Words {
+        pprof: Some(["inuse_objects", "inuse_space"]),
+        jfr: |_| Some("jdk.ObjectAllocationSample"),
+    },
+    ..PLAIN
+};
+
+/// The objects that were sampled to be followed.
+pub const LEAK: &Known = &Known {
+    name: "leak",
+    unit: BYTES,
+    words: Words {
+        jfr: |_| Some("jdk.ObjectAllocationSample"),
+        ..Words::NONE
+    },
+    ..PLAIN
+};
+
+/// All kinds of which more is known than the log says.
+pub static KNOWN: &[&Known] = &[
+    ALLOC,
+    INUSE,
+    LEAK,
+    &Known {
+        name: "lock",
+        unit: NANOS,
+        words: Words {
+            pprof: Some(["contentions", "delay"]),
+            jfr: |what| {
+                Some(match what {
+                    _ if what.ends_with("(park)") => "jdk.ThreadPark",
+                    _ if what.ends_with("(wait)") => "jdk.JavaMonitorWait",
+                    _ => "jdk.JavaMonitorEnter",
+                })
+            },
+        },
+        ..PLAIN
+    },
+    &Known {
+        name: "exception",
+        words: Words {
+            jfr: |_| Some("jdk.JavaExceptionThrow"),
+            ..Words::NONE
+        },
+        ..PLAIN
+    },
+    &Known {
+        name: "io",
+        unit: BYTES,
+        times: Some(IO_TIME),
+        ..PLAIN
+    },
+    &Known {
+        name: IO_TIME,
+        unit: NANOS,
+        words: Words {
+            jfr: |what| match (what.contains("socket"), what) {
+                (true, _) if what.contains("write") => Some("jdk.SocketWrite"),
+                (true, _) => Some("jdk.SocketRead"),
+                (false, _) if what.contains("write") => Some("jdk.FileWrite"),
+                (false, _) if what.contains("read") => Some("jdk.FileRead"),
+                (false, _) => None,
+            },
+            ..Words::NONE
+        },
+        ..PLAIN
+    },
+    &Known {
+        name: "thread",
+        starts: true,
+        ..PLAIN
+    },
+    &Known {
+        name: "task",
+        starts: true,
+        ..PLAIN
+    },
+];
+
+const IO_TIME: &str = "io-time";
+
+impl Known {
+    /// What is known of a kind; of others nothing.
+    #[must_use]
+    pub fn of(kind: &str) -> &'static Known {
+        let known = KNOWN.iter().find(|known| known.name == kind);
+        known.copied().unwrap_or(&PLAIN)
+    }
+
+    /// Whether it is this kind.
+    #[must_use]
+    pub fn is(&self, kind: &str) -> bool {
+        self.name == kind
+    }
+
+    /// So many events of it were counted.
+    #[must_use]
+    pub fn counted(&self, count: u64) -> Kind {
+        Kind {
+            name: self.name.to_owned(),
+            unit: self.unit.to_owned(),
+            count,
+        }
+    }
+}
 
 /// A kind of event, and what it happened to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,11 +181,38 @@ pub struct Kind {
     pub count: u64,
 }
 
+impl TypeInfo {
+    /// Values are how long events took.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        self.unit == NANOS
+    }
+}
+
+impl Kind {
+    /// Values are how long events took.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        self.unit == NANOS
+    }
+
+    #[must_use]
+    pub fn is_bytes(&self) -> bool {
+        self.unit == BYTES
+    }
+
+    /// What is known of it besides.
+    #[must_use]
+    pub fn known(&self) -> &'static Known {
+        Known::of(&self.name)
+    }
+}
+
 impl Default for Types {
     fn default() -> Self {
         let allocation = TypeInfo {
-            kind: ALLOC.into(),
-            unit: "bytes".into(),
+            kind: ALLOC.name.into(),
+            unit: ALLOC.unit.into(),
             detail: None,
         };
         Types(BTreeMap::from([(ALLOCATION, allocation)]))
@@ -67,7 +235,7 @@ impl Types {
         self.0.get(&event)
     }
 
-    fn is(&self, event: EventTypeId, kind: &str) -> bool {
+    pub(crate) fn is(&self, event: EventTypeId, kind: &str) -> bool {
         self.get(event).is_some_and(|info| info.kind == kind)
     }
 }
@@ -86,109 +254,6 @@ fn shown(detail: &str) -> String {
     }
 }
 
-impl Profile {
-    /// What one event adds to the value that was counted: of an allocation by bytecode, the object's size, which the
-    /// log says of its site. 0: events carry their values themselves, or the size is not always the same.
-    pub(crate) fn each(&self, event: EventTypeId, site: SiteId) -> u64 {
-        match event {
-            ALLOCATION => self.code.size(site).unwrap_or(0),
-            _ => 0,
-        }
-    }
-
-    /// Its name; of a thread without one, its number.
-    pub(crate) fn thread_name(&self, thread: ThreadId) -> String {
-        let name = self.threads.get(&thread).map(|thread| thread.name.clone());
-        let name = name.filter(|name| !name.is_empty());
-        name.unwrap_or_else(|| format!("thread {}", thread.0))
-    }
-
-    /// Kinds that were counted, the most frequent first.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
-        let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
-        for share in self.events.all() {
-            let Some(info) = self.types.get(share.event) else {
-                continue;
-            };
-            let kind = kinds.entry(&info.kind).or_insert_with(|| Kind {
-                name: info.kind.clone(),
-                unit: info.unit.clone(),
-                count: 0,
-            });
-            kind.count = kind.count.saturating_add(share.count);
-        }
-        let mut kinds: Vec<_> = kinds.into_values().filter(|kind| kind.count > 0).collect();
-        kinds.sort_by(|a, b| (b.count, &a.name).cmp(&(a.count, &b.name)));
-        kinds
-    }
-
-    /// The kind that is shown if none is asked for: allocations if there are any, else the most
-    /// frequent one.
-    #[must_use]
-    pub fn main_kind(&self) -> Kind {
-        let mut kinds = self.kinds();
-        let at = kinds.iter().position(|kind| kind.name == ALLOC);
-        match (at, kinds.is_empty()) {
-            (Some(at), _) => kinds.swap_remove(at),
-            (None, false) => kinds.swap_remove(0),
-            (None, true) => Kind {
-                name: ALLOC.into(),
-                unit: "bytes".into(),
-                count: 0,
-            },
-        }
-    }
-
-    pub(crate) fn is_of(&self, event: EventTypeId, kind: &str) -> bool {
-        self.types.is(event, kind)
-    }
-
-    /// The events of one kind.
-    #[must_use]
-    pub fn events_of(&self, kind: &str) -> Events {
-        self.events
-            .filtered(|share| self.types.is(share.event, kind))
-    }
-
-    /// What the events of a context happened to: the type that was allocated, locked, thrown, …
-    #[must_use]
-    pub fn detail(&self, context: &Context) -> Option<&str> {
-        self.detail_at(context.event, context.site)
-    }
-
-    /// The same of events of a type at a site.
-    pub(crate) fn detail_at(&self, event: EventTypeId, site: SiteId) -> Option<&str> {
-        match event {
-            ALLOCATION => self.code.allocated(site),
-            event => self.types.get(event)?.detail.as_deref(),
-        }
-    }
-
-    /// The sum of values, by kind.
-    #[must_use]
-    pub fn values(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
-        self.sums(contexts, |context| context.value)
-    }
-
-    /// How many events, by kind.
-    #[must_use]
-    pub fn counts(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
-        self.sums(contexts, |context| context.count)
-    }
-
-    fn sums(&self, contexts: &Contexts, of: fn(&Context) -> u64) -> BTreeMap<String, u64> {
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for context in &contexts.list {
-            if let Some(info) = self.types.get(context.event) {
-                let sum = sums.entry(info.kind.clone()).or_default();
-                *sum = sum.saturating_add(of(context));
-            }
-        }
-        sums
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +265,19 @@ mod tests {
             unit: "ns".into(),
             detail: detail.into(),
         }
+    }
+
+    #[test]
+    fn each_kind_is_said_once() {
+        let names: std::collections::HashSet<_> = KNOWN.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KNOWN.len());
+        for known in KNOWN {
+            assert_eq!(Known::of(known.name).name, known.name);
+            let times = known.times.map(|times| Known::of(times).counted(1));
+            assert!(times.is_none_or(|times| times.is_time()), "{}", known.name);
+        }
+        let other = Known::of("requests");
+        assert!((other.name, other.unit, other.times) == ("", "", None));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
-//! events by trace), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
+//! `kinds` (of events, and all that is said of one kind only), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
+//! events by trace), `amounts` (what was counted, by kind), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `evidence` and `leaks` (which of them leak);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
 #![deny(
@@ -45,6 +45,8 @@ mod collapsed;
 mod contexts;
 mod coverage;
 
+mod amounts;
+
 mod labels;
 
 mod calls;
@@ -69,9 +71,9 @@ pub use coverage::{Coverage, Covered, ThreadCoverage};
 pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use exported::{Exported, Wish};
-pub use frame::StackFrame;
+pub use frame::{StackFrame, is_of_the_jdk};
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure};
-pub use kinds::{ALLOC, ALLOCATION, IO, IO_TIME, Kind, TypeInfo, Types};
+pub use kinds::{ALLOC, ALLOCATION, Kind, Known, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks, Suspect, Verdict};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
 use lucce_tracelog::ThreadId;
 
+use crate::kinds::KNOWN;
 use crate::profile::{Profile, StackTrace};
 
 /// More threads that started each other are a damaged log, not a program.
@@ -44,8 +45,8 @@ impl Profile {
     /// Where tasks were submitted, for [`started_by`](Self::started_by).
     #[must_use]
     pub fn submissions(&self) -> Submissions {
-        let kinds = ["task", "thread"];
-        let numbers = kinds.iter().flat_map(|kind| self.events_of(kind).ids());
+        let kinds = KNOWN.iter().filter(|kind| kind.starts);
+        let numbers = kinds.flat_map(|kind| self.events_of(kind.name).ids());
         let place = |number: ContextId| {
             let (context, frame) = self.graph.caller(number, MethodId::EVENT).ok()??;
             Some(((context, frame.site), number))

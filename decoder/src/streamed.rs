@@ -35,7 +35,7 @@ impl Told {
     /// How long the event lasted, in nanoseconds; it is over at its time.
     #[must_use]
     pub fn lasted(&self, event: &Event) -> Option<u64> {
-        let is_time = self.info.unit == "ns";
+        let is_time = self.info.is_time();
         is_time.then(|| u64::try_from(event.value).unwrap_or(0))
     }
 }

@@ -142,6 +142,22 @@ fn what_is_large_is_announced_and_streams() {
     }
 }
 
+/// As many stacks as both runs have.
+#[test]
+fn a_large_difference_is_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fixture::deep::recursion(&dir.join("deep.log"), 6_500);
+    let mut child = bounded(dir, "export deep.log --diff deep.log");
+    let mut said = String::new();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_announced = said.contains("MB will be written: 6,498 traces; --min-share");
+    assert!(is_announced, "{said}");
+}
+
 /// What is shown and the rest are the whole.
 #[test]
 fn a_threshold_sums_up_what_is_small() {

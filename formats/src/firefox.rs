@@ -282,7 +282,7 @@ impl Writer<'_> {
                 "entries": [{
                     "label": "Run",
                     "format": "string",
-                    "value": run.id.map_or_else(String::new, |id| format!("{id:016x}")),
+                    "value": run.id_text().unwrap_or_default(),
                 }],
             }],
         })
@@ -415,7 +415,7 @@ impl Writer<'_> {
         let run = self.run;
         let marker = names.kinds.get(kind as usize).copied();
         let kind = run.kinds.get(kind as usize);
-        let lasts = self.has_times && kind.is_some_and(|kind| kind.unit == "ns");
+        let lasts = self.has_times && kind.is_some_and(Kind::is_time);
         let start = |sample: &Sample| match lasts {
             true => millis(sample.at.saturating_sub(sample.value)),
             false => millis(sample.at),
@@ -472,7 +472,7 @@ impl Data {
         Data {
             r#type: MARKER,
             context: run.number(&row),
-            content: run.content(&row).map(|content| format!("{content:032x}")),
+            content: run.content(&row),
             what: what.copied(),
             count: sample.count,
             value: sample.value,

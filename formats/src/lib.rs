@@ -29,7 +29,7 @@ mod speedscope;
 
 pub use format::{Format, Written};
 pub use gzip::{Gzip, Unpacked, is_gzip, unpacked};
-pub use run::{Event, Events, Frame, Kind, Node, Row, Run};
+pub use run::{Event, Events, Frame, Kind, Node, Row, Run, Words};
 
 /// All formats.
 pub const ALL: &[&dyn Format] = &[

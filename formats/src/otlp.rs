@@ -224,8 +224,8 @@ fn resource(run: &Run) -> Resource {
         text("process.runtime.name", "java"),
         pid,
     ];
-    if let Some(id) = run.id {
-        attributes.push(text("lucce.run", &format!("{id:016x}")));
+    if let Some(id) = run.id_text() {
+        attributes.push(text("lucce.run", &id));
     }
     Resource { attributes }
 }
@@ -259,7 +259,7 @@ impl Column {
     }
 
     fn of(number: u32, kind: &Kind) -> Vec<Self> {
-        let [count, sum] = crate::pprof::names(&kind.name, &kind.unit);
+        let [count, sum] = crate::pprof::names(kind);
         let counts = Column {
             kind: number,
             name: count,
@@ -422,10 +422,7 @@ impl<'d> Dictionary<'d> {
             ("thread.name", run.thread(row).map(str::to_owned)),
             ("lucce.type", run.what(row).map(str::to_owned)),
             ("lucce.context", run.number(row)),
-            (
-                "lucce.content",
-                run.content(row).map(|content| format!("{content:032x}")),
-            ),
+            ("lucce.content", run.content(row)),
         ];
         let texts = texts.into_iter();
         let number = |(key, text): (&'static str, Option<String>)| {

@@ -399,13 +399,7 @@ impl<'w> Writer<'w> {
             ("count", (row.count != 1).then_some(row.count)),
             (unit.unwrap_or_default(), unit.map(|_| row.value)),
         ];
-        let texts = [
-            ("context", run.number(row)),
-            (
-                "content",
-                run.content(row).map(|content| format!("{content:032x}")),
-            ),
-        ];
+        let texts = [("context", run.number(row)), ("content", run.content(row))];
         let mut all = Vec::with_capacity(4);
         for (name, number) in numbers {
             if number.is_some() {

@@ -18,7 +18,7 @@ use prost::Message;
 use crate::format::{Format, Written};
 use crate::gzip::Gzip;
 use crate::proto::{Fields, Once};
-use crate::run::{Events, Row, Run};
+use crate::run::{Events, Kind, Row, Run};
 
 pub struct Pprof;
 
@@ -184,7 +184,7 @@ impl<'w, W: Write> Writer<'w, W> {
         self.string("")?;
         let mut default = 0;
         for (at, kind) in run.kinds.iter().enumerate() {
-            let [count, sum] = names(&kind.name, &kind.unit);
+            let [count, sum] = names(kind);
             let count = self.sample_type(&count, "count")?;
             let mut shown = count;
             if kind.has_values {
@@ -211,8 +211,8 @@ impl<'w, W: Write> Writer<'w, W> {
         }
         self.comment(&format!("command: {}", run.command))?;
         self.comment(&format!("pid: {}", run.pid))?;
-        match run.id {
-            Some(id) => self.comment(&format!("run: {id:016x}")),
+        match run.id_text() {
+            Some(id) => self.comment(&format!("run: {id}")),
             None => Ok(()),
         }
     }
@@ -255,7 +255,7 @@ impl<'w, W: Write> Writer<'w, W> {
 
     fn labels(&mut self, row: &Row) -> io::Result<Vec<Label>> {
         let run = self.run;
-        let content = run.content(row).map(|content| format!("{content:032x}"));
+        let content = run.content(row);
         let number = run.number(row);
         let texts = [
             ("kind", run.kind(row).map(|kind| kind.name.as_str())),
@@ -319,14 +319,12 @@ impl<'w, W: Write> Writer<'w, W> {
 }
 
 /// What events and their values are called.
-pub fn names(kind: &str, unit: &str) -> [String; 2] {
-    match (kind, unit) {
-        ("alloc", _) => ["alloc_objects".into(), "alloc_space".into()],
-        ("inuse", _) => ["inuse_objects".into(), "inuse_space".into()],
-        ("lock", _) => ["contentions".into(), "delay".into()],
-        (kind, "bytes") => [kind.into(), format!("{kind}_space")],
-        (kind, "ns") => [kind.into(), format!("{kind}_delay")],
-        (kind, _) => [kind.into(), format!("{kind}_value")],
+pub fn names(kind: &Kind) -> [String; 2] {
+    match (kind.words.pprof, kind.unit.as_str()) {
+        (Some(names), _) => names.map(str::to_owned),
+        (None, "bytes") => [kind.name.clone(), format!("{}_space", kind.name)],
+        (None, "ns") => [kind.name.clone(), format!("{}_delay", kind.name)],
+        (None, _) => [kind.name.clone(), format!("{}_value", kind.name)],
     }
 }
 

@@ -41,13 +41,39 @@ pub struct Run {
 pub type Events<'e> = dyn Fn(&mut dyn FnMut(&Event) -> io::Result<()>) -> io::Result<()> + 'e;
 
 /// A kind of event.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Kind {
     pub name: String,
     /// What values are in: `bytes`, `ns`, or nothing.
     pub unit: String,
     /// Events have values.
     pub has_values: bool,
+    pub words: Words,
+}
+
+/// What other tools call a kind of event for which they have words of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// pprof's names for how many events there are, and for their values.
+    pub pprof: Option<[&'static str; 2]>,
+    /// Flight Recorder's type of event, by what the event happened to.
+    pub jfr: fn(&str) -> Option<&'static str>,
+}
+
+impl Words {
+    /// They have none.
+    pub const NONE: Words = Words {
+        pprof: None,
+        jfr: |_| None,
+    };
+}
+
+impl Kind {
+    /// Values are how long events took.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        self.unit == "ns"
+    }
 }
 
 /// A frame as a person reads it.
@@ -136,11 +162,17 @@ impl Run {
         self.threads.get(row.thread? as usize).map(String::as_str)
     }
 
-    /// The context's content id.
+    /// The context's content id, as lucce prints it.
     #[must_use]
-    pub fn content(&self, row: &Row) -> Option<u128> {
+    pub fn content(&self, row: &Row) -> Option<String> {
         let content = self.contents.get(row.node as usize)?;
-        (row.node != Self::ROOT).then_some(*content)
+        (row.node != Self::ROOT).then(|| format!("{content:032x}"))
+    }
+
+    /// The run's id, as lucce prints it.
+    #[must_use]
+    pub fn id_text(&self) -> Option<String> {
+        self.id.map(|id| format!("{id:016x}"))
     }
 
     /// A node and those of its callers, innermost first, without the root.
@@ -165,8 +197,8 @@ impl Run {
     #[must_use]
     pub fn number(&self, row: &Row) -> Option<String> {
         let number = (row.number != 0).then_some(row.number)?;
-        Some(match self.id {
-            Some(id) => format!("lucce:{id:016x}:{number:#x}"),
+        Some(match self.id_text() {
+            Some(id) => format!("lucce:{id}:{number:#x}"),
             None => format!("{number:#x}"),
         })
     }

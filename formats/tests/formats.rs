@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lucce_formats::{Frame, Kind, Node, Row, Run};
+use lucce_formats::{Frame, Kind, Node, Row, Run, Words};
 
 fn frame(method: &str, line: i32) -> Frame {
     Frame {
@@ -31,6 +31,13 @@ fn run() -> Run {
         name: name.into(),
         unit: unit.into(),
         has_values: !unit.is_empty(),
+        words: match name {
+            "alloc" => Words {
+                pprof: Some(["alloc_objects", "alloc_space"]),
+                jfr: |_| Some("jdk.ObjectAllocationSample"),
+            },
+            _ => Words::NONE,
+        },
     };
     let node = |caller, frame| Node { caller, frame };
     let mut run = Run {

@@ -43,10 +43,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Err(end) = attach(args.pid, &agent, &options(&args.opts, args.out.as_deref())?) {
         return Ok(end);
     }
-    match ask(args.pid, &Command::Status) {
-        Ok(status) => ctl::print(&status, args.json),
-        Err(error) => Ok(ctl::refused(&error)),
-    }
+    let status = ask(args.pid, &Command::Status)?;
+    ctl::print(&status, args.json)
 }
 
 /// Loads the agent; if it cannot, that is told, and how the verb ends.

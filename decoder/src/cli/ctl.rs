@@ -52,10 +52,7 @@ enum What {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let command = args.what.command()?;
-    let answer = match ask(args.pid, &command) {
-        Ok(answer) => answer,
-        Err(error) => return Ok(refused(&error)),
-    };
+    let answer = ask(args.pid, &command)?;
     match args.what {
         What::Status => print(&with_entries(answer), args.json),
         _ => print(&answer, args.json),
@@ -102,12 +99,25 @@ pub fn print(answer: &str, as_json: bool) -> Result<End, Failure> {
     Ok(End::Fine)
 }
 
-/// Says why, and how the verb ends.
-pub fn refused(error: &AskError) -> End {
-    complain(error);
-    match error {
-        AskError::Malformed(_) => End::Damaged,
-        _ => End::Unusable,
+/// Where the log of the agent in a process is, as the agent says.
+pub fn log_of(pid: u32) -> Result<PathBuf, Failure> {
+    let status = ask(pid, &Command::Status)?;
+    let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
+    let log = status["log"]["file"].as_str().map(PathBuf::from);
+    log.ok_or_else(|| {
+        Failure::Usage(format!(
+            "the agent in process {pid} does not say where its log is"
+        ))
+    })
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        let end = match error {
+            AskError::Malformed(_) => End::Damaged,
+            _ => End::Unusable,
+        };
+        Failure::Refused(error.to_string(), end)
     }
 }
 

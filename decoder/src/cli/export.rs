@@ -1,8 +1,7 @@
 //! `lucce export`: for other tools.
 
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -12,9 +11,9 @@ use lucce_decoder::{
 use lucce_formats::{Event, Written};
 
 use super::classes::Classes;
-use super::output::{plural, stdout};
+use super::output::{plural, to_output};
 use super::progress::Bar;
-use super::threshold::{Threshold, complain_if_large, traces_of};
+use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
@@ -141,25 +140,10 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
             format.write(&exported.run, Some(&events), out)
         }),
     };
-    match &args.output {
-        None => {
-            let mut out = stdout();
-            write(&mut out)?;
-            out.flush()?;
-        }
-        Some(path) => {
-            let failed = |e| Failure::Usage(about(path, e));
-            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            let written = write(&mut out);
-            let written = written.and_then(|written| out.flush().map(|()| written));
-            let (number, thing) = match written.map_err(failed)? {
-                Written::Stacks(number) => (number, "stack"),
-                Written::Events(number) => (number, "event"),
-            };
-            let written = plural(number, thing);
-            complain(format_args!("wrote {written} to {}", path.display()));
-        }
-    }
+    to_output(args.output.as_deref(), write, |written| match written {
+        Written::Stacks(number) => plural(*number, "stack"),
+        Written::Events(number) => plural(*number, "event"),
+    })?;
     if let Some(stream) = &times {
         window::complain_of_rest(&args.file, &profile, stream);
     }
@@ -179,41 +163,18 @@ fn has_events(args: &Args, format: &dyn lucce_formats::Format) -> bool {
 }
 
 fn collapsed(args: &Args) -> Result<End, Failure> {
-    let stream = args.part.stream(&args.file)?;
-    let mut profile = args.classes.open(&args.file)?;
-    let streamed = args.part.apply(&args.file, &mut profile, stream)?;
-    let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
-    let events = profile.events_of(&kind.name);
-    let bar = Bar::new("decoding", 2 * events.ids().len() as u64);
-    let tick = |more| bar.tick(more);
-    let contexts = profile.contexts_of(&events, &tick);
-    let value = Weigh::of(args.value, &kind, &contexts);
-    let mut collapsed = Collapsed::new(&profile, &contexts.list, value, args.leaf_type, &tick);
-    drop(bar);
+    let side = Side::open(args, &args.file, args.event.as_deref())?;
+    let value = Weigh::of(args.value, &side.kind, side.contexts.value());
+    let mut collapsed = side.collapsed(value, args.leaf_type);
     let whole = collapsed.sum();
     collapsed.sum_up(|sum| args.threshold.admits(sum, whole));
-    let written = collapsed.written(&profile);
-    complain_if_large(written.bytes(), traces_of(collapsed.len() as u64));
-    let bar = Bar::new("writing", collapsed.len() as u64);
-    let tick = |more| bar.tick(more);
-    match &args.output {
-        None => {
-            let mut out = stdout();
-            written.write(&mut out, &tick)?;
-            out.flush()?;
-        }
-        Some(path) => {
-            let failed = |e| Failure::Usage(about(path, e));
-            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            written
-                .write(&mut out, &tick)
-                .and_then(|()| out.flush())
-                .map_err(failed)?;
-            let stacks = plural(collapsed.len() as u64, "stack");
-            complain(format_args!("wrote {stacks} to {}", path.display()));
-        }
-    }
-    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
+    let written = collapsed.written(&side.profile);
+    let stacks = collapsed.len() as u64;
+    complain_if_traces_are_large(written.bytes(), stacks);
+    let bar = Bar::new("writing", stacks);
+    let write = |mut out: &mut dyn Write| written.write(&mut out, &|more| bar.tick(more));
+    to_output(args.output.as_deref(), write, |()| plural(stacks, "stack"))?;
+    Ok(side.end)
 }
 
 /// A run's events of a kind.
@@ -243,13 +204,10 @@ impl Side {
     }
 
     fn collapsed(&self, value: Value, leaf_type: bool) -> Collapsed {
-        Collapsed::new(
-            &self.profile,
-            &self.contexts.list,
-            value,
-            leaf_type,
-            &|_| (),
-        )
+        let list = &self.contexts.list;
+        let bar = Bar::new("summing up", list.len() as u64);
+        let tick = |more| bar.tick(more);
+        Collapsed::new(&self.profile, list, value, leaf_type, &tick)
     }
 }
 
@@ -257,29 +215,18 @@ impl Side {
 fn difference(args: &Args, old: &Path) -> Result<End, Failure> {
     let new = Side::open(args, &args.file, args.event.as_deref())?;
     let old = Side::open(args, old, Some(&new.kind.name))?;
-    let value = Weigh::of(args.value, &new.kind, &new.contexts);
+    let value = Weigh::of(args.value, &new.kind, new.contexts.value());
     let of_both = [&old, &new].map(|side| side.collapsed(value, args.leaf_type));
     let [of_old, of_new] = &of_both;
     let whole = of_old.sum().max(of_new.sum());
     let written = (of_old.written(&old.profile), of_new.written(&new.profile));
     let bytes = written.0.bytes().saturating_add(written.1.bytes());
-    complain_if_large(bytes, (of_old.len() + of_new.len()) as u64);
+    complain_if_traces_are_large(bytes, (of_old.len() + of_new.len()) as u64);
     let admits = |sum| args.threshold.admits(sum, whole);
-    let write = |out: &mut dyn Write| {
-        let lines = write_difference((&written.0, &written.1), admits, out)?;
-        out.flush().map(|()| lines)
-    };
-    match &args.output {
-        None => {
-            write(&mut stdout())?;
-        }
-        Some(path) => {
-            let failed = |e| Failure::Usage(about(path, e));
-            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            let stacks = plural(write(&mut out).map_err(failed)?, "stack");
-            complain(format_args!("wrote {stacks} to {}", path.display()));
-        }
-    }
+    let write = |out: &mut dyn Write| write_difference((&written.0, &written.1), admits, out);
+    to_output(args.output.as_deref(), write, |lines| {
+        plural(*lines, "stack")
+    })?;
     Ok(old.end.max(new.end))
 }
 
@@ -293,26 +240,15 @@ fn time_line(args: &Args) -> Result<End, Failure> {
     let profile = &args.classes.open(&args.file)?;
     let end = window::explained(&args.file, profile, &stream)?;
     kind(&args.file, profile, args.event.as_deref(), end)?;
-    let write = |out: &mut dyn Write| {
-        let mut out = out;
-        let written = args.part.times.with(|window| {
+    let write = |mut out: &mut dyn Write| {
+        args.part.times.with(|window| {
             let wanted = (window, args.event.as_deref());
             chrome::write(profile, &stream, wanted, &mut out)
-        })?;
-        out.flush()?;
-        Ok(written)
+        })
     };
-    let written = match &args.output {
-        None => write(&mut stdout())?,
-        Some(path) => {
-            let failed = |e| Failure::Usage(about(path, e));
-            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-            let written = write(&mut out).map_err(failed)?;
-            let events = plural(written.events, "event");
-            complain(format_args!("wrote {events} to {}", path.display()));
-            written
-        }
-    };
+    let written = to_output(args.output.as_deref(), write, |written| {
+        plural(written.events, "event")
+    })?;
     window::complain_of_rest(&args.file, profile, &stream);
     let end = ending(&path_beside(&args.file), written.damage.as_ref(), end);
     Ok(ending(&args.file, profile.damage.as_ref(), end))

@@ -67,6 +67,27 @@ pub fn jvms() -> Vec<Jvm> {
     numbers.into_iter().map(Jvm::new).collect()
 }
 
+/// The process that a person means.
+pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
+    if let Ok(pid) = asked.parse() {
+        return Ok(pid);
+    }
+    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.is_called(asked)).collect();
+    match called.as_slice() {
+        [jvm] => Ok(jvm.pid),
+        [] => Err(Failure::Usage(format!(
+            "no JVM of this user runs {asked}; `lucce list` shows them"
+        ))),
+        several => {
+            let numbers: Vec<_> = several.iter().map(|jvm| jvm.pid.to_string()).collect();
+            let numbers = numbers.join(", ");
+            Err(Failure::Usage(format!(
+                "several JVMs run {asked}: name one by its process id, {numbers}"
+            )))
+        }
+    }
+}
+
 fn is_jvm(pid: u32) -> bool {
     let maps = process::maps(pid).unwrap_or_default();
     process::files(&maps).any(|(_, file)| file.ends_with("/libjvm.so"))
@@ -149,5 +170,21 @@ mod tests {
         assert!(!called("com.acme.Main", "ain"));
         assert!(!called("com.acme.Main Main2", "Main2"));
         assert!(!called("", "Main"));
+    }
+
+    #[test]
+    fn a_jvm_is_named_by_number_or_name() {
+        let jvm = |pid, command: &str| Jvm {
+            pid,
+            command: Some(command.to_owned()),
+            agent: None,
+        };
+        let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];
+        let found = |name: &str| find(name, &jvms).ok();
+        assert_eq!(found("12"), Some(12));
+        assert_eq!(found("a.Main"), Some(7));
+        assert_eq!(found("Other"), Some(9));
+        assert_eq!(found("Main"), None);
+        assert_eq!(found("None"), None);
     }
 }

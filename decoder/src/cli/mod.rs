@@ -38,6 +38,7 @@ mod stats;
 mod stream;
 mod style;
 mod symbols;
+mod target;
 mod threshold;
 mod top;
 mod version;
@@ -110,6 +111,8 @@ enum Failure {
     Usage(String),
     /// What was asked for is not there; it may be what the damage took, which was told.
     Absent(String, End),
+    /// The agent in a process does not do it, or there is none.
+    Refused(String, End),
 }
 
 impl From<io::Error> for Failure {
@@ -155,7 +158,7 @@ impl Failure {
             Failure::Output(e) if e.kind() == io::ErrorKind::BrokenPipe => return End::Fine,
             Failure::Output(e) => (format!("cannot write: {e}"), End::Unusable),
             Failure::Usage(message) => (message, End::Unusable),
-            Failure::Absent(message, end) => (message, end),
+            Failure::Absent(message, end) | Failure::Refused(message, end) => (message, end),
             Failure::Open(path, e @ OpenError::Io(_)) => (about(&path, e), End::Unusable),
             Failure::Open(path, e) => (about(&path, e), End::Damaged),
         };
@@ -199,10 +202,11 @@ impl Weigh {
         }
     }
 
-    fn of(asked: Option<Weigh>, kind: &Kind, contexts: &Contexts) -> Value {
+    /// `sum`: of all values of the kind.
+    fn of(asked: Option<Weigh>, kind: &Kind, sum: u64) -> Value {
         match asked {
             Some(asked) => asked.value(),
-            None if kind.unit.is_empty() && contexts.value() == 0 => Value::Count,
+            None if kind.unit.is_empty() && sum == 0 => Value::Count,
             None => Value::Sum,
         }
     }

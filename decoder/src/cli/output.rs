@@ -1,13 +1,44 @@
-//! Standard output, and how numbers and JSON look.
+//! Standard output and files in its place, and how numbers and JSON look.
 
+use std::fs::File;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::Path;
 
 use lucce_decoder::escape;
 pub use lucce_replay::grouped;
 use serde::Serialize;
 
+use super::{Failure, about, complain};
+
 pub fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
+}
+
+/// Writes to the file, or to standard output if none is named. What was written to a file is told: `what` says it.
+pub fn to_output<T>(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    what: impl FnOnce(&T) -> String,
+) -> Result<T, Failure> {
+    let Some(path) = path else {
+        let mut out = stdout();
+        let written = write(&mut out)?;
+        out.flush()?;
+        return Ok(written);
+    };
+    let to_file = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        let written = write(&mut out)?;
+        out.flush()?;
+        Ok(written)
+    };
+    let written = to_file().map_err(|e: io::Error| Failure::Usage(about(path, e)))?;
+    complain(format_args!(
+        "wrote {} to {}",
+        what(&written),
+        path.display()
+    ));
+    Ok(written)
 }
 
 /// One line of JSON.

@@ -5,11 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lucce_control::{Command, ask};
-use serde_json::Value;
 
 use super::attach::{attach, options};
 use super::classes::Classes;
-use super::list::{Jvm, jvms};
+use super::list::{find, jvms};
 use super::run::{agent_path, key_value};
 use super::{End, Failure, complain, ctl, process, view};
 
@@ -54,15 +53,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Err(end) = attach(pid, &agent_path()?, &options) {
         return Ok(end);
     }
-    let status = match ask(pid, &Command::Status) {
-        Ok(status) => status,
-        Err(error) => return Ok(ctl::refused(&error)),
-    };
-    let Some(log) = log_of(&status) else {
-        return Err(Failure::Usage(
-            "the agent does not say where its log is".into(),
-        ));
-    };
+    let log = ctl::log_of(pid)?;
     complain(format_args!(
         "process {pid} is recorded for {:.1} s in {}",
         args.duration as f64 / 1e9,
@@ -73,7 +64,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         && let Err(error) = ask(pid, &Command::Detach)
         && !process::is_gone(pid, &log)
     {
-        return Ok(ctl::refused(&error));
+        return Err(error.into());
     }
     let output = args
         .output
@@ -86,32 +77,6 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(end)
 }
 
-/// The process that a person means.
-pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
-    if let Ok(pid) = asked.parse() {
-        return Ok(pid);
-    }
-    let called: Vec<_> = jvms.iter().filter(|jvm| jvm.is_called(asked)).collect();
-    match called.as_slice() {
-        [jvm] => Ok(jvm.pid),
-        [] => Err(Failure::Usage(format!(
-            "no JVM of this user runs {asked}; `lucce list` shows them"
-        ))),
-        several => {
-            let numbers: Vec<_> = several.iter().map(|jvm| jvm.pid.to_string()).collect();
-            let numbers = numbers.join(", ");
-            Err(Failure::Usage(format!(
-                "several JVMs run {asked}: name one by its process id, {numbers}"
-            )))
-        }
-    }
-}
-
-pub fn log_of(status: &str) -> Option<PathBuf> {
-    let status: Value = serde_json::from_str(status).ok()?;
-    status["log"]["file"].as_str().map(PathBuf::from)
-}
-
 /// Until the time is over or the JVM is.
 fn wait(pid: u32, log: &Path, duration: Duration) {
     let begin = Instant::now();
@@ -121,26 +86,5 @@ fn wait(pid: u32, log: &Path, duration: Duration) {
             return;
         }
         thread::sleep(left.min(LOOK));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_jvm_is_named_by_number_or_name() {
-        let jvm = |pid, command: &str| Jvm {
-            pid,
-            command: Some(command.to_owned()),
-            agent: None,
-        };
-        let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];
-        let found = |name: &str| find(name, &jvms).ok();
-        assert_eq!(found("12"), Some(12));
-        assert_eq!(found("a.Main"), Some(7));
-        assert_eq!(found("Other"), Some(9));
-        assert_eq!(found("Main"), None);
-        assert_eq!(found("None"), None);
     }
 }

@@ -302,7 +302,10 @@ fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64>
         ("threads", profile.threads.len() as u64),
         ("threads_with_events", profile.events.threads() as u64),
         ("events", events),
-        ("bytes", profile.values(contexts).remove(ALLOC).unwrap_or(0)),
+        (
+            "bytes",
+            profile.values(contexts).remove(ALLOC.name).unwrap_or(0),
+        ),
         ("contexts", contexts.traces()),
         ("numbers", profile.events.ids().len() as u64),
     ]);

@@ -192,13 +192,9 @@ impl<'p> Printer<'p> {
         let bytes = traces
             .iter()
             .map(|trace| sums.of(*trace).saturating_add(LINE));
-        complain_if_large(
-            bytes.fold(0, u64::saturating_add),
-            format_args!(
-                "{} with their traces; --limit, --from and --to take a part",
-                plural(traces.len() as u64, "event")
-            ),
-        );
+        let events = plural(traces.len() as u64, "event");
+        let what = format!("{events} with their traces; --limit, --from and --to take a part");
+        complain_if_large(bytes.fold(0, u64::saturating_add), &what);
     }
 
     fn is_in_time(&self, event: &Event) -> bool {

@@ -5,16 +5,13 @@ use std::fmt::{self, Display};
 use std::io::{IsTerminal, stdout};
 use std::sync::OnceLock;
 
-use lucce_decoder::StackFrame;
+use lucce_decoder::{StackFrame, is_of_the_jdk};
 
 /// How a thing is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
     has_colours: bool,
 }
-
-/// Packages of the JDK: their frames are seldom what is looked for.
-const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
 const STRONG: &str = "1";
 const FAINT: &str = "2";
@@ -44,9 +41,9 @@ impl Style {
         self.by_name(&frame.class, frame)
     }
 
-    /// Faint if the name is one of the JDK's.
+    /// Faint if the name is one of the JDK's, whose frames are seldom what is looked for.
     pub fn by_name<T: Display>(self, name: &str, what: T) -> Styled<T> {
-        let code = match JDK.iter().any(|package| name.starts_with(package)) {
+        let code = match is_of_the_jdk(name) {
             true => FAINT,
             false => "",
         };

@@ -1,7 +1,5 @@
 //! `--min-share` and `--min-bytes`: small contexts as one line, and a word beforehand where the output is large.
 
-use std::fmt::Display;
-
 use lucce_decoder::StackFrame;
 
 use super::complain;
@@ -41,8 +39,15 @@ impl Threshold {
     }
 }
 
-/// Says beforehand that so many bytes will be written: `what`, and what makes it less.
-pub fn complain_if_large(bytes: u64, what: impl Display) {
+/// Says beforehand that so many bytes of traces will be written, and what makes it less.
+pub fn complain_if_traces_are_large(bytes: u64, traces: u64) {
+    let traces = plural(traces, "trace");
+    let less = "--min-share 0.1 sums up what makes less than 0.1%";
+    complain_if_large(bytes, &format!("{traces}; {less}"));
+}
+
+/// Says beforehand that so many bytes will be written: `what`, in words, and what makes it less.
+pub fn complain_if_large(bytes: u64, what: &str) {
     if bytes >= LARGE {
         let megabytes = grouped(bytes / 1_000_000);
         complain(format_args!("about {megabytes} MB will be written: {what}"));
@@ -55,12 +60,6 @@ pub fn written(frame: &StackFrame, as_json: bool) -> u64 {
         true => serde_json::to_string(frame).map_or(0, |text| text.len() as u64 + 1),
         false => frame.to_string().len() as u64 + "\tat \n".len() as u64,
     }
-}
-
-/// What is written, where a threshold can be set.
-pub fn traces_of(traces: u64) -> String {
-    let traces = plural(traces, "trace");
-    format!("{traces}; --min-share 0.1 sums up what makes less than 0.1%")
 }
 
 fn percent(text: &str) -> Result<f64, String> {

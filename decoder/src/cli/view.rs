@@ -145,7 +145,7 @@ fn text(file: &Path, profile: &Profile) -> RunText {
 
 /// Of allocations, if what the VM says can be compared.
 fn coverage(profile: &Profile) -> Option<String> {
-    let has_allocations = profile.kinds().iter().any(|kind| kind.name == ALLOC);
+    let has_allocations = profile.kinds().iter().any(|kind| ALLOC.is(&kind.name));
     let covered = (has_allocations && !profile.is_restricted()).then(|| profile.coverage())?;
     covered.ok().map(|coverage| coverage.to_string())
 }

@@ -331,6 +331,7 @@ mod tests {
                 kind: 0,
                 what: None,
                 thread: 0,
+                trace: node.0,
                 id: ContextId(1),
                 count: 1,
                 value: *value,

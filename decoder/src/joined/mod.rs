@@ -13,17 +13,18 @@ mod sums;
 
 use std::collections::HashMap;
 
-use lucce_callgraph::{ContextId, SiteId};
+use lucce_callgraph::{ContextId, DecodeError, SiteId};
 use lucce_contentid::StackId;
 use lucce_stream::Event;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{Branch, Drawing};
 pub(crate) use names::Numbered;
-pub use names::{KindName, Names};
+pub use names::{Apart, KindName, Names};
 pub use sums::{By, Key, Measure};
 
-use crate::events::Share;
+use crate::contexts::Contexts;
+use crate::events::{Events, Share};
 use crate::frame::StackFrame;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::{Profile, Tick};
@@ -54,6 +55,8 @@ pub struct Counted {
     /// The type that was allocated, locked, …
     pub what: Option<u32>,
     pub thread: u32,
+    /// Equal for events whose contexts a report lists as one, but for what they happened to.
+    pub trace: u32,
     pub id: ContextId,
     pub count: u64,
     /// In the kind's unit.
@@ -63,9 +66,24 @@ pub struct Counted {
 /// What the events of a context are: node, kind and what they happened to.
 pub type Meaning = (NodeId, u32, Option<u32>);
 
-/// The nodes of a run's contexts and the sites of their events, in the order of their numbers; none: the log
-/// does not explain the number.
-type Places = Vec<Option<(NodeId, SiteId)>>;
+/// Where the contexts of a run's events are in the tree.
+struct Places<'p> {
+    profile: &'p Profile,
+    apart: Apart,
+    /// In the order of the contexts' numbers; none: it is left out.
+    by_context: Vec<Option<Place>>,
+    unknown: Vec<(ContextId, DecodeError)>,
+    /// Traces that are not told apart by their nodes alone.
+    traces: HashMap<(NodeId, &'p str), u32>,
+}
+
+/// Where a context is.
+#[derive(Clone, Copy)]
+struct Place {
+    node: NodeId,
+    /// That of its events.
+    site: SiteId,
+}
 
 impl Joined {
     /// Adds a run. `tick` is told how many contexts were decoded.
@@ -80,40 +98,40 @@ impl Joined {
         tick: Tick<'_>,
         then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(Meaning, i64)>) -> T,
     ) -> T {
-        let (places, unknown) = self.places(profile, tick);
+        let mut places = Places::new(profile, Apart::ByName);
+        places.walk(self, &profile.events, tick);
         let mut labels = Labels::new(&mut self.names, profile);
-        let mut counted = Vec::with_capacity(profile.events.all().len());
-        for (shares, place) in profile.events.by_context().zip(&places) {
-            if let Some(place) = place {
-                let shares = shares.iter().filter(|share| share.count > 0);
-                counted.extend(shares.map(|share| labels.counted(share, *place)));
-            }
-        }
+        let counted = places.counted(&profile.events, &mut labels);
         let ids = profile.events.ids();
-        let place = |id| *places.get(ids.binary_search(&id).ok()?)?;
-        let done = then(&mut |event| labels.meaning_of(place(event.id)?, event));
+        let place = |id| *places.by_context.get(ids.binary_search(&id).ok()?)?;
+        let done = then(&mut |event| {
+            let place = place(event.id)?;
+            labels.meaning_of((place.node, place.site), event)
+        });
         self.runs.push(Run {
             id: profile.header.run,
             counted,
-            unknown,
+            unknown: places.unknown.len() as u64,
         });
         done
     }
 
-    fn places(&mut self, profile: &Profile, tick: Tick<'_>) -> (Places, u64) {
-        let (tree, mut unknown) = (&mut self.tree, 0);
-        let mut grower = profile.grower(self.names.frames(profile));
-        let places = profile.events.by_context().map(|shares| {
-            tick(1);
-            let (node, leaf) = grower
-                .node(tree, shares.first()?.id)
-                .inspect_err(|_| unknown += 1)
-                .ok()?;
-            Some((node, leaf.map_or(SiteId::NONE, |leaf| leaf.site)))
+    /// Some events of one run, with as many traces as [`Profile::contexts_of`] has contexts of them; and what else that says:
+    /// what is left out and why. `tick` is told how many contexts were decoded.
+    #[must_use]
+    pub fn of_events(profile: &Profile, events: &Events, tick: Tick<'_>) -> (Joined, Contexts) {
+        let mut joined = Joined::default();
+        let mut places = Places::new(profile, Apart::BySite);
+        places.walk(&mut joined, events, tick);
+        let left_out = places.leave_out(events);
+        let mut labels = Labels::new(&mut joined.names, profile);
+        let counted = places.counted(events, &mut labels);
+        joined.runs.push(Run {
+            id: profile.header.run,
+            counted,
+            unknown: left_out.unknown.len() as u64,
         });
-        let places = places.collect();
-        drop(grower);
-        (places, unknown)
+        (joined, left_out)
     }
 
     /// The content id of a path.
@@ -142,6 +160,80 @@ impl Joined {
     }
 }
 
+impl<'p> Places<'p> {
+    fn new(profile: &'p Profile, apart: Apart) -> Self {
+        Places {
+            profile,
+            apart,
+            by_context: Vec::new(),
+            unknown: Vec::new(),
+            traces: HashMap::new(),
+        }
+    }
+
+    fn walk(&mut self, joined: &mut Joined, events: &Events, tick: Tick<'_>) {
+        let tree = &mut joined.tree;
+        let mut grower = self
+            .profile
+            .grower(joined.names.frames(self.profile, self.apart));
+        for id in events.ids() {
+            tick(1);
+            let place = match grower.node(tree, id) {
+                Ok((node, leaf)) => {
+                    let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+                    Some(Place { node, site })
+                }
+                Err(error) => {
+                    self.unknown.push((id, error));
+                    None
+                }
+            };
+            self.by_context.push(place);
+        }
+    }
+
+    /// What a report of all contexts leaves out; events without any frame in scope are left out from now on.
+    fn leave_out(&mut self, events: &Events) -> Contexts {
+        let mut left_out = Contexts::default();
+        if self.profile.is_restricted() {
+            for (shares, place) in events.by_context().zip(&mut self.by_context) {
+                if place.is_some_and(|place| place.node == Tree::ROOT) {
+                    let counts = shares.iter().map(|share| share.count);
+                    left_out.outside = counts.fold(left_out.outside, u64::saturating_add);
+                    *place = None;
+                }
+            }
+        }
+        left_out.unknown = std::mem::take(&mut self.unknown);
+        let damage = self.profile.damage.clone();
+        left_out.damage = damage.or_else(|| self.profile.unexplained(&left_out.unknown));
+        left_out
+    }
+
+    fn counted(&mut self, events: &Events, labels: &mut Labels<'_>) -> Vec<Counted> {
+        let mut counted = Vec::with_capacity(events.all().len());
+        for (number, shares) in events.by_context().enumerate() {
+            let Some(place) = self.by_context.get(number).copied().flatten() else {
+                continue;
+            };
+            let trace = self.trace(place);
+            let shares = shares.iter().filter(|share| share.count > 0);
+            counted.extend(shares.map(|share| labels.counted(share, place, trace)));
+        }
+        counted
+    }
+
+    /// Where frames are left out, equal traces may end in different allocations.
+    fn trace(&mut self, place: Place) -> u32 {
+        if !self.profile.is_restricted() {
+            return place.node.0;
+        }
+        let allocated = self.profile.code.allocated(place.site).unwrap_or_default();
+        let next = self.traces.len() as u32;
+        *self.traces.entry((place.node, allocated)).or_insert(next)
+    }
+}
+
 /// Names of one run's kinds, types and threads.
 struct Labels<'p> {
     names: &'p mut Names,
@@ -153,7 +245,7 @@ struct Labels<'p> {
 impl<'p> Labels<'p> {
     fn new(names: &'p mut Names, profile: &'p Profile) -> Self {
         // The kind that is in every log, so that a log without any event has one.
-        let (name, unit) = (ALLOC.to_owned(), "bytes".to_owned());
+        let (name, unit) = (ALLOC.name.to_owned(), ALLOC.unit.to_owned());
         names.kinds.number(KindName { name, unit });
         Labels {
             names,
@@ -163,7 +255,8 @@ impl<'p> Labels<'p> {
         }
     }
 
-    fn counted(&mut self, share: &Share, (node, site): (NodeId, SiteId)) -> Counted {
+    fn counted(&mut self, share: &Share, place: Place, trace: u32) -> Counted {
+        let Place { node, site } = place;
         let (kind, what) = self.meaning(share.event, site);
         let each = self.profile.each(share.event, site);
         Counted {
@@ -171,6 +264,7 @@ impl<'p> Labels<'p> {
             kind,
             what,
             thread: self.thread(share.thread),
+            trace,
             id: share.id,
             count: share.count,
             value: share.value.saturating_add(share.count.saturating_mul(each)),

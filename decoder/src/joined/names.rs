@@ -38,6 +38,20 @@ impl<T: Hash + Eq + Clone> Numbered<T> {
         number
     }
 
+    /// A number of its own, even if the value has one already.
+    pub fn push(&mut self, value: T) -> u32 {
+        let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.values.push(value.clone());
+        self.known.entry(value).or_insert(number);
+        number
+    }
+
+    /// The first number of an equal value.
+    pub fn first(&self, number: u32) -> u32 {
+        let known = self.get(number).and_then(|value| self.known.get(value));
+        known.copied().unwrap_or(number)
+    }
+
     pub fn get(&self, number: u32) -> Option<&T> {
         self.values.get(number as usize)
     }
@@ -63,6 +77,15 @@ pub struct FrameName {
     pub id: FrameId,
 }
 
+/// Which frames are one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Apart {
+    /// Those that a person cannot tell apart: frames of several runs are compared.
+    ByName,
+    /// Those of one site and method: two calls in one line are two.
+    BySite,
+}
+
 /// A kind of event, with its unit.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KindName {
@@ -82,15 +105,16 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a frame; those of another run are found by their names.
+    /// The number of a frame.
     pub fn frames<'n>(
         &'n mut self,
         profile: &'n Profile,
+        apart: Apart,
     ) -> impl FnMut(Frame) -> Option<FrameKey> + 'n {
         let mut known: HashMap<(SiteId, MethodId), FrameKey> = HashMap::new();
         move |frame| {
             let key = known.entry((frame.site, frame.method));
-            Some(*key.or_insert_with(|| self.frame(profile, frame)))
+            Some(*key.or_insert_with(|| self.frame(profile, frame, apart)))
         }
     }
 
@@ -106,7 +130,7 @@ impl Names {
         })
     }
 
-    fn frame(&mut self, profile: &Profile, frame: Frame) -> FrameKey {
+    fn frame(&mut self, profile: &Profile, frame: Frame, apart: Apart) -> FrameKey {
         let shown = profile.code.frame(frame);
         let text = FrameText {
             class: &shown.class,
@@ -122,6 +146,10 @@ impl Names {
             file: shown.file,
         });
         let line = shown.line;
-        FrameKey(self.frames.number(FrameName { method, line, id }))
+        let name = FrameName { method, line, id };
+        FrameKey(match apart {
+            Apart::ByName => self.frames.number(name),
+            Apart::BySite => self.frames.push(name),
+        })
     }
 }

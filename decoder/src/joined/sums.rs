@@ -248,7 +248,7 @@ impl<'j> Keys<'j> {
                 let class = class(frame.method);
                 Key::Package(of_class.get(class as usize).copied().unwrap_or(class))
             }
-            By::Line => Key::Line(number),
+            By::Line => Key::Line(names.frames.first(number)),
             _ => Key::Method(frame.method),
         };
         Keys {

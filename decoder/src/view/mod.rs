@@ -81,7 +81,7 @@ impl Page {
         let stream = steps.map(|steps| steps.columns(newest, kinds.len(), &mut gathered));
         let main_kind = kinds
             .iter()
-            .position(|kind| kind.name == ALLOC && !kind.is_empty());
+            .position(|kind| ALLOC.is(&kind.name) && !kind.is_empty());
         let (nodes, contexts, shares, rest) = gathered.columns();
         let names = &self.joined.names;
         Data {

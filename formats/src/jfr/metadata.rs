@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::run::Kind;
+
 use super::chunk::Bytes;
 
 /// What an event has beside time, thread and stack.
@@ -81,19 +83,10 @@ const fn shape(id: u64, name: &'static str, label: &'static str, fields: Fields)
 }
 
 impl Shape {
-    pub fn of(kind: &str, what: &str) -> Shape {
-        let name = match kind {
-            "alloc" | "leak" | "inuse" => "jdk.ObjectAllocationSample",
-            "lock" if what.ends_with("(park)") => "jdk.ThreadPark",
-            "lock" if what.ends_with("(wait)") => "jdk.JavaMonitorWait",
-            "lock" => "jdk.JavaMonitorEnter",
-            "exception" => "jdk.JavaExceptionThrow",
-            "io-time" if what.contains("socket") && what.contains("write") => "jdk.SocketWrite",
-            "io-time" if what.contains("socket") => "jdk.SocketRead",
-            "io-time" if what.contains("write") => "jdk.FileWrite",
-            "io-time" if what.contains("read") => "jdk.FileRead",
-            _ => "lucce.Event",
-        };
+    /// Of events that Flight Recorder has no type for: lucce's own.
+    pub fn of(kind: Option<&Kind>, what: &str) -> Shape {
+        let name = kind.and_then(|kind| (kind.words.jfr)(what));
+        let name = name.unwrap_or("lucce.Event");
         let [first, ..] = SHAPES;
         let mut shapes = SHAPES.into_iter();
         shapes.find(|shape| shape.name == name).unwrap_or(first)

@@ -24,7 +24,7 @@ mod pools;
 use std::io::{self, Write};
 
 use crate::format::{Format, Written};
-use crate::run::{Event, Events, Row, Run};
+use crate::run::{Event, Events, Kind, Row, Run};
 
 use chunk::{Bytes, Chunk};
 use metadata::{Fields, Shape};
@@ -66,7 +66,7 @@ impl Format for Jfr {
             Some(events) => events(&mut |event| writer.event(event))?,
             None => {
                 for row in &run.rows {
-                    let is_time = run.kind(row).is_some_and(|kind| kind.unit == "ns");
+                    let is_time = run.kind(row).is_some_and(Kind::is_time);
                     writer.event(&Event {
                         row: *row,
                         at: if is_time { row.value } else { 0 },
@@ -93,9 +93,9 @@ struct Writer<'w> {
 impl Writer<'_> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let (run, row) = (self.run, &event.row);
-        let kind = run.kind(row).map_or("", |kind| &*kind.name);
         let what = run.what(row).unwrap_or_default();
-        let shape = Shape::of(kind, what);
+        let shape = Shape::of(run.kind(row), what);
+        let kind = run.kind(row).map_or("", |kind| &*kind.name);
         let lasted = event.lasted.unwrap_or(0);
         let start = event.at.saturating_sub(lasted);
         self.times = (self.times.0.min(start), self.times.1.max(event.at));

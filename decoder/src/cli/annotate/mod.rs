@@ -99,7 +99,7 @@ impl<W: Write> Annotator<'_, W> {
                 self.keep(*number, trace);
                 continue;
             }
-            if let Some(frame) = in_place(&trace) {
+            if let Some(frame) = StackFrame::of_the_application(&trace.frames) {
                 self.out.write_all(piece.part(printed..place.start))?;
                 write!(self.out, "{frame}")?;
                 printed = place.end;
@@ -136,10 +136,4 @@ impl<W: Write> Annotator<'_, W> {
         }
         Ok(())
     }
-}
-
-/// The innermost frame of the application; where all are the JDK's, or were asked for: the innermost one.
-fn in_place(trace: &StackTrace) -> Option<&StackFrame> {
-    let own = trace.frames.iter().find(|frame| !frame.is_of_the_jdk());
-    own.or(trace.frames.first())
 }

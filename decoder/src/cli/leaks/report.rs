@@ -97,7 +97,7 @@ struct SuspectRow {
     needs_old_collections: Option<u64>,
     /// There are enough ages, and so many bytes more live than in the middle of the run; 0: about as much.
     growth_bytes: u64,
-    /// The innermost frame that is none of the JDK's.
+    /// The innermost frame of the application.
     at: Option<StackFrame>,
 }
 
@@ -372,7 +372,6 @@ impl SuspectRow {
     fn new(profile: &Profile, suspect: &Suspect) -> SuspectRow {
         let frames = profile.trace(suspect.id).map(|trace| trace.frames);
         let frames = frames.unwrap_or_default();
-        let own = frames.iter().find(|frame| !frame.is_of_the_jdk());
         SuspectRow {
             id: profile.number(suspect.id).to_string(),
             contexts: 1,
@@ -389,7 +388,7 @@ impl SuspectRow {
                 Verdict::Growing { more_bytes } => more_bytes,
                 Verdict::Open { .. } | Verdict::Steady => 0,
             },
-            at: own.or(frames.first()).cloned(),
+            at: StackFrame::of_the_application(&frames).cloned(),
         }
     }
 

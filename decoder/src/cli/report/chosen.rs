@@ -32,7 +32,7 @@ impl<'a> Chosen<'a> {
         Chosen {
             class: args.class.as_ref(),
             through: args.through.as_ref(),
-            without_idle: kind.unit == "ns" && !args.idle && args.through.is_none(),
+            without_idle: kind.is_time() && !args.idle && args.through.is_none(),
         }
     }
 
@@ -78,20 +78,46 @@ impl<'a> Chosen<'a> {
         left_out
     }
 
-    /// Which of the counted events of a run are meant.
-    pub fn rows<'j>(&'j self, joined: &'j Joined, kind: u32) -> impl Fn(&Counted) -> bool + 'j {
-        let through = self
-            .through
-            .map(|regex| joined.through(|method| regex.is_match(method)));
-        let idle = self.without_idle.then(|| joined.through(is_idle));
-        let at = |of: &[bool], row: &Counted| of.get(row.node.0 as usize).copied();
-        move |row| {
-            let what = row.what.and_then(|what| joined.names.types.get(what));
-            row.kind == kind
-                && row.count > 0
-                && self.is_type(what.map_or("", String::as_str))
-                && through.as_ref().is_none_or(|of| at(of, row) == Some(true))
-                && idle.as_ref().is_none_or(|of| at(of, row) != Some(true))
+    /// The same of a run's events in a tree.
+    pub fn sorted<'j>(&'j self, joined: &'j Joined) -> Sorted<'j> {
+        let through = |regex: &Regex| joined.through(|method| regex.is_match(method));
+        Sorted {
+            chosen: self,
+            joined,
+            through: self.through.map(through),
+            idle: self.without_idle.then(|| joined.through(is_idle)),
+        }
+    }
+}
+
+/// Events of a run, as they were chosen.
+pub struct Sorted<'j> {
+    chosen: &'j Chosen<'j>,
+    joined: &'j Joined,
+    /// By node.
+    through: Option<Vec<bool>>,
+    idle: Option<Vec<bool>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    Wanted,
+    /// Wanted, but for a thread that waits for work.
+    Idle,
+    Other,
+}
+
+impl Sorted<'_> {
+    pub fn sort(&self, row: &Counted) -> Sort {
+        let what = row.what.and_then(|what| self.joined.names.types.get(what));
+        let at = |of: &Vec<bool>| of.get(row.node.0 as usize) == Some(&true);
+        let is_chosen = row.count > 0
+            && self.chosen.is_type(what.map_or("", String::as_str))
+            && self.through.as_ref().is_none_or(at);
+        match is_chosen {
+            false => Sort::Other,
+            true if self.idle.as_ref().is_some_and(at) => Sort::Idle,
+            true => Sort::Wanted,
         }
     }
 }

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{
-    Context, ContextId, IO, IO_TIME, Kind, Listed, Profile, Submissions, Trace, Traces, Value,
-};
+use lucce_decoder::{Context, ContextId, Kind, Listed, Profile, Submissions, Trace, Traces, Value};
 use serde::{Serialize, Serializer};
 
 use crate::cli::human::human;
@@ -19,11 +17,11 @@ use super::{Args, Totals, amount, bytes, value_of};
 
 /// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
 /// numbers are the same.
-fn times(profile: &Profile, kind: &str) -> HashMap<(ContextId, Option<String>), u64> {
-    if kind != IO {
+fn times(profile: &Profile, kind: &Kind) -> HashMap<(ContextId, Option<String>), u64> {
+    let Some(times) = kind.known().times else {
         return HashMap::new();
-    }
-    let contexts = profile.contexts_of(&profile.events_of(IO_TIME), &|_| ());
+    };
+    let contexts = profile.contexts_of(&profile.events_of(times), &|_| ());
     let times = contexts.list.iter().map(|context| {
         let what = profile.detail(context).map(str::to_owned);
         ((context.id, what), context.value)
@@ -92,7 +90,7 @@ impl<'r> Rows<'r> {
             kind,
             sorted_by,
             whole: value_of(sorted_by, totals),
-            times: times(profile, &kind.name),
+            times: times(profile, kind),
             submissions: across_threads.then(|| profile.submissions()),
         }
     }

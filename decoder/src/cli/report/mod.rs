@@ -7,12 +7,14 @@ mod sums;
 mod tree;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{ALLOC, Bursts, Context, Contexts, Coverage, Kind, Profile, Value};
+use lucce_decoder::{
+    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, Kind, Measure, Profile, Value,
+};
 use regex_lite::Regex;
 use serde::Serialize;
 
@@ -21,10 +23,10 @@ use super::compare::Told;
 use super::human::human;
 use super::output::{grouped, json, plural, stdout};
 use super::progress::Bar;
-use super::threshold::{Threshold, complain_if_large, traces_of};
+use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
-use chosen::Chosen;
+use chosen::{Chosen, Sort, Sorted};
 use head::Run;
 use listing::Rows;
 
@@ -94,36 +96,18 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
     let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
-    let events = profile.events_of(&kind.name);
-    let bar = Bar::new("decoding", events.ids().len() as u64);
-    let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
-    drop(bar);
-    let value = Weigh::of(args.sort, &kind, &contexts);
-    let is_whole = args.part.is_whole() && !profile.is_restricted() && kind.name == ALLOC;
-    let coverage = match is_whole {
-        true => profile.coverage().ok(),
-        false => None,
-    };
-    let chosen = Chosen::new(args, &kind);
-    let idle = select(&profile, &mut contexts, &chosen, value);
-    let totals = Totals::new(&kind, &contexts.list);
     let of = Of {
+        args,
         profile: &profile,
         kind: &kind,
-        value,
-        chosen: &chosen,
+        chosen: Chosen::new(args, &kind),
     };
-    let body = body(args, &of, &contexts.list, &totals);
-    let mut report = Report::new(&profile, &contexts, &kind, (totals, body));
-    report.coverage = coverage;
-    report.idle = (!idle.is_empty()).then(|| Totals::new(&kind, &idle));
-    let mut out = stdout();
-    match args.json {
-        true => json(&mut out, &report)?,
-        false => report.write(&profile, &mut out)?,
-    }
-    out.flush()?;
-    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(streamed))
+    let end = match (args.tree, args.by) {
+        (true, by) => of.summed(Sums::Tree(by.unwrap_or(Told::Method)))?,
+        (false, Some(by)) if by != Told::Context => of.summed(Sums::Table(by))?,
+        (false, _) => of.listed()?,
+    };
+    Ok(end.max(streamed))
 }
 
 fn check(args: &Args) -> Result<(), Failure> {
@@ -136,49 +120,124 @@ fn check(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Of what sums are made.
+/// What is reported.
 struct Of<'r> {
+    args: &'r Args,
     profile: &'r Profile,
     kind: &'r Kind,
-    value: Value,
-    chosen: &'r Chosen<'r>,
+    chosen: Chosen<'r>,
 }
 
-impl Of<'_> {
-    /// What amounts are in; counts are in nothing.
-    fn unit(&self) -> &str {
-        match self.value {
-            Value::Sum => &self.kind.unit,
-            Value::Count => "",
+/// How sums are shown.
+#[derive(Clone, Copy)]
+enum Sums {
+    Table(Told),
+    Tree(Told),
+}
+
+impl<'r> Of<'r> {
+    /// Contexts one by one.
+    fn listed(&self) -> Result<End, Failure> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let events = profile.events_of(&kind.name);
+        let bar = Bar::new("decoding", events.ids().len() as u64);
+        let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
+        drop(bar);
+        let value = Weigh::of(args.sort, kind, contexts.value());
+        let idle = select(profile, &mut contexts, &self.chosen, value);
+        let totals = Totals::new(kind, &contexts.list);
+        let idle = Totals::new(kind, &idle);
+        let whole = value_of(value, &totals);
+        let shown = listing::shown(&contexts.list, args, value, whole);
+        let rows = Rows::new(profile, kind, (&totals, value), shown, args.across_threads);
+        let number = rows.list.len();
+        complain_if_traces_are_large(rows.bytes(args.json), number as u64);
+        let left = contexts.list.get(number..).unwrap_or_default();
+        let body = Body::Contexts {
+            contexts: Box::new(rows),
+            rest: args.threshold.is_set().then(|| Totals::new(kind, left)),
+        };
+        self.print(&contexts, (totals, idle), body)
+    }
+
+    /// Sums of them. Each context is decoded once: its node in the tree says all that is asked for.
+    fn summed(&self, sums: Sums) -> Result<End, Failure> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let events = profile.events_of(&kind.name);
+        let bar = Bar::new("decoding", events.ids().len() as u64);
+        let (joined, left_out) = Joined::of_events(profile, &events, &|more| bar.tick(more));
+        drop(bar);
+        let all = joined.counted(0, |_| true).map(|row| row.value);
+        let value = Weigh::of(args.sort, kind, all.fold(0, u64::saturating_add));
+        let sorted = &self.chosen.sorted(&joined);
+        let of_sort = |sort: Sort| joined.counted(0, move |row| sorted.sort(row) == sort);
+        let totals = Totals::of_rows(kind, of_sort(Sort::Wanted));
+        let idle = Totals::of_rows(kind, of_sort(Sort::Idle));
+        let summed = Summed {
+            joined: &joined,
+            sorted,
+            value,
+            unit: unit_of(value, kind),
+            whole: value_of(value, &totals),
+        };
+        let body = match sums {
+            Sums::Table(by) => Body::Sums(sums::Table::new(&summed, args, by)),
+            Sums::Tree(by) => Body::Tree(tree::Drawn::new(&summed, args, by)),
+        };
+        self.print(&left_out, (totals, idle), body)
+    }
+
+    /// `contexts`: what was left out, and damage.
+    fn print(
+        &self,
+        contexts: &Contexts,
+        (totals, idle): (Totals, Totals),
+        body: Body<'_>,
+    ) -> Result<End, Failure> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let is_whole = args.part.is_whole() && !profile.is_restricted() && ALLOC.is(&kind.name);
+        let mut report = Report::new(profile, contexts, kind, (totals, body));
+        report.coverage = is_whole.then(|| profile.coverage().ok()).flatten();
+        report.idle = (idle.contexts > 0).then_some(idle);
+        let mut out = stdout();
+        match args.json {
+            true => json(&mut out, &report)?,
+            false => report.write(profile, &mut out)?,
         }
+        out.flush()?;
+        Ok(ending_of_all(&args.file, contexts, End::Fine))
     }
 }
 
-fn body<'r>(args: &Args, of: &Of<'r>, list: &'r [Context], totals: &Totals) -> Body<'r> {
-    match (args.tree, args.by) {
-        (true, by) => Body::Tree(tree::Drawn::new(
-            of,
-            args,
-            by.unwrap_or(Told::Method),
-            totals,
-        )),
-        (false, None | Some(Told::Context)) => {
-            let shown = listing::shown(list, args, of.value, value_of(of.value, totals));
-            let rows = Rows::new(
-                of.profile,
-                of.kind,
-                (totals, of.value),
-                shown,
-                args.across_threads,
-            );
-            complain_if_large(rows.bytes(args.json), traces_of(rows.list.len() as u64));
-            let left = list.get(rows.list.len()..).unwrap_or_default();
-            Body::Contexts {
-                contexts: Box::new(rows),
-                rest: args.threshold.is_set().then(|| Totals::new(of.kind, left)),
-            }
+/// Events in a tree, of which sums are made.
+struct Summed<'r> {
+    joined: &'r Joined,
+    sorted: &'r Sorted<'r>,
+    value: Value,
+    /// What amounts are in.
+    unit: &'r str,
+    /// All that is wanted.
+    whole: u64,
+}
+
+impl Summed<'_> {
+    fn measure(&self) -> Measure {
+        match self.value {
+            Value::Sum => Measure::Value,
+            Value::Count => Measure::Count,
         }
-        (false, Some(by)) => Body::Sums(sums::Table::new(of, args, by, totals)),
+    }
+
+    fn is_wanted(&self, row: &Counted) -> bool {
+        self.sorted.sort(row) == Sort::Wanted
+    }
+}
+
+/// What amounts are in; counts are in nothing.
+fn unit_of(value: Value, kind: &Kind) -> &str {
+    match value {
+        Value::Sum => &kind.unit,
+        Value::Count => "",
     }
 }
 
@@ -279,6 +338,21 @@ impl Totals {
         }
     }
 
+    fn of_rows<'c>(kind: &Kind, rows: impl Iterator<Item = &'c Counted>) -> Self {
+        let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
+        for row in rows {
+            traces.insert(row.trace);
+            count = count.saturating_add(row.count);
+            value = value.saturating_add(row.value);
+        }
+        Totals {
+            contexts: traces.len() as u64,
+            count,
+            value,
+            bytes: bytes(kind, value),
+        }
+    }
+
     /// `12 bytes, 3 events in 2 contexts`
     fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
         let value = amount(self.value, unit).map_or_else(String::new, |text| text + ", ");
@@ -330,7 +404,7 @@ impl<'r> Report<'r> {
             bursts: profile.bursts(),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
-            sampled_bytes: sampled_bytes(profile).filter(|_| kind.name == ALLOC),
+            sampled_bytes: sampled_bytes(profile).filter(|_| ALLOC.is(&kind.name)),
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
@@ -433,7 +507,7 @@ impl<'r> Report<'r> {
 }
 
 fn bytes(kind: &Kind, value: u64) -> Option<u64> {
-    (kind.unit == "bytes").then_some(value)
+    kind.is_bytes().then_some(value)
 }
 
 /// A value with its unit, exact where that is not long; `None`: there is none.

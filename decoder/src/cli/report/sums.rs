@@ -5,16 +5,15 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{By, Joined, Key, Measure, Value};
+use lucce_decoder::{By, Counted, Key, Measure};
 use serde::Serialize;
 
 use crate::cli::compare::Told;
 use crate::cli::human::human;
 use crate::cli::output::{grouped, percent, plural};
-use crate::cli::progress::Bar;
 use crate::cli::style::Style;
 
-use super::{Args, Of, Totals, value_of};
+use super::{Args, Summed};
 
 /// Sums, the largest first.
 #[derive(Serialize)]
@@ -46,27 +45,11 @@ struct Row {
     total_share: f64,
 }
 
-pub fn joined(of: &Of<'_>) -> (Joined, u32) {
-    let mut joined = Joined::default();
-    let bar = Bar::new("summing up", of.profile.events.by_context().count() as u64);
-    joined.add(of.profile, &|more| bar.tick(more));
-    drop(bar);
-    let kind = joined.kind(&of.kind.name).unwrap_or(u32::MAX);
-    (joined, kind)
-}
-
-pub fn measure(value: Value) -> Measure {
-    match value {
-        Value::Sum => Measure::Value,
-        Value::Count => Measure::Count,
-    }
-}
-
 impl Table {
-    pub fn new(of: &Of<'_>, args: &Args, told: Told, totals: &Totals) -> Self {
-        let (joined, kind) = joined(of);
-        let wanted = of.chosen.rows(&joined, kind);
-        let (measure, by) = (measure(of.value), told.by());
+    pub fn new(summed: &Summed<'_>, args: &Args, told: Told) -> Self {
+        let (joined, whole) = (summed.joined, summed.whole);
+        let wanted = |row: &Counted| summed.is_wanted(row);
+        let (measure, by) = (summed.measure(), told.by());
         let has_own = matches!(by, By::Class | By::Package | By::Method | By::Line);
         let own = joined.own_sums(0, measure, by, &wanted);
         let count = joined.own_sums(0, Measure::Count, by, &wanted);
@@ -74,7 +57,6 @@ impl Table {
             true => joined.sums(0, measure, by, &wanted),
             false => own.clone(),
         };
-        let whole = value_of(of.value, totals);
         let amount = |sums: &HashMap<Key, u64>, key: &Key| sums.get(key).copied().unwrap_or(0);
         let mut keys: Vec<_> = total.keys().copied().collect();
         keys.sort_by_key(|key| {
@@ -102,7 +84,7 @@ impl Table {
         let all = own.values().copied().fold(0, u64::saturating_add);
         Table {
             by: told.name(),
-            amounts_in: of.unit().to_owned(),
+            amounts_in: summed.unit.to_owned(),
             has_own,
             different: keys.len() as u64,
             rest: all.saturating_sub(listed),

@@ -19,8 +19,7 @@ use crate::cli::output::{grouped, percent};
 use crate::cli::style::Style;
 use crate::cli::threshold::Threshold;
 
-use super::sums::{joined, measure};
-use super::{Args, Of, Totals, value_of};
+use super::{Args, Summed};
 
 #[derive(Serialize)]
 pub struct Drawn {
@@ -65,24 +64,23 @@ const SMALL: f64 = 1.0;
 const DEPTH: usize = 500;
 
 impl Drawn {
-    pub fn new(of: &Of<'_>, args: &Args, by: Told, totals: &Totals) -> Self {
-        let (joined, kind) = joined(of);
-        let whole = value_of(of.value, totals);
+    pub fn new(summed: &Summed<'_>, args: &Args, by: Told) -> Self {
+        let (joined, whole) = (summed.joined, summed.whole);
         let drawing = Drawing {
-            measure: measure(of.value),
+            measure: summed.measure(),
             by: by.by(),
             inverted: args.inverted,
             least: least(&args.threshold, whole),
             depth: args.depth.map_or(DEPTH, |depth| depth as usize),
         };
-        let branches = joined.branches(0, &drawing, of.chosen.rows(&joined, kind));
+        let branches = joined.branches(0, &drawing, |row| summed.is_wanted(row));
         let rows = branches
             .iter()
             .zip(depths(&branches))
-            .map(|(branch, depth)| row(&joined, branch, whole, &drawing, depth));
+            .map(|(branch, depth)| row(joined, branch, whole, &drawing, depth));
         Drawn {
             by: by.name(),
-            amounts_in: of.unit().to_owned(),
+            amounts_in: summed.unit.to_owned(),
             inverted: args.inverted,
             least: drawing.least,
             branches: rows.collect(),

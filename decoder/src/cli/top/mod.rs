@@ -10,17 +10,13 @@ mod sampler;
 mod screen;
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use lucce_control::{Command, ask};
 
 use self::rows::{List, View};
 use self::sampler::Sampler;
-use super::list::jvms;
 use super::output::stdout;
-use super::record::{find, log_of};
-use super::{End, Failure, ctl};
+use super::target::Target;
+use super::{End, Failure};
 
 /// Shows what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
@@ -52,22 +48,12 @@ pub struct Args {
     top: usize,
 }
 
-/// Whom the screen is about.
-pub struct Target {
-    /// `None`: a log was named.
-    pid: Option<u32>,
-    log: PathBuf,
-}
-
 pub fn run(args: &Args) -> Result<End, Failure> {
     if !args.once && !std::io::stdout().is_terminal() {
         let message = "standard output is no terminal; --once prints one screen as text";
         return Err(Failure::Usage(message.into()));
     }
-    let target = match target(&args.jvm)? {
-        Ok(target) => target,
-        Err(end) => return Ok(end),
-    };
+    let target = Target::of(&args.jvm)?;
     let sampler = Sampler::new(&target.log, Duration::from_nanos(args.interval))
         .map_err(|error| Failure::Open(target.log.clone(), error))?;
     let view = View::new(args.event.clone(), args.list);
@@ -75,27 +61,6 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         true => once(sampler, view, args.top),
         false => screen::run(&target, sampler, view),
     }
-}
-
-/// `Err`: why the JVM does not answer was told.
-fn target(asked: &str) -> Result<Result<Target, End>, Failure> {
-    let path = Path::new(asked);
-    if asked.parse::<u32>().is_err() && path.is_file() {
-        let log = path.to_owned();
-        return Ok(Ok(Target { pid: None, log }));
-    }
-    let pid = find(asked, &jvms())?;
-    let status = match ask(pid, &Command::Status) {
-        Ok(status) => status,
-        Err(error) => return Ok(Err(ctl::refused(&error))),
-    };
-    let log = log_of(&status).ok_or_else(|| {
-        Failure::Usage(format!(
-            "the agent in process {pid} does not say where its log is"
-        ))
-    })?;
-    let pid = Some(pid);
-    Ok(Ok(Target { pid, log }))
 }
 
 fn once(mut sampler: Sampler, view: View, most: usize) -> Result<End, Failure> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 use lucce_decoder::escape::Text;
-use lucce_decoder::{By, ContextId, Counted, Key, Measure, NodeId, Number};
+use lucce_decoder::{By, ContextId, Counted, Key, Measure, NodeId, Number, StackFrame};
 
 use super::super::human::human;
 use super::super::output::{grouped, percent};
@@ -200,8 +200,7 @@ fn name(window: &Window, key: Key) -> String {
         return called.to_string();
     };
     let trace = window.joined.trace(node);
-    let own = trace.iter().find(|frame| !frame.is_of_the_jdk());
-    match own.or(trace.first()) {
+    match StackFrame::of_the_application(&trace) {
         Some(frame) => format!("{called}  {frame}"),
         None => called.to_string(),
     }

@@ -13,8 +13,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 
-use super::super::{End, Failure, process};
-use super::Target;
+use super::super::target::Target;
+use super::super::{End, Failure};
 use super::rows::{self, List, Row, View};
 use super::sampler::{Sampler, Window};
 
@@ -28,10 +28,12 @@ struct Screen<'t> {
     target: &'t Target,
     view: View,
     window: Option<Window>,
+    /// What is shown of the window: made when it comes or something else is wanted of it, not each time it is drawn.
+    head: Vec<String>,
     rows: Vec<Row>,
     selected: TableState,
-    /// The context whose trace is shown.
-    open: Option<Key>,
+    /// The trace that is shown; empty: none.
+    trace: Vec<String>,
     paused: bool,
     /// What happened last, and since when that is shown.
     message: String,
@@ -44,9 +46,10 @@ pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure
         target,
         view,
         window: None,
+        head: vec![target.log.display().to_string()],
         rows: Vec::new(),
         selected: TableState::default(),
-        open: None,
+        trace: Vec::new(),
         paused: false,
         message: "reading …".into(),
         told: Instant::now(),
@@ -101,10 +104,9 @@ impl Screen<'_> {
         match look {
             Ok(_) if self.paused => {}
             Ok(window) => {
-                // Nodes are those of the window: another one has others.
-                self.open = None;
+                self.trace.clear();
                 self.window = Some(window);
-                if self.has_ended() {
+                if self.target.has_ended() {
                     self.message = "the JVM has ended".into();
                 } else if self.told.elapsed() > TOLD {
                     self.message.clear();
@@ -115,16 +117,11 @@ impl Screen<'_> {
         }
     }
 
-    fn has_ended(&self) -> bool {
-        let Target { pid, log } = self.target;
-        pid.is_some_and(|pid| process::is_gone(pid, log))
-    }
-
     fn list(&mut self) {
-        self.rows = match &self.window {
-            Some(window) => rows::rows(window, &self.view),
-            None => Vec::new(),
-        };
+        if let Some(window) = &self.window {
+            self.head = rows::head(window, &self.view);
+            self.rows = rows::rows(window, &self.view);
+        }
         let last = self.rows.len().checked_sub(1);
         let selected = self.selected.selected().unwrap_or(0);
         self.selected.select(last.map(|last| selected.min(last)));
@@ -137,15 +134,15 @@ impl Screen<'_> {
         match key.code {
             _ if is_interrupt => return false,
             KeyCode::Char('q') => return false,
-            KeyCode::Esc if self.open.is_none() => return false,
-            KeyCode::Esc => self.open = None,
+            KeyCode::Esc if self.trace.is_empty() => return false,
+            KeyCode::Esc => self.trace.clear(),
             KeyCode::Right | KeyCode::Tab => self.turn(1),
             KeyCode::Left | KeyCode::BackTab => self.turn(List::ALL.len() - 1),
             KeyCode::Char('e') => {
                 if let Some(window) = &self.window {
                     self.view.next_kind(window);
                 }
-                self.open = None;
+                self.trace.clear();
                 self.list();
             }
             KeyCode::Char('s') => {
@@ -170,7 +167,7 @@ impl Screen<'_> {
 
     fn turn(&mut self, steps: usize) {
         self.view.turn(steps);
-        self.open = None;
+        self.trace.clear();
         self.list();
     }
 
@@ -179,8 +176,11 @@ impl Screen<'_> {
         let selected = self.selected.selected();
         let key = selected.and_then(|at| self.rows.get(at)).map(|row| row.key);
         let is_context = matches!(key, Some(Key::Context(..)));
-        self.open = key.filter(|_| is_context && self.open.is_none());
-        self.paused = self.open.is_some();
+        self.trace = match (&self.window, key) {
+            (Some(window), Some(key)) if self.trace.is_empty() => rows::trace(window, key),
+            _ => Vec::new(),
+        };
+        self.paused = !self.trace.is_empty();
         self.message = match is_context {
             true => String::new(),
             false => "contexts have traces: ← and → change the list".into(),
@@ -207,11 +207,7 @@ impl Screen<'_> {
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
-        let trace = match (&self.window, self.open) {
-            (Some(window), Some(key)) => rows::trace(window, key),
-            _ => Vec::new(),
-        };
-        let trace_height = match trace.len() {
+        let trace_height = match self.trace.len() {
             0 => Constraint::Length(0),
             lines => Constraint::Length(
                 (lines as u16)
@@ -227,16 +223,12 @@ impl Screen<'_> {
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        let lines = match &self.window {
-            Some(window) => rows::head(window, &self.view),
-            None => vec![format!("{}", self.target.log.display())],
-        };
-        frame.render_widget(Paragraph::new(lines.join("\n")), head);
+        frame.render_widget(Paragraph::new(self.head.join("\n")), head);
         frame.render_widget(self.lists(), lists);
         frame.render_stateful_widget(self.table(), table, &mut self.selected);
-        if !trace.is_empty() {
+        if !self.trace.is_empty() {
             let block = Block::bordered().title("trace");
-            frame.render_widget(Paragraph::new(trace.join("\n")).block(block), below);
+            frame.render_widget(Paragraph::new(self.trace.join("\n")).block(block), below);
         }
         frame.render_widget(Paragraph::new(self.foot()), foot);
     }

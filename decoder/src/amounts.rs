@@ -1,0 +1,110 @@
+//! What a profile counted, by kind of event and by what it happened to.
+
+use std::collections::BTreeMap;
+
+use lucce_callgraph::SiteId;
+use lucce_tracelog::{EventTypeId, ThreadId};
+
+use crate::contexts::{Context, Contexts};
+use crate::events::Events;
+use crate::kinds::{ALLOC, ALLOCATION, Kind};
+use crate::profile::Profile;
+
+impl Profile {
+    /// What one event adds to the value that was counted: of an allocation by bytecode, the object's size, which the
+    /// log says of its site. 0: events carry their values themselves, or the size is not always the same.
+    pub(crate) fn each(&self, event: EventTypeId, site: SiteId) -> u64 {
+        match event {
+            ALLOCATION => self.code.size(site).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Its name; of a thread without one, its number.
+    pub(crate) fn thread_name(&self, thread: ThreadId) -> String {
+        let name = self.threads.get(&thread).map(|thread| thread.name.clone());
+        let name = name.filter(|name| !name.is_empty());
+        name.unwrap_or_else(|| format!("thread {}", thread.0))
+    }
+
+    /// Kinds that were counted, the most frequent first.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+        for share in self.events.all() {
+            let Some(info) = self.types.get(share.event) else {
+                continue;
+            };
+            let kind = kinds.entry(&info.kind).or_insert_with(|| Kind {
+                name: info.kind.clone(),
+                unit: info.unit.clone(),
+                count: 0,
+            });
+            kind.count = kind.count.saturating_add(share.count);
+        }
+        let mut kinds: Vec<_> = kinds.into_values().filter(|kind| kind.count > 0).collect();
+        kinds.sort_by(|a, b| (b.count, &a.name).cmp(&(a.count, &b.name)));
+        kinds
+    }
+
+    /// The kind that is shown if none is asked for: allocations if there are any, else the most
+    /// frequent one.
+    #[must_use]
+    pub fn main_kind(&self) -> Kind {
+        let mut kinds = self.kinds();
+        let at = kinds.iter().position(|kind| ALLOC.is(&kind.name));
+        match (at, kinds.is_empty()) {
+            (Some(at), _) => kinds.swap_remove(at),
+            (None, false) => kinds.swap_remove(0),
+            (None, true) => ALLOC.counted(0),
+        }
+    }
+
+    pub(crate) fn is_of(&self, event: EventTypeId, kind: &str) -> bool {
+        self.types.is(event, kind)
+    }
+
+    /// The events of one kind.
+    #[must_use]
+    pub fn events_of(&self, kind: &str) -> Events {
+        self.events
+            .filtered(|share| self.types.is(share.event, kind))
+    }
+
+    /// What the events of a context happened to: the type that was allocated, locked, thrown, …
+    #[must_use]
+    pub fn detail(&self, context: &Context) -> Option<&str> {
+        self.detail_at(context.event, context.site)
+    }
+
+    /// The same of events of a type at a site.
+    pub(crate) fn detail_at(&self, event: EventTypeId, site: SiteId) -> Option<&str> {
+        match event {
+            ALLOCATION => self.code.allocated(site),
+            event => self.types.get(event)?.detail.as_deref(),
+        }
+    }
+
+    /// The sum of values, by kind.
+    #[must_use]
+    pub fn values(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
+        self.sums(contexts, |context| context.value)
+    }
+
+    /// How many events, by kind.
+    #[must_use]
+    pub fn counts(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
+        self.sums(contexts, |context| context.count)
+    }
+
+    fn sums(&self, contexts: &Contexts, of: fn(&Context) -> u64) -> BTreeMap<String, u64> {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for context in &contexts.list {
+            if let Some(info) = self.types.get(context.event) {
+                let sum = sums.entry(info.kind.clone()).or_default();
+                *sum = sum.saturating_add(of(context));
+            }
+        }
+        sums
+    }
+}
