@@ -1,116 +1,298 @@
-//! Compiles the helper class in its editions, with the JDK's own compiler, and what must be C.
+//! Compiles the helper classes in their editions, with the JDK's own compiler, and what must be C.
+//!
+//! ```text
+//! shared_layout.rs, and those of other crates ─► LucceRtLayout.java ─┐
+//! edition.rs ─► LucceRtEdition.java, one for each edition ───────────┤
+//! java/java/lang/*.java ─────────────────────────────────────────────┴► javac ─► classes, names of natives
+//!                                                                                  └► helper_classes.rs
+//! ```
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::{env, fs};
 
+#[path = "src/edition.rs"]
+mod edition;
 #[path = "../stream/src/java.rs"]
 mod entry;
-#[path = "src/state_layout.rs"]
-mod state;
+#[allow(dead_code, reason = "only how wide ids are")]
+#[path = "../callgraph/src/ids.rs"]
+mod ids;
+#[path = "src/shared_layout.rs"]
+mod layout;
+#[path = "../callgraph/src/raw.rs"]
+mod raw;
 
-/// The constants that make the editions.
-const CONSTANTS: [&str; 6] = ["LIVE", "VERIFY", "RECORD", "STREAM", "TREE", "PAPER"];
-/// Name, and which constants are true.
-const EDITIONS: [(&str, &[&str]); 13] = [
-    ("boot", &[]),
-    ("live", &["LIVE"]),
-    ("verify", &["LIVE", "VERIFY"]),
-    ("record", &["LIVE", "RECORD"]),
-    ("record-verify", &["LIVE", "VERIFY", "RECORD"]),
-    ("stream", &["LIVE", "STREAM"]),
-    ("stream-verify", &["LIVE", "VERIFY", "STREAM"]),
-    ("tree-stream", &["LIVE", "STREAM", "TREE"]),
-    ("tree-stream-verify", &["LIVE", "VERIFY", "STREAM", "TREE"]),
-    ("tree", &["LIVE", "TREE"]),
-    ("tree-verify", &["LIVE", "VERIFY", "TREE"]),
-    ("paper", &["LIVE", "PAPER"]),
-    ("paper-verify", &["LIVE", "VERIFY", "PAPER"]),
+use edition::Edition;
+use ids::{MethodId, SiteId};
+
+/// The helper classes.
+const CLASSES: [&str; 1] = ["LucceRt"];
+/// What the compiler must know of classes of the JDK: fields that the agent adds, and what is not public.
+const STUBS: [&str; 3] = [
+    "java/stub/java/lang/Class.java",
+    "java/stub/java/lang/Thread.java",
+    "java/stub/jdk/internal/access/JavaLangAccess.java",
+];
+const FILES: [&str; 7] = [
+    "java",
+    "src/edition.rs",
+    "src/shared_layout.rs",
+    "../stream/src/java.rs",
+    "../callgraph/src/ids.rs",
+    "../callgraph/src/raw.rs",
+    "include",
 ];
 
-/// What Java code and Rust both know of memory that both write.
-fn layout() -> [(&'static str, i64); 12] {
-    [
-        ("IO_SINCE", state::IO_SINCE as i64),
-        ("IO_BYTES", state::IO_BYTES as i64),
-        ("CLONING", state::CLONING as i64),
-        ("TEXT", state::TEXT as i64),
-        ("PLACE", state::PLACE as i64),
-        ("PLACE_NEXT", entry::PLACE_NEXT as i64),
-        ("PLACE_END", entry::PLACE_END as i64),
-        ("PLACE_CLOCK", entry::PLACE_CLOCK as i64),
-        ("TIME_BITS", entry::TIME_BITS.into()),
-        ("WORD", entry::WORD as i64),
-        ("LONGEST", entry::LONGEST as i64),
-        ("HAS_VALUE", entry::HAS_VALUE.cast_signed()),
+/// What other crates define, as Java code names it. Bytes in place of words.
+fn of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
+    let word = |words: usize| (words * entry::WORD) as i64;
+    let bits = |words: usize| i64::from((words * entry::WORD).ilog2());
+    vec![
+        ("SITE_BITS", "u32", SiteId::BITS.into()),
+        ("METHOD_BITS", "u32", MethodId::BITS.into()),
+        ("ENTRY", "u32", SiteId::ENTRY.0.into()),
+        ("LOST", "u32", SiteId::MAX.into()),
+        ("MULTIPLIER", "u64", raw::MULTIPLIER.cast_signed()),
+        ("ROTATION", "u32", raw::ROTATION.into()),
+        ("GRAPH_CALLS", "usize", word(raw::CALLS)),
+        ("GRAPH_VERSION_SHIFT", "usize", word(raw::VERSION_SHIFT)),
+        ("GRAPH_ANCHORS", "usize", word(raw::ANCHORS)),
+        ("TABLE_SHIFT", "usize", word(raw::SHIFT)),
+        ("TABLE_MASK", "usize", word(raw::MASK)),
+        ("TABLE_ENTRIES", "usize", word(raw::HEADER)),
+        ("TRANSITION_BITS", "u32", bits(raw::TRANSITION_WORDS)),
+        ("TRANSITION_KEY", "usize", word(raw::KEY)),
+        ("TRANSITION_DELTA", "usize", word(raw::DELTA)),
+        ("ANCHORING", "u64", raw::ANCHORING.cast_signed()),
+        ("ANCHOR_BITS", "u32", bits(raw::ANCHOR_WORDS)),
+        ("ANCHOR_CONTEXT", "usize", word(raw::CONTEXT)),
+        ("ANCHOR_PLACE", "usize", word(raw::PLACE)),
+        ("ANCHOR_TO", "usize", word(raw::TO)),
+        ("PLACE_NEXT", "usize", entry::PLACE_NEXT as i64),
+        ("PLACE_END", "usize", entry::PLACE_END as i64),
+        ("PLACE_CLOCK", "usize", entry::PLACE_CLOCK as i64),
+        ("TIME_BITS", "u32", entry::TIME_BITS.into()),
+        ("WORD", "usize", entry::WORD as i64),
+        ("LONGEST", "usize", entry::LONGEST as i64),
+        ("HAS_VALUE", "u64", entry::HAS_VALUE.cast_signed()),
     ]
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=java");
-    println!("cargo::rerun-if-changed=../stream/src/java.rs");
-    println!("cargo::rerun-if-changed=src/state_layout.rs");
+    for file in FILES {
+        println!("cargo::rerun-if-changed={file}");
+    }
     println!("cargo::rerun-if-changed=c");
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    println!("cargo::rerun-if-changed=include");
     cc::Build::new()
         .files(["c/bracket.c", "c/allocate.c", "c/place.c"])
         .warnings(true)
         .compile("jni");
-    for (name, constants) in EDITIONS {
-        edition(&out.join(name), constants);
+    write(
+        &out.join("source/java/lang/LucceRtLayout.java"),
+        &layout_class(),
+    );
+    let editions: Vec<_> = Edition::all()
+        .into_iter()
+        .enumerate()
+        .map(|(index, edition)| (edition, out.join(format!("edition-{index}"))))
+        .collect();
+    compile_all(&out, &editions);
+    write(&out.join("helper_classes.rs"), &table(&editions));
+}
+
+fn write(file: &Path, text: &str) {
+    fs::create_dir_all(file.parent().expect("a folder")).expect("OUT_DIR is writable");
+    fs::write(file, text).expect("OUT_DIR is writable");
+}
+
+/// All constants, which the compiler copies: the class itself is not part of the agent.
+fn layout_class() -> String {
+    let constants = layout::ALL.iter().copied().chain(of_other_crates());
+    let mut text = String::from("package java.lang;\nfinal class LucceRtLayout {\n");
+    for (name, kind, value) in constants {
+        let constant = match kind {
+            "u64" | "i64" => format!("long {name} = {value:#x}L"),
+            "usize" | "u32" | "i32" | "Kinds" => format!("int {name} = {:#x}", value as i32),
+            _ => panic!("{name}: Java has no {kind}"),
+        };
+        let _ = writeln!(text, "    static final {constant};");
+    }
+    text + "}\n"
+}
+
+/// The same, of an edition.
+fn edition_class(edition: Edition) -> String {
+    let mut text = String::from("package java.lang;\nfinal class LucceRtEdition {\n");
+    for (name, value) in edition.constants() {
+        let _ = writeln!(text, "    static final boolean {name} = {value};");
+    }
+    text + "}\n"
+}
+
+/// As many at a time as there are processors.
+fn compile_all(out: &Path, editions: &[(Edition, PathBuf)]) {
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    for some in editions.chunks(at_once) {
+        let compilers: Vec<_> = some.iter().map(|one| compiler(out, one)).collect();
+        for mut compiler in compilers {
+            let status = compiler.wait().expect("the compiler's end");
+            assert!(
+                status.success(),
+                "javac failed on the helper classes: {status}"
+            );
+        }
     }
 }
 
-fn edition(out: &Path, set: &[&str]) {
-    let mut text = fs::read_to_string("java/java/lang/LucceRt.java").expect("the helper's source");
-    for constant in CONSTANTS {
-        let value = set.contains(&constant).to_string();
-        text = text.replace(&format!("__{constant}__"), &value);
-    }
-    for (name, value) in layout() {
-        text = text.replace(&format!("__{name}__"), &value.to_string());
-    }
-    let source = out.join("java/lang/LucceRt.java");
-    fs::create_dir_all(source.parent().expect("a folder")).expect("OUT_DIR is writable");
-    fs::write(&source, text).expect("OUT_DIR is writable");
-    compile(out, &source);
-}
-
-fn compile(out: &Path, source: &Path) {
+fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
+    let own = to.join("java/lang/LucceRtEdition.java");
+    write(&own, &edition_class(*edition));
     let javac = env::var_os("JAVA_HOME")
         .map_or("javac".into(), |home| PathBuf::from(home).join("bin/javac"));
-    let patch = format!("java.base=java/stub:{}", out.display());
-    let done = Command::new(&javac)
-        .args([
-            "-nowarn",
-            "-XDignore.symbol.file",
-            "-source",
-            "17",
-            "-target",
-            "17",
-            "-g:none",
-        ])
-        .args([
-            "-Xlint:-options",
-            "-proc:none",
-            "--patch-module",
-            &patch,
-            "-d",
-        ])
-        .arg(out)
-        .arg(source)
-        .arg("java/stub/java/lang/Class.java")
-        .arg("java/stub/java/lang/Thread.java")
-        .arg("java/stub/jdk/internal/access/JavaLangAccess.java")
-        .status();
-    match done {
-        Ok(status) if status.success() => {}
-        Ok(status) => panic!("{} failed on the helper class: {status}", javac.display()),
-        Err(e) => panic!(
+    let source = out.join("source");
+    let patch = format!("java.base=java/stub:{}:{}", source.display(), to.display());
+    let mut command = Command::new(&javac);
+    command
+        .args(["-nowarn", "-XDignore.symbol.file", "-g:none", "-proc:none"])
+        .args(["-source", "17", "-target", "17", "-Xlint:-options"])
+        .args(["--patch-module", &patch, "-d"])
+        .arg(to)
+        // Files that say names and descriptors of natives.
+        .arg("-h")
+        .arg(to.join("natives"))
+        .arg(source.join("java/lang/LucceRtLayout.java"))
+        .arg(own)
+        .args(CLASSES.map(|class| format!("java/java/lang/{class}.java")))
+        .args(STUBS);
+    command.spawn().unwrap_or_else(|e| {
+        panic!(
             "cannot run {}: {e}; install a JDK (17 or later), e.g. `apt-get install openjdk-17-jdk-headless`, or set JAVA_HOME",
             javac.display()
-        ),
+        )
+    })
+}
+
+/// The classes, for the agent.
+fn table(editions: &[(Edition, PathBuf)]) -> String {
+    let (_, live) = &editions[1];
+    let names = CLASSES.map(|class| format!("c\"java/lang/{class}\""));
+    let mut text = format!(
+        "pub const NAMES: [&CStr; {}] = [{}];\n",
+        names.len(),
+        names.join(", ")
+    );
+    let _ = writeln!(
+        text,
+        "pub static EDITIONS: [(Edition, [&[u8]; {}]); {}] = [",
+        CLASSES.len(),
+        editions.len()
+    );
+    for (edition, folder) in editions {
+        let bytes = CLASSES.map(|class| bytes(folder, class)).join(", ");
+        let _ = writeln!(text, "    ({edition:?}, [{bytes}]),");
     }
+    let nested = nested(live);
+    let _ = writeln!(
+        text,
+        "];\npub static NESTED: [(&CStr, &[u8]); {}] = [",
+        nested.len()
+    );
+    for class in &nested {
+        same_in_all(editions, class);
+        let _ = writeln!(
+            text,
+            "    (c\"java/lang/{class}\", {}),",
+            bytes(live, class)
+        );
+    }
+    let natives = CLASSES.map(|class| natives(live, class));
+    let _ = writeln!(
+        text,
+        "];\npub static NATIVES: [&[(&CStr, &CStr)]; {}] = [",
+        CLASSES.len()
+    );
+    for of_class in &natives {
+        let pairs = of_class
+            .iter()
+            .map(|(name, descriptor, _)| format!("(c\"{name}\", c\"{descriptor}\")"));
+        let _ = writeln!(text, "    &[{}],", pairs.collect::<Vec<_>>().join(", "));
+    }
+    text + "];\n" + &functions(&natives.concat())
+}
+
+fn bytes(folder: &Path, class: &str) -> String {
+    let file = folder.join(format!("java/lang/{class}.class"));
+    format!("include_bytes!({:?})", file.display().to_string())
+}
+
+/// Classes within the helper classes.
+fn nested(live: &Path) -> Vec<String> {
+    let files = fs::read_dir(live.join("java/lang")).expect("what was compiled");
+    let names = files.map(|file| {
+        file.expect("a file")
+            .file_name()
+            .into_string()
+            .expect("a name")
+    });
+    let classes = names.filter_map(|name| Some(name.strip_suffix(".class")?.to_owned()));
+    let mut nested: Vec<String> = classes
+        .filter(|name| name.starts_with("LucceRt") && name.contains('$'))
+        .collect();
+    nested.sort();
+    nested
+}
+
+/// They are defined once.
+fn same_in_all(editions: &[(Edition, PathBuf)], class: &str) {
+    let read =
+        |folder: &Path| fs::read(folder.join(format!("java/lang/{class}.class"))).expect("a class");
+    let first = read(&editions[0].1);
+    assert!(
+        editions.iter().all(|(_, folder)| read(folder) == first),
+        "{class} must not depend on the edition"
+    );
+}
+
+/// Name and descriptor of each native method, and its function: as the compiler says them for C.
+fn natives(live: &Path, class: &str) -> Vec<(String, String, String)> {
+    let file = live.join(format!("natives/java_lang_{class}.h"));
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let after = |start: &str| -> Vec<String> {
+        let found = text.lines().filter_map(|line| line.split_once(start));
+        found.map(|(_, rest)| rest.trim().to_owned()).collect()
+    };
+    let (names, descriptors, functions) = (
+        after("* Method: "),
+        after("* Signature: "),
+        after(" JNICALL "),
+    );
+    assert!(
+        names.len() == descriptors.len() && names.len() == functions.len(),
+        "{text}"
+    );
+    let each = names.into_iter().zip(descriptors).zip(functions);
+    each.map(|((name, descriptor), function)| (name, descriptor, function))
+        .collect()
+}
+
+/// The functions' addresses: a test does not link without one of them.
+fn functions(natives: &[(String, String, String)]) -> String {
+    let names = natives.iter().map(|(_, _, function)| function);
+    let declared: Vec<_> = names
+        .clone()
+        .map(|name| format!("        fn {name}();\n"))
+        .collect();
+    let addresses: Vec<_> = names
+        .map(|name| format!("{name} as *const () as usize"))
+        .collect();
+    format!(
+        "#[cfg(test)]\n#[allow(unsafe_code, non_snake_case, reason = \"only their addresses\")]\n\
+         pub fn functions() -> Vec<usize> {{\n    unsafe extern \"C\" {{\n{}    }}\n    vec![{}]\n}}\n",
+        declared.concat(),
+        addresses.join(", ")
+    )
 }

@@ -220,6 +220,8 @@ const MOST_LINES: usize = 1 << 28;
 const MOST_ALLOCATED: usize = 1 << 26;
 /// Numbers of classes, see `types`.
 const MOST_TYPES: usize = 1 << 28;
+// Java code tells them from what has this bit.
+const _: () = assert!(MOST_TYPES <= crate::shared_layout::MAKER as usize);
 
 impl Book {
     /// `method_of_site` says the method of each site from the time on when the site is in the book.

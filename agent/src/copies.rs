@@ -4,18 +4,19 @@
 //! Of two things with the same hash the later one has the line. Whoever has few contexts has few lines: all
 //! memory is in use soon, and is shared with the program in the processor's caches.
 
+use crate::shared_layout::{COPY_BITS, WAY_BITS, words};
 use crate::table_memory::Words;
 
 /// The ways that led to an event: from a frame whose context was known by up to three calls to a site, and
 /// the cell there. `LucceRt.cell` says what a line holds.
-pub type Ways = Copies<8>;
+pub type Ways = Copies<{ words(WAY_BITS) }>;
 /// Transitions of the graph. `LucceRt.step` says what a line holds.
-pub type Transitions = Copies<2>;
+pub type Transitions = Copies<{ words(COPY_BITS) }>;
 
 /// Sites of objects whose class the code does not say. `LucceRt.typed` says what a line holds. Not of the type
 /// [`Transitions`]: they grow otherwise.
 #[derive(Default)]
-pub struct TypedSites(Copies<2>);
+pub struct TypedSites(Copies<{ words(COPY_BITS) }>);
 
 /// Lines of `LINE` words.
 #[derive(Default)]

@@ -16,6 +16,8 @@ use crate::agent::{Agent, count};
 use crate::cells::{event_cell, lane_of};
 use crate::jvm::Env;
 use crate::options::is_event;
+/// Characters of the name of an event of the program's own.
+pub use crate::shared_layout::LONGEST_KIND as MOST_OF_KIND;
 use crate::thread::ThreadState;
 use crate::{io, stream, tasks};
 
@@ -23,9 +25,6 @@ use crate::{io, stream, tasks};
 const MOST_TYPES: usize = 1 << 16;
 /// Kinds beyond.
 const MOST_KINDS: usize = 1 << 10;
-
-/// Characters of the name of an event of the program's own.
-pub const MOST_OF_KIND: usize = 100;
 
 /// An event of the program's own: `kind` is a string of Java. Its type, if it was counted.
 pub fn own_event(

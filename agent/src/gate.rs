@@ -1,6 +1,6 @@
 //! Which events are counted at the moment.
 //!
-//! One word beside the scratch memory, which Java code reads at each event ([`GATE`] says where): a bit
+//! One word beside the scratch memory, which Java code reads at each event (`shared_layout::GATE` says where): a bit
 //! for each kind. Closing it leaves everything else as it is, so contexts go on being tracked.
 
 use std::sync::atomic::Ordering;
@@ -9,24 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::slots;
 
-/// The kinds that can be switched. The helper class has the numbers, too.
-pub const ALLOC: u64 = 1;
-/// Events of the program's own: only stopped.
-pub const OWN: u64 = 2;
-/// Objects to follow, for leaks.
-pub const LEAK: u64 = 4;
-pub const LOCK: u64 = 8;
-pub const EXCEPTION: u64 = 16;
-/// Objects that the VM makes for itself.
-pub const OBJECTS: u64 = 32;
-/// Entries of methods.
-pub const CALL: u64 = 64;
-/// Starts of threads.
-pub const THREAD: u64 = 128;
-/// Reading and writing files and sockets.
-pub const IO: u64 = 256;
-/// Samples of allocations.
-pub const SAMPLES: u64 = 1 << 16;
+/// The kinds that can be switched.
+pub use crate::shared_layout::{
+    ALLOC, CALL, EXCEPTION, IO, LEAK, LOCK, OBJECTS, OWN, SAMPLES, THREAD,
+};
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<State>);

@@ -10,11 +10,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::table_memory::Words;
+pub use lucce_callgraph::raw::MULTIPLIER;
+use lucce_callgraph::raw::{HEADER, MASK, SHIFT};
 
-/// Hashes are products with it: their high bits count.
-pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-const HEADER: usize = 8;
+use crate::table_memory::Words;
 
 /// `FIRST`: entries of the first table, which is made when something is put in.
 #[derive(Default)]
@@ -89,11 +88,11 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
         let size = fits.max(self.entries() / 2).min(self.entries());
         let old = std::mem::replace(&mut self.words, Words::zeroed(HEADER + size * W));
-        self.set(0, u64::from(64 - size.trailing_zeros()));
-        self.set(1, size as u64 - 1);
+        self.set_word(SHIFT, u64::from(64 - size.trailing_zeros()));
+        self.set_word(MASK, size as u64 - 1);
         let header = old.get(..HEADER).unwrap_or_default();
         for (word, value) in header.iter().enumerate().skip(2) {
-            self.set(word, value.load(Ordering::Relaxed));
+            self.set_word(word, value.load(Ordering::Relaxed));
         }
         self.used = kept.len();
         for entry in kept {
@@ -111,8 +110,12 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         entries.filter(|entry| entry[0] != 0).for_each(each);
     }
 
-    /// One of the owner's words.
-    pub fn set(&self, word: usize, value: u64) {
+    /// One of the owner's words, so many bytes from the table's beginning.
+    pub fn set(&self, at: usize, value: u64) {
+        self.set_word(at / size_of::<AtomicU64>(), value);
+    }
+
+    fn set_word(&self, word: usize, value: u64) {
         if let Some(word) = self.words.get(..HEADER).and_then(|words| words.get(word)) {
             word.store(value, Ordering::Relaxed);
         }
@@ -124,7 +127,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
 
     /// The entry that `is` the one, or the empty one where it belongs. `None`: there is no table.
     fn place(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<&[AtomicU64; W]> {
-        let shift = self.words.first()?.load(Ordering::Relaxed);
+        let shift = self.words.get(SHIFT)?.load(Ordering::Relaxed);
         let mut slot = (hash >> shift) as usize;
         loop {
             let at = HEADER + (slot & (self.entries() - 1)) * W;
@@ -151,11 +154,11 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         let entries = (self.entries() * 2).max(FIRST);
         let words = Words::zeroed(HEADER + entries * W);
         let old = std::mem::replace(&mut self.words, words);
-        self.set(0, u64::from(64 - entries.trailing_zeros()));
-        self.set(1, entries as u64 - 1);
+        self.set_word(SHIFT, u64::from(64 - entries.trailing_zeros()));
+        self.set_word(MASK, entries as u64 - 1);
         let (header, used) = old.split_at_checked(HEADER).unwrap_or_default();
         for (word, value) in header.iter().enumerate().skip(2) {
-            self.set(word, value.load(Ordering::Relaxed));
+            self.set_word(word, value.load(Ordering::Relaxed));
         }
         for entry in used.chunks_exact(W).filter_map(<[AtomicU64]>::first_chunk) {
             let entry = values(entry);
@@ -195,7 +198,7 @@ mod tests {
             let (key, value) = (1 + (random >> 40) % 700, random);
             let outgrown = table.put([key, value, !value], hash, |entry| entry[0] == key);
             moved += u64::from(outgrown.is_some());
-            table.set(2, moved);
+            table.set(16, moved);
             map.insert(key, value);
         }
         for key in 0..800 {
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(table.used, map.len());
         assert!(table.used * 4 <= table.entries() * 3);
         assert_eq!(
-            table.words[1].load(Ordering::Relaxed),
+            table.words[MASK].load(Ordering::Relaxed),
             table.entries() as u64 - 1
         );
         assert_eq!(table.words[2].load(Ordering::Relaxed), moved);

@@ -355,13 +355,15 @@ impl Jvmti {
         u64::try_from(size).ok()
     }
 
-    pub fn redefine(self, class: jclass, bytes: &[u8]) -> Result<(), Failed> {
-        let definition = ti::jvmtiClassDefinition {
-            klass: class,
+    /// All at once.
+    pub fn redefine(self, classes: &[(jclass, &Vec<u8>)]) -> Result<(), Failed> {
+        let definition = |(class, bytes): &(jclass, &Vec<u8>)| ti::jvmtiClassDefinition {
+            klass: *class,
             class_byte_count: bytes.len() as jint,
             class_bytes: bytes.as_ptr(),
         };
-        call!(self, RedefineClasses, 1, &definition)
+        let all: Vec<_> = classes.iter().map(definition).collect();
+        call!(self, RedefineClasses, all.len() as jint, all.as_ptr())
     }
 
     /// What was kept with a thread; null: nothing. `None`: the VM does not say.

@@ -6,9 +6,9 @@
 //!
 //! The index is a table for Java code (`java_table`) of entries `[context, site's low 20 bits << 44 | cell >> 3]`;
 //! context 0: empty. A context is that of one method, whose sites follow each other, so the low bits tell
-//! them apart. The header's words from the third on: where the copies are, where the lines are, how far
-//! to shift a line's hash, where the index of cells by type is, of entries
-//! `[number, type << 44 | cell >> 3]`, how far to shift the hash of a copy, and where the typed sites are.
+//! them apart. The header's other words, which `shared_layout` names, say where the copies are, where the lines are, how
+//! far to shift the hash of either, where the index of cells by type is, of entries
+//! `[number, type << 44 | cell >> 3]`, and where the typed sites are.
 //!
 //! Copies of the transitions that the thread took lately are Java code's own: it reads and writes them. So
 //! are the lines, copies of the ways that lately led to an event (`ways`).
@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -27,13 +28,12 @@ use lucce_tracelog::{Cell, EventCell, EventTypeId, ThreadId};
 use crate::copies::{Transitions, TypedSites, Ways};
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::recent::RecentCells;
+pub use crate::shared_layout::LOW_SITE_BITS as SITE_BITS;
+use crate::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
 use crate::weight::Weight;
 
-/// Low bits of a site that an entry has.
-pub const SITE_BITS: u32 = 20;
+/// Of the address of a cell, without [`layout::CELL_ALIGNMENT_BITS`].
 const CELL_BITS: u32 = 64 - SITE_BITS;
-/// The header's word for the index by type.
-const BY_TYPE: usize = 5;
 const FIRST_ENTRIES: usize = 64;
 const FIRST_CELLS: u32 = 16;
 const MOST_CELLS: u32 = 4096;
@@ -138,17 +138,20 @@ impl Lane {
     /// Contexts and sites come once.
     pub fn insert(&mut self, context: u64, site: u32, cell: usize) {
         put(&mut self.table, context, low_bits(site), cell);
-        self.table.set(BY_TYPE, self.by_type.address());
+        self.table
+            .set(layout::INDEX_BY_TYPE, self.by_type.address());
         if self.transitions.grow_for(self.table.bytes()) {
-            self.table.set(2, self.transitions.address());
-            self.table.set(6, self.transitions.shift());
+            let (address, shift) = (self.transitions.address(), self.transitions.shift());
+            self.table.set(layout::INDEX_TRANSITIONS, address);
+            self.table.set(layout::INDEX_TRANSITIONS_SHIFT, shift);
         }
         if self.ways.grow_for(self.table.bytes()) {
-            self.table.set(3, self.ways.address());
-            self.table.set(4, self.ways.shift());
+            self.table.set(layout::INDEX_WAYS, self.ways.address());
+            self.table.set(layout::INDEX_WAYS_SHIFT, self.ways.shift());
         }
         if self.typed.grow_for(self.table.bytes()) {
-            self.table.set(7, self.typed.address_and_bits());
+            let typed = self.typed.address_and_bits();
+            self.table.set(layout::INDEX_TYPED, typed);
         }
     }
 
@@ -205,7 +208,8 @@ impl Lane {
             event.0.into(),
             address_of(cell),
         );
-        self.table.set(BY_TYPE, self.by_type.address());
+        self.table
+            .set(layout::INDEX_BY_TYPE, self.by_type.address());
         Some(cell)
     }
 
@@ -257,7 +261,8 @@ impl Lane {
         if sweeps != self.swept_types && self.by_type.is_full() {
             self.swept_types = sweeps;
             sweep(&mut self.by_type, living);
-            self.table.set(BY_TYPE, self.by_type.address());
+            self.table
+                .set(layout::INDEX_BY_TYPE, self.by_type.address());
         }
     }
 
@@ -286,7 +291,7 @@ pub fn address_of<C>(cell: &C) -> usize {
 }
 
 /// Where cells are, by two numbers of which the second has few bits.
-type Index = JavaTable<2, FIRST_ENTRIES>;
+type Index = JavaTable<{ layout::words(layout::INDEX_ENTRY_BITS) }, FIRST_ENTRIES>;
 
 fn find(index: &Index, context: u64, low: u64) -> Option<usize> {
     let is = |[known, at]: &[u64; 2]| *known == context && at >> CELL_BITS == low;
@@ -306,7 +311,7 @@ fn sweep(index: &mut Index, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
 
 /// Of the cell in an entry's second word.
 fn address(at: u64) -> usize {
-    ((at << SITE_BITS) >> (SITE_BITS - 3)) as usize
+    ((at << SITE_BITS) >> (SITE_BITS - CELL_ALIGNMENT_BITS)) as usize
 }
 
 /// What a cell counts for: its first word, whatever cell it is.
@@ -314,6 +319,15 @@ fn number_at(cell: usize) -> ContextId {
     let [number] = words_at(cell);
     ContextId(number)
 }
+
+// Where Java code counts.
+const _: () = assert!(offset_of!(Cell, id) == layout::CELL_NUMBER);
+const _: () = assert!(offset_of!(Cell, count) == layout::CELL_COUNT);
+const _: () = assert!(offset_of!(Cell, bytes) == layout::CELL_BYTES);
+const _: () = assert!(offset_of!(EventCell, id) == layout::CELL_NUMBER);
+const _: () = assert!(EventCell::TYPE_AT == layout::EVENT_CELL_TYPE);
+const _: () = assert!(offset_of!(EventCell, count) == layout::EVENT_CELL_COUNT);
+const _: () = assert!(offset_of!(EventCell, value) == layout::EVENT_CELL_VALUE);
 
 /// Words of a cell, and of one by type.
 pub const CELL: usize = size_of::<Cell>() / 8;
@@ -330,7 +344,10 @@ fn words_at<const N: usize>(cell: usize) -> [u64; N] {
 }
 
 fn put(index: &mut Index, context: u64, low: u64, cell: usize) {
-    let entry = [context, low << CELL_BITS | cell as u64 >> 3];
+    let entry = [
+        context,
+        low << CELL_BITS | cell as u64 >> CELL_ALIGNMENT_BITS,
+    ];
     let hash = |[context, at]: &[u64; 2]| hash(*context, at >> CELL_BITS);
     index.put(entry, hash, |_| false);
 }

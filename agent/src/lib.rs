@@ -51,7 +51,6 @@ mod paper;
 mod java_table;
 mod lane;
 mod recent;
-mod state_layout;
 mod thread;
 mod tree;
 
@@ -118,6 +117,9 @@ mod tasks;
 mod attach;
 mod control;
 mod copies;
+mod edition;
+mod helper_class;
+mod shared_layout;
 mod signals;
 #[cfg(test)]
 mod simulated;

@@ -13,11 +13,8 @@ use lucce_callgraph::{ContextId, Edge, MethodId, SiteId};
 
 use crate::agent::Agent;
 use crate::paper::Paper;
+use crate::shared_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 use crate::slots::{LOST, Slot, SlotRange};
-
-/// Where the words beside a slot lie in its second part.
-const VERSION: usize = 0;
-const NUMBER: usize = 8;
 
 /// Of a frame whose caller nobody knows.
 const UNKNOWN: Pair = Pair {
@@ -49,7 +46,7 @@ pub fn enter(agent: &Agent, paper: &Paper, slot: Slot, site: SiteId, callee: Met
 
 fn set(agent: &Agent, slot: Slot, method: MethodId, pair: Pair) {
     let caller = slot.below();
-    caller.store(agent.stacks.beside + VERSION, pair.version);
+    caller.store(agent.stacks.beside + BESIDE_VERSION, pair.version);
     set_known_number(agent, slot, ContextId::UNKNOWN);
     caller.remember(method, ContextId(pair.call));
 }
@@ -65,16 +62,16 @@ fn of(agent: &Agent, slot: Slot) -> Pair {
 
 /// Of the frame called from the one with slot `slot`.
 fn version(agent: &Agent, slot: Slot) -> u64 {
-    slot.load(agent.stacks.beside + VERSION)
+    slot.load(agent.stacks.beside + BESIDE_VERSION)
 }
 
 fn known_number(agent: &Agent, slot: Slot) -> ContextId {
-    ContextId(slot.below().load(agent.stacks.beside + NUMBER))
+    ContextId(slot.below().load(agent.stacks.beside + BESIDE_NUMBER))
 }
 
 fn set_known_number(agent: &Agent, slot: Slot, number: ContextId) {
     let caller = slot.below();
-    caller.store(agent.stacks.beside + NUMBER, number.0);
+    caller.store(agent.stacks.beside + BESIDE_NUMBER, number.0);
 }
 
 /// The number of the context of the frame of `method` with slot `slot`, which was entered. Callers

@@ -19,6 +19,7 @@ use lucce_callgraph::SiteId;
 use lucce_tracelog::{Room, Size};
 
 use crate::rows::give_back;
+use crate::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::slots::{self, GATE, LOST, Part, Slot};
 
 /// A part of what was reserved here; it begins with a page.
@@ -188,9 +189,8 @@ impl Used {
 }
 
 const MIB: usize = 1 << 20;
-/// For all code that has no thread, or a thread for which there is no room, together. The helper
-/// class has it, too.
-const SCRATCH: usize = 1 << 26;
+/// For all code that has no thread, or a thread for which there is no room, together.
+const SCRATCH: usize = 1 << SCRATCH_BITS;
 /// A compiled frame takes 32 bytes of stack or more and may hold several inlined ones. Eight times
 /// the stack is more than was ever seen: 240 bytes of slots on 48 bytes of stack.
 const SLOTS_PER_STACK: usize = 8;
@@ -432,7 +432,7 @@ pub struct MethodOfSite {
 
 impl MethodOfSite {
     pub fn new() -> Option<MethodOfSite> {
-        let range = reserve(4 << SiteId::BITS, 4 << 20)?;
+        let range = reserve(1 << (SiteId::BITS + INT_BITS), 4 << 20)?;
         Some(MethodOfSite { range })
     }
 
@@ -447,7 +447,7 @@ impl MethodOfSite {
 
     /// How many sites there is room for.
     pub fn room(&self) -> usize {
-        self.range.bytes / 4
+        self.range.bytes >> INT_BITS
     }
 
     /// 0: no such site.
@@ -466,7 +466,7 @@ impl MethodOfSite {
 
     /// `None`: there is no room for such a site.
     fn entry(&self, site: u32) -> Option<&AtomicU32> {
-        let at = self.range.start + 4 * site as usize;
+        let at = self.range.start + ((site as usize) << INT_BITS);
         // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.
         let entry = || unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(at)) };
         ((site as usize) < self.room()).then(entry)

@@ -8,7 +8,7 @@
 )]
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -26,65 +26,12 @@ use crate::jvm::Env;
 use crate::lane::{Lane, address_of};
 use crate::memory::stack_size;
 use crate::options::Tracking;
-use crate::planner::TRANSFORM;
 use crate::record::{Recorded, Recorder, What};
+use crate::shared_layout::SCHEDULING;
 use crate::slots::Slot;
 use crate::thread::{OwnState, ThreadState};
 use crate::tree::Node;
 use crate::{acting, cells, hook, locals, tasks, upcall, verify};
-
-/// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it
-/// must not happen in the middle of a hook. All answer 0 for thread 0.
-pub fn bind(env: Env, class: jclass) -> Option<()> {
-    let zeros = [jvalue { j: 0 }; 6];
-    for (name, descriptor) in [
-        (c"upcall", c"(JJ)J"),
-        (c"upcallEnd", c"(JJ)J"),
-        (c"root", c"(JI)J"),
-        (c"handed0", c"(JLjava/lang/Object;JJI)J"),
-        (c"step0", c"(JII)J"),
-        (c"child0", c"(JJII)J"),
-        (c"insert0", c"(JJI)J"),
-        (c"number0", c"(JI)J"),
-        (c"scope0", c"(JI)J"),
-        (c"learn0", c"(Ljava/lang/Class;Ljava/lang/Object;)J"),
-        (c"typed0", c"(II)J"),
-        (c"asked0", c"()J"),
-        (c"told0", c"(Ljava/lang/String;J)J"),
-        (c"named0", c"(Ljava/lang/Class;)J"),
-    ] {
-        let method = env.static_method(class, name, descriptor)?;
-        env.call_long(class, method, &zeros);
-    }
-    let descriptor = CString::new(TRANSFORM).ok()?;
-    let transform = env.static_method(class, c"transform", &descriptor)?;
-    env.call_static_object(class, transform, &[jvalue { j: 0 }; 7]);
-    for (name, descriptor) in [
-        (c"attach", c"(Ljava/lang/Thread;J)V"),
-        (c"update0", c"(JII)V"),
-        (c"repair", c"(JJJ)Z"),
-        (c"verify", c"(JJI)V"),
-        (c"lost", c"(I)V"),
-        (c"unsaid", c"(Z)V"),
-        (c"changed0", c"()V"),
-        (c"unmounting", c"(Ljava/lang/Thread;Z)V"),
-        (c"hasCaller", c"()Z"),
-        (c"record", c"(JIJI)V"),
-        (c"hidden", c"(Ljava/lang/ClassLoader;[BII)[B"),
-        (c"room0", c"(JJ)V"),
-        (c"event0", c"(JJLjava/lang/String;J[Ljava/lang/String;I)V"),
-        (c"parked0", c"(JJLjava/lang/Thread;J)V"),
-        (c"io0", c"(JJIJJ)V"),
-        (c"traced0", c"(JLjava/lang/Object;Ljava/lang/Object;JJ)I"),
-        (c"started0", c"(JLjava/lang/Thread;)V"),
-        (c"rejected0", c"(Ljava/lang/Object;)V"),
-        (c"submitted0", c"(Ljava/lang/Object;J)V"),
-    ] {
-        let method = env.static_method(class, name, descriptor)?;
-        env.call_void(class, method, &zeros);
-    }
-    (!env.has_exception()).then_some(())
-}
 
 thread_local! {
     /// How many of the agent's functions run on this thread, one in the other.
@@ -207,7 +154,7 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: Slot) -> Option<Slo
     state.ticket = taken_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.id());
     // A running thread's field says something else, see `LucceRt.schedules`.
-    state.origin = ContextId(if origin == -1 { 0 } else { origin } as u64);
+    state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let first = state.first_slot();
     let own = OwnState::begin(state);
     agent.threads.add(&own);

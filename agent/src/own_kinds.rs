@@ -12,10 +12,13 @@ use lucce_tracelog::EventTypeId;
 
 use crate::coverage::ours;
 use crate::jvm::Env;
+use crate::shared_layout::INT_BITS;
 
 /// A power of two: the helper class takes so many bits of a hash.
 const PLACES: usize = 1 << 11;
 const MOST: usize = PLACES / 2;
+// How Java code finds a type.
+const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
 
 pub struct OwnKinds {
     /// 0: none.

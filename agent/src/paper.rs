@@ -25,14 +25,22 @@ use lucce_callgraph::{ContextId, Edge, Encoder, Journal, MethodId};
 use crate::agent::count;
 use crate::java_table::{JavaTable, MULTIPLIER};
 use crate::memory;
+use crate::shared_layout::{
+    EDGE_ADDITION, EDGE_ENTRY_BITS, EDGE_INPUTS, LOST_CALL, NODE_BITS, NODE_INPUTS, NODE_VERSION,
+    PAPER_NODES, PAPER_TABLE, PAPER_UPDATES, PAPER_VERSION, words,
+};
 use crate::table_memory::Words;
 
 /// What a Java `long` holds.
 const CALL_BITS: u32 = 63;
 /// Changes that are remembered before some are forgotten, at least.
 const REMEMBERED: usize = 1 << 21;
-const NODE_WORDS: usize = 2;
+const NODE_WORDS: usize = words(NODE_BITS);
+const EDGE_WORDS: usize = words(EDGE_ENTRY_BITS);
 const FIRST_ENTRIES: usize = 1024;
+// As `Table::put` makes entries.
+const _: () = assert!(EDGE_INPUTS == 8 && EDGE_ADDITION == 16);
+const _: () = assert!(Pair::LOST == LOST_CALL.cast_unsigned());
 
 pub struct Paper {
     graph: Mutex<Graph>,
@@ -43,10 +51,10 @@ pub struct Paper {
 }
 
 /// Words of the block.
-const UPDATES: usize = 0;
-const VERSION: usize = 1;
-const TABLE: usize = 2;
-const NODES: usize = 3;
+const UPDATES: usize = PAPER_UPDATES / 8;
+const VERSION: usize = PAPER_VERSION / 8;
+const TABLE: usize = PAPER_TABLE / 8;
+const NODES: usize = PAPER_NODES / 8;
 
 #[repr(C, align(64))]
 #[derive(Default)]
@@ -210,11 +218,11 @@ impl Shared<'_> {
 
 impl Watch for Shared<'_> {
     fn backed_up(&mut self, caller: MethodId, version: u64) {
-        self.set_node(caller, 0, version);
+        self.set_node(caller, NODE_VERSION / 8, version);
     }
 
     fn changed(&mut self, callee: MethodId, inputs: u64) {
-        self.set_node(callee, 1, inputs);
+        self.set_node(callee, NODE_INPUTS / 8, inputs);
     }
 
     fn numbered(&mut self, edge: Edge, inputs: u64, addition: u64) {
@@ -230,7 +238,7 @@ fn place(edge: Edge) -> u64 {
 
 /// Edges' addition values. Tables that were outgrown stay for readers that hold their address.
 struct Table {
-    now: JavaTable<4, FIRST_ENTRIES>,
+    now: JavaTable<EDGE_WORDS, FIRST_ENTRIES>,
     outgrown: Vec<Words>,
 }
 
@@ -244,8 +252,8 @@ impl Table {
     }
 
     fn put(&mut self, place: u64, [inputs, addition]: [u64; 2]) {
-        let hash = |[place, ..]: &[u64; 4]| place.wrapping_mul(MULTIPLIER);
-        let is = |[known, ..]: &[u64; 4]| *known == place;
+        let hash = |[place, ..]: &[u64; EDGE_WORDS]| place.wrapping_mul(MULTIPLIER);
+        let is = |[known, ..]: &[u64; EDGE_WORDS]| *known == place;
         let outgrown = self.now.put([place, inputs, addition, 0], hash, is);
         self.outgrown.extend(outgrown);
     }

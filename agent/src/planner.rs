@@ -26,8 +26,8 @@ mod inserts;
 pub use calls::{defines_hidden, park, starts};
 pub use helpers::{
     ASKING, ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, TRANSFORM, WAS, WAS_ASKED, WAS_ENTERED,
-    WAS_SAID, new_fields,
+    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
+    new_fields,
 };
 pub use inherited::{
     PREFIX as INHERITED, SILENT_ASKED as INHERITED_WAS_ASKED,
@@ -45,4 +45,4 @@ pub use view::{Wants, shapes};
 mod closed;
 
 #[cfg(test)]
-pub use {roles::HIDDEN, shape::Place};
+pub use {helpers::UNSEEN, roles::HIDDEN, shape::Place};

@@ -26,6 +26,7 @@ use crate::book::Book;
 use crate::fate::Fate;
 use crate::memory::MethodOfSite;
 use crate::names::Told;
+use crate::shared_layout as layout;
 use crate::slots::Slot;
 
 /// In these classes methods named `start` start threads.
@@ -61,18 +62,19 @@ struct Live {
     tells: bool,
 }
 
-/// What the helper class tells; the numbers are its constants.
+/// What the helper class tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
 pub enum What {
     /// The frame is about to call.
-    Call = 0,
-    Event = 1,
+    Call = layout::TOLD_CALL,
+    Event = layout::TOLD_EVENT,
     /// The frame with this slot returns.
-    Returned = 2,
+    Returned = layout::TOLD_RETURNED,
     /// The frames from this slot on are gone: an exception has ended them.
-    Thrown = 3,
+    Thrown = layout::TOLD_THROWN,
     /// A frame with this slot was entered.
-    Entered = 4,
+    Entered = layout::TOLD_ENTERED,
 }
 
 impl What {

@@ -13,14 +13,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
-/// Bytes of a slot. The helper class has it, too.
-pub const SLOT: usize = 16;
+pub use crate::shared_layout::GATE;
+use crate::shared_layout::{CONTEXT, SLOT, TAG_SHIFT};
 
-/// Where the word of [`gate`](crate::gate) lies, below what slots are relative to. The helper class
-/// has it, too.
-pub const GATE: usize = 4096;
-
-/// The site in a slot above which nobody knows who called. The helper class has it, too.
+/// The site in a slot above which nobody knows who called.
 pub const LOST: u32 = SiteId::MAX;
 
 /// What addresses of slots are relative to: see the helper class.
@@ -166,15 +162,15 @@ impl Slot {
 
     /// The memo: for which callee, 0: none, and the callee's context.
     pub fn memo(self) -> (MethodId, ContextId) {
-        let callee = (self.first() >> 32) as u32;
-        (MethodId(callee), ContextId(self.load(8)))
+        let callee = (self.first() >> TAG_SHIFT) as u32;
+        (MethodId(callee), ContextId(self.load(CONTEXT)))
     }
 
     /// Notes the context of the method that is called from where its site says.
     pub fn remember(self, callee: MethodId, context: ContextId) {
-        self.store(8, context.0);
+        self.store(CONTEXT, context.0);
         let site = self.site();
-        self.store(0, u64::from(callee.0) << 32 | u64::from(site.0));
+        self.store(0, u64::from(callee.0) << TAG_SHIFT | u64::from(site.0));
     }
 }
 

@@ -14,76 +14,15 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 
 use crate::agent::{Agent, Ground, Missing};
-use crate::coverage::ours;
 use crate::java_agents::Coming;
 use crate::jvm::{Env, Failed, Jvmti};
 use crate::natives::{self, guard};
-use crate::options::{Level, Options, Record, Tracking};
-use crate::paper::Paper;
+use crate::options::{Level, Options};
 use crate::planner::inherited_methods;
-use crate::slots::{self, Slot};
 use crate::{
-    bracket, burst, control, fate, finish, hook, java_agents, leaks, native_api, only, samples,
-    trim, unloading, vm_alloc, vm_events, vm_flags, watch,
+    burst, control, fate, finish, helper_class, hook, java_agents, leaks, native_api, only,
+    samples, trim, unloading, vm_alloc, vm_events, vm_flags, watch,
 };
-
-/// The helper class: before the VM is initialised; recording; recording and comparing; the same with
-/// the stream of calls; the same with trees; with the paper's scheme; and with the stream of events.
-const BOOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/boot/java/lang/LucceRt.class"));
-const LIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
-const VERIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verify/java/lang/LucceRt.class"));
-const RECORD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record/java/lang/LucceRt.class"));
-const RECORD_VERIFY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/record-verify/java/lang/LucceRt.class"
-));
-const TREE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tree/java/lang/LucceRt.class"));
-const TREE_VERIFY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/tree-verify/java/lang/LucceRt.class"
-));
-const PAPER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/paper/java/lang/LucceRt.class"));
-const PAPER_VERIFY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/paper-verify/java/lang/LucceRt.class"
-));
-const STREAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stream/java/lang/LucceRt.class"));
-const STREAM_VERIFY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/stream-verify/java/lang/LucceRt.class"
-));
-const TREE_STREAM: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/tree-stream/java/lang/LucceRt.class"
-));
-const TREE_STREAM_VERIFY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/tree-stream-verify/java/lang/LucceRt.class"
-));
-const MEMORY: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/live/java/lang/LucceRt$Memory.class"
-));
-
-const TASKS: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/live/java/lang/LucceRt$Tasks.class"
-));
-
-const TEXTS: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/live/java/lang/LucceRt$Texts.class"
-));
-
-const TRACES: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/live/java/lang/LucceRt$Traces.class"
-));
-
-const WAS: &[u8] = include_bytes!(concat!(
-    env!("OUT_DIR"),
-    "/live/java/lang/LucceRt$Was.class"
-));
 
 /// The VM loads the agent before anything of Java runs.
 ///
@@ -314,31 +253,13 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
 
 unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
     guard((), |agent| {
-        if helper(agent, agent.env(env)).is_none() {
+        if helper_class::define(agent, agent.env(env)).is_none() {
             agent.say(
                 Level::Error,
                 "the helper class could not be defined; nothing is recorded",
             );
         }
     });
-}
-
-fn helper(agent: &Agent, env: Env) -> Option<()> {
-    let class = env.define_boot_class(c"java/lang/LucceRt", BOOT)?;
-    env.define_boot_class(c"java/lang/LucceRt$Memory", MEMORY)?;
-    env.define_boot_class(c"java/lang/LucceRt$Tasks", TASKS)?;
-    env.define_boot_class(c"java/lang/LucceRt$Texts", TEXTS)?;
-    env.define_boot_class(c"java/lang/LucceRt$Traces", TRACES)?;
-    env.define_boot_class(c"java/lang/LucceRt$Was", WAS)?;
-    env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
-    let graph = agent.paper.as_ref().map_or(0, Paper::block);
-    env.set_static_long(class, c"graph", graph as i64)?;
-    env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;
-    let boot = agent.stacks.boot;
-    let first = Slot::of_address(boot.start()).above().pointer() as i64;
-    env.set_static_long(class, c"bootStacks", first)?;
-    env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
-    env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
 }
 
 /// What the log says of the VM.
@@ -388,27 +309,15 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
 }
 
 fn go_live(agent: &'static Agent, env: Env) -> Option<()> {
-    let found = env.find_class(c"java/lang/LucceRt")?;
-    let class = env.global(found);
-    measure_arrays(agent, env, class)?;
-    natives::bind(env, class)?;
-    bracket::install(agent, env, class)?;
+    let helper = helper_class::find(env)?;
+    helper_class::prepare(agent, env, helper)?;
     if agent.options.is_partial() {
         begin_all(agent, env);
     }
-    let bytes = edition(&agent.options);
     agent.live.store(true, Ordering::Release);
-    let bytes = with_constants(
-        bytes,
-        [
-            slots::base(),
-            agent.method_of_site.address(),
-            agent.encoder.tables().block,
-        ],
-    )?;
     // From here on threads count.
     agent.coverage.start(agent, env);
-    ours(env, || agent.jvmti.redefine(class, &bytes)).ok()?;
+    helper_class::go_live(agent, env, helper)?;
     tell_of_events(agent);
     // Without it programs that list the methods of Object see more than there were.
     if hide_inherited(env).is_none() {
@@ -482,46 +391,6 @@ fn begin_all(agent: &Agent, env: Env) {
     natives::begin_anew(agent, env);
 }
 
-fn edition(options: &Options) -> &'static [u8] {
-    match (options.tracking, options.record, options.verify > 0) {
-        (Tracking::Lazy, Record::None, false) => LIVE,
-        (Tracking::Lazy, Record::None, true) => VERIFY,
-        (Tracking::Lazy, Record::Calls, false) => RECORD,
-        (Tracking::Lazy, Record::Calls, true) => RECORD_VERIFY,
-        (Tracking::Lazy, Record::Stream, false) => STREAM,
-        (Tracking::Lazy, Record::Stream, true) => STREAM_VERIFY,
-        (Tracking::Cct, Record::Stream, false) => TREE_STREAM,
-        (Tracking::Cct, Record::Stream, true) => TREE_STREAM_VERIFY,
-        (Tracking::Cct, _, false) => TREE,
-        (Tracking::Cct, _, true) => TREE_VERIFY,
-        (Tracking::Paper, _, false) => PAPER,
-        (Tracking::Paper, _, true) => PAPER_VERIFY,
-    }
-}
-
-/// The first of the helper class's constants that stand for addresses, in the order of its text.
-const HOLE: u64 = 0x1c5c_ba5e_1c5c_ba5e;
-
-/// The helper class with addresses in place of the constants that stand for them.
-fn with_constants(class: &[u8], addresses: [usize; 3]) -> Option<Vec<u8>> {
-    let mut class = class.to_vec();
-    for (hole, address) in (HOLE..).zip(addresses) {
-        let hole = hole.to_be_bytes();
-        let mut found = class
-            .windows(8)
-            .enumerate()
-            .filter(|(_, bytes)| *bytes == hole)
-            .map(|(at, _)| at);
-        let (at, None) = (found.next()?, found.next()) else {
-            return None;
-        };
-        class
-            .get_mut(at..at + 8)?
-            .copy_from_slice(&(address as u64).to_be_bytes());
-    }
-    Some(class)
-}
-
 /// Java code asks for it to know that the agent is there. The tool interface itself can only change
 /// properties that exist.
 fn set_property(env: Env, key: &str, value: &str) -> Option<()> {
@@ -536,34 +405,6 @@ fn set_property(env: Env, key: &str, value: &str) -> Option<()> {
     (!env.has_exception()).then_some(())
 }
 
-/// How large arrays are depends on the VM's flags.
-fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
-    let size = |object: Option<jobject>| {
-        let object = object?;
-        let size = agent.jvmti.object_size(object);
-        env.forget(object);
-        size.map(|size| size as i32)
-    };
-    // The header ends where one more byte makes the array larger.
-    let empty = size(env.new_bytes(0))?;
-    let fit = (1..=8)
-        .take_while(|n| size(env.new_bytes(*n)) == Some(empty))
-        .count() as i32;
-    let header = empty - fit;
-    let longs = size(env.new_longs(1))? - 8;
-    let object = env.find_class(c"java/lang/Object")?;
-    let references =
-        (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
-    env.forget(object);
-    env.set_static_int(class, c"header", header)?;
-    env.set_static_int(class, c"headerOfLongs", longs)?;
-    env.set_static_int(
-        class,
-        c"referenceShift",
-        if references == 8 { 3 } else { 2 },
-    )
-}
-
 /// After the first thread beside the main one, `Thread` is initialised and frames can be kept.
 unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard((), |agent| {
@@ -571,9 +412,8 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
         if agent.is_live() {
             agent.coverage.begins(agent, env, thread);
             natives::begin(agent, env, thread);
-        } else if let Some(class) = env.find_class(c"java/lang/LucceRt") {
-            env.set_static_boolean(class, c"threads");
-            env.forget(class);
+        } else {
+            helper_class::has_threads(env);
         }
     });
 }

@@ -2,17 +2,7 @@
 //!
 //! A thread's state is used by that thread alone, in native methods of the helper class, one of which may run within
 //! another: so nothing in it is ever borrowed exclusively for longer than a look-up takes. The first words are read by
-//! Java code:
-//!
-//! ```text
-//! +0  u64 index      address of the lane's index, 0: none yet
-//! +8  i32 left       events until the next one is verified
-//! +16 u64 start, end of the shadow stack
-//! +32 u64 children   with `tracking=cct`: address of the tree's table, 0: none yet
-//! +40 u64 since      with `events=io`: when the operation began that the thread is doing, 0: none;
-//! +48 u64 bytes      how many bytes it was given
-//! +56 Place place    with `record=stream`: where the next event goes
-//! ```
+//! Java code, at the places that `shared_layout` says.
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -29,8 +19,8 @@ use crate::lane::Lane;
 use crate::lock::Waits;
 use crate::memory::Range;
 use crate::record::Recorded;
+use crate::shared_layout as layout;
 use crate::slots::{Slot, SlotRange};
-use crate::state_layout;
 use crate::tree::{Node, Tree};
 
 /// A frame that the VM entered by itself.
@@ -48,12 +38,16 @@ pub struct Upcall {
 
 #[repr(C)]
 pub struct ThreadState {
+    /// Address of the lane's index; 0: none yet.
     index: AtomicU64,
+    /// Events until the next one is verified.
     left: AtomicI32,
+    /// Of the shadow stack.
     start: u64,
     end: u64,
+    /// With `tracking=cct`: address of the tree's table; 0: none yet.
     children: AtomicU64,
-    /// With `events=io`, for the helper class alone.
+    /// With `events=io`, for the helper class alone: when the operation began, and its bytes.
     _io: [AtomicU64; 2],
     /// For the helper class alone, too.
     _cloning: AtomicU64,
@@ -81,11 +75,17 @@ pub struct ThreadState {
     pub origin: ContextId,
 }
 
-// As in the helper class.
-const _: () = assert!(offset_of!(ThreadState, place) == state_layout::PLACE);
-const _: () = assert!(offset_of!(ThreadState, _io) == state_layout::IO_SINCE);
-const _: () = assert!(offset_of!(ThreadState, _cloning) == state_layout::CLONING);
-const _: () = assert!(offset_of!(ThreadState, _text) == state_layout::TEXT);
+// Where Java code looks for them.
+const _: () = assert!(offset_of!(ThreadState, index) == layout::STATE_INDEX);
+const _: () = assert!(offset_of!(ThreadState, left) == layout::STATE_LEFT);
+const _: () = assert!(offset_of!(ThreadState, start) == layout::STATE_START);
+const _: () = assert!(offset_of!(ThreadState, end) == layout::STATE_END);
+const _: () = assert!(offset_of!(ThreadState, children) == layout::STATE_TREE);
+const _: () = assert!(offset_of!(ThreadState, _io) == layout::IO_SINCE);
+const _: () = assert!(layout::IO_BYTES == layout::IO_SINCE + size_of::<AtomicU64>());
+const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
+const _: () = assert!(offset_of!(ThreadState, _text) == layout::TEXT);
+const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
 
 impl ThreadState {
     /// With its shadow stack in `region`.

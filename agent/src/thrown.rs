@@ -13,6 +13,7 @@ use crate::agent::Agent;
 use crate::gate;
 use crate::here::{self, Here};
 use crate::jvm::Env;
+use crate::shared_layout::{TRACE_COUNT, TRACE_COUNTED, TRACE_REMEMBER};
 use crate::thread::{OwnState, ThreadState};
 use crate::vm_alloc::VM;
 use crate::vm_events::{found, told_by_hook, verify_below};
@@ -21,11 +22,11 @@ use crate::vm_thrown::{Maker, Making, making};
 /// What the helper class is to do.
 #[derive(Clone, Copy)]
 enum Answer {
-    Nothing = 0,
+    Nothing = TRACE_COUNTED as isize,
     /// Count the trace: the slots are right.
-    Count = 1,
+    Count = TRACE_COUNT as isize,
     /// And remember that they are if this instruction makes an exception.
-    Remember = 2,
+    Remember = TRACE_REMEMBER as isize,
 }
 
 /// An exception, its trace and what they take; its text is new if the VM makes the exception.

@@ -2,21 +2,18 @@
 //!
 //! A node is a method called at a site in its parent; the root stands below the thread's first frame.
 //! Every entry of a method looks its node up, in a table for Java code (`java_table`) of entries
-//!
-//! ```text
-//! +0 u64 place    site << 24 | callee; 0: empty
-//! +8 u32 parent
-//! +12 u32 child
-//! ```
+//! `[site << 24 | callee, child << 32 | parent]`.
 //!
 //! The first event in a node gives it the number that the graph has for its path, so logs say the
 //! same as in the default mode.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lucce_callgraph::raw::ROTATION;
 use lucce_callgraph::{ContextId, Encoder, Journal, MethodId, SiteId};
 
 use crate::java_table::{JavaTable, MULTIPLIER};
+use crate::shared_layout::{TREE_CHILD, TREE_ENTRY_BITS, TREE_PARENT, words};
 
 /// A node of one thread's tree; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +24,7 @@ pub struct Node(pub u32);
 pub struct Tree {
     /// The n-th is node n + 1.
     nodes: Vec<Made>,
-    table: JavaTable<2, FIRST_ENTRIES>,
+    table: JavaTable<{ words(TREE_ENTRY_BITS) }, FIRST_ENTRIES>,
 }
 
 #[derive(Clone, Copy)]
@@ -49,6 +46,9 @@ impl Made {
 }
 
 const FIRST_ENTRIES: usize = 256;
+/// Where the child lies in an entry's second word, above the parent.
+const CHILD_SHIFT: usize = 8 * (TREE_CHILD - TREE_PARENT);
+const _: () = assert!(TREE_PARENT == size_of::<u64>());
 
 impl Tree {
     /// Where Java code finds the table.
@@ -72,7 +72,7 @@ impl Tree {
             parent,
             number: ContextId::UNKNOWN,
         });
-        let nodes = u64::from(child.0) << 32 | u64::from(parent.0);
+        let nodes = u64::from(child.0) << CHILD_SHIFT | u64::from(parent.0);
         let hash = |[place, nodes]: &[u64; 2]| hash(*place, *nodes as u32);
         self.table.put([place, nodes], hash, |_| false);
         Some(child)
@@ -123,12 +123,12 @@ impl Tree {
     fn find(&self, place: u64, parent: Node) -> Option<Node> {
         let is = |[found, nodes]: &[u64; 2]| *found == place && *nodes as u32 == parent.0;
         let [_, nodes] = self.table.find(hash(place, parent.0), is)?;
-        Some(Node((nodes >> 32) as u32))
+        Some(Node((nodes >> CHILD_SHIFT) as u32))
     }
 }
 
 fn hash(place: u64, parent: u32) -> u64 {
-    (place ^ u64::from(parent).rotate_left(32)).wrapping_mul(MULTIPLIER)
+    (place ^ u64::from(parent).rotate_left(ROTATION)).wrapping_mul(MULTIPLIER)
 }
 
 /// What all threads' trees take together.

@@ -20,11 +20,11 @@ use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject};
 use crate::agent::{Agent, Field};
 use crate::jvm::Env;
 use crate::natives::{guard, size_of_new};
+use crate::shared_layout::{CLASS_CLONES as CLONES, CLASS_NUMBER_SHIFT, OBJECT_ALIGNMENT};
 use crate::unloading;
 
 /// Low half of the word of arrays: all are cloned by `Object.clone`.
-const ARRAY: u32 = 1 << 31 | CLONES;
-const CLONES: u32 = 1;
+const ARRAY: u32 = 1 << (CLASS_NUMBER_SHIFT - 1) | CLONES;
 
 /// Locked while a class gets its word.
 #[derive(Default)]
@@ -136,7 +136,7 @@ fn name(agent: &Agent, env: Env, class: jclass, (signature, low): (&str, u32)) -
         book.end_type(gone);
     }
     drop(book);
-    let word = jlong::from(number) << 32 | jlong::from(low);
+    let word = jlong::from(number) << CLASS_NUMBER_SHIFT | jlong::from(low);
     env.set_long(class, field.id(), word);
     Some(word)
 }
@@ -154,7 +154,9 @@ fn size(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<u32> {
         false => agent.jvmti.object_size(made)?,
     };
     // Objects are aligned to 8 bytes or more, and an object with fields alone is smaller than 2 GB.
-    u32::try_from(bytes).ok().filter(|bytes| bytes % 8 == 0)
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| bytes % OBJECT_ALIGNMENT == 0)
 }
 
 /// [`CLONES`] if `clone` is that of `Object`.

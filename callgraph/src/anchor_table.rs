@@ -15,6 +15,7 @@
 //! A table at its budget forgets everything in place. A forgotten context then gets a second number; where
 //! that happens often, the budget grows (`forgotten`).
 
+use crate::raw::{ANCHOR_WORDS, CONTEXT, PLACE, ROTATION, TO};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::words::{Generations, Source, Words};
 use crate::{ContextId, MethodId, SiteId};
@@ -49,12 +50,12 @@ impl Call {
 
     #[inline]
     fn hash(self) -> u64 {
-        self.context ^ self.place.rotate_left(32)
+        self.context ^ self.place.rotate_left(ROTATION)
     }
 }
 
 pub(crate) struct AnchorTable {
-    generations: Generations<4>,
+    generations: Generations<ANCHOR_WORDS>,
     /// Both written by the mutex's holder only.
     budget: AtomicUsize,
     len: AtomicUsize,
@@ -74,15 +75,15 @@ impl AnchorTable {
     pub(crate) fn find(&self, call: Call) -> Option<ContextId> {
         for entry in self.generations.newest().probe(call.hash()) {
             // Acquire: pairs with the Release of `to` in put(), so ctx and key are seen.
-            let to = entry[2].load(Ordering::Acquire);
+            let to = entry[TO].load(Ordering::Acquire);
             if to == 0 {
                 return None;
             }
             // Acquire: pairs with the Releases in put(), so that an earlier clearing is seen below.
-            let context = entry[0].load(Ordering::Acquire);
-            let place = entry[1].load(Ordering::Acquire);
+            let context = entry[CONTEXT].load(Ordering::Acquire);
+            let place = entry[PLACE].load(Ordering::Acquire);
             // Relaxed: ordered by the two loads above.
-            if (Call { context, place }) == call && entry[2].load(Ordering::Relaxed) == to {
+            if (Call { context, place }) == call && entry[TO].load(Ordering::Relaxed) == to {
                 return Some(ContextId(to));
             }
         }
@@ -146,7 +147,8 @@ impl AnchorTable {
         let new = self.generations.larger();
         for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
             // Relaxed: this thread holds the mutex that all writers held.
-            let [context, place, to] = [0, 1, 2].map(|word| entry[word].load(Ordering::Relaxed));
+            let [context, place, to] =
+                [CONTEXT, PLACE, TO].map(|word| entry[word].load(Ordering::Relaxed));
             if to != 0 {
                 put(&new, Call { context, place }, to);
             }
@@ -156,22 +158,22 @@ impl AnchorTable {
 }
 
 #[cold]
-fn forget(words: &Words<4>) {
+fn forget(words: &Words<ANCHOR_WORDS>) {
     for slot in 0..words.slots() {
         // Relaxed: ordered before the entry's next use by the Releases in put().
-        words.entry(slot)[2].store(0, Ordering::Relaxed);
+        words.entry(slot)[TO].store(0, Ordering::Relaxed);
     }
 }
 
-fn put(words: &Words<4>, call: Call, to: u64) {
+fn put(words: &Words<ANCHOR_WORDS>, call: Call, to: u64) {
     // Relaxed: only the mutex's holder writes entries.
-    let empty = |entry: &&[AtomicU64]| entry[2].load(Ordering::Relaxed) == 0;
+    let empty = |entry: &&[AtomicU64]| entry[TO].load(Ordering::Relaxed) == 0;
     if let Some(entry) = words.probe(call.hash()).find(empty) {
         // Release: pairs with the Acquires in find(); a reader that sees these sees `to` cleared.
-        entry[0].store(call.context, Ordering::Release);
-        entry[1].store(call.place, Ordering::Release);
+        entry[CONTEXT].store(call.context, Ordering::Release);
+        entry[PLACE].store(call.place, Ordering::Release);
         // Release: pairs with the Acquire of `to` in find() and in foreign readers.
-        entry[2].store(to, Ordering::Release);
+        entry[TO].store(to, Ordering::Release);
     }
 }
 
@@ -199,7 +201,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
-    use crate::words::MULTIPLIER;
+    use crate::raw::MULTIPLIER;
     use loom::sync::Arc;
 
     /// Calls that all begin in the same slot, of the model's 2 and of the 4 after them.

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::Frame;
 use crate::anchor_table::Call;
-use crate::words::MULTIPLIER;
+use crate::raw::MULTIPLIER;
 
 const ONE_IN_LOG: u32 = 6;
 const ONE_IN: usize = 1 << ONE_IN_LOG;

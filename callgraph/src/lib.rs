@@ -14,6 +14,7 @@ mod ids;
 mod journal;
 mod layout;
 mod policy;
+pub mod raw;
 
 mod error;
 mod graph;

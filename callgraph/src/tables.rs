@@ -1,14 +1,13 @@
 //! The lock-free tables together, and the block through which a foreign reader finds them.
 
 use crate::anchor_table::{AnchorTable, Call};
+use crate::raw::{ANCHORS, CALLS, VERSION_SHIFT};
 use crate::sync::{AtomicU64, Ordering};
 use crate::transition_table::{Key, TransitionTable};
 use crate::words::Source;
 use crate::{ContextId, Gone, Layout, Version};
 
-const CALLS: usize = 0;
-const VERSION_SHIFT: usize = 1;
-const ANCHORS: usize = 2;
+/// Of the block: foreign readers have no use for it.
 const EVENTS: usize = 3;
 
 /// Where a reader in another language begins. All addresses are valid as long as the encoder is.
@@ -39,7 +38,7 @@ const EVENTS: usize = 3;
 /// ```
 ///
 /// Transitions of [`MethodId::EVENT`] are in the table of `block[3]`, read in the same way.
-/// `MULTIPLIER` is 0x9E37_79B9_7F4A_7C15; `table[i]` is the u64 at `table + 8 i`.
+/// `table[i]` is the u64 at `table + 8 i`; [`raw`](crate::raw) has all numbers.
 /// The slow path is [`Encoder::step`](crate::Encoder::step).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawTables {

@@ -13,12 +13,11 @@
 //! When the graph is numbered anew, the deltas of retired versions all become "look into the anchor
 //! table". A reader may still see what was there: that number is right too.
 
+pub(crate) use crate::raw::ANCHORING;
+use crate::raw::{DELTA, KEY, TRANSITION_WORDS};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, Ordering};
 use crate::words::{Generations, Source, Words};
 use crate::{Gone, MethodId, SiteId, Version};
-
-/// The delta of a transition that anchors.
-pub(crate) const ANCHORING: u64 = u64::MAX;
 
 /// Never 0, because no version is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl Key {
 }
 
 pub(crate) struct TransitionTable {
-    generations: Generations<2>,
+    generations: Generations<TRANSITION_WORDS>,
     /// Written by the mutex's holder only.
     len: AtomicUsize,
 }
@@ -66,12 +65,12 @@ impl TransitionTable {
     pub(crate) fn find(&self, key: Key) -> Option<u64> {
         for entry in self.generations.newest().probe(key.0) {
             // Acquire: pairs with the Release in put(), so that delta is this key's.
-            match entry[0].load(Ordering::Acquire) {
+            match entry[KEY].load(Ordering::Acquire) {
                 0 => return None,
                 found if found == key.0 => {
                     // Relaxed: ordered by the load of the key. No delta is 0: this memory was forgotten
                     // in between, and a newer one has the entry.
-                    let delta = entry[1].load(Ordering::Relaxed);
+                    let delta = entry[DELTA].load(Ordering::Relaxed);
                     return (delta != 0).then_some(delta);
                 }
                 _ => {}
@@ -102,8 +101,8 @@ impl TransitionTable {
         let first = u64::from(version.0) << (SiteId::BITS + MethodId::BITS);
         for entry in (0..words.slots()).map(|slot| words.entry(slot)) {
             // Relaxed: only the mutex's holder writes keys, and either delta is right for readers.
-            if (1..first).contains(&entry[0].load(Ordering::Relaxed)) {
-                entry[1].store(ANCHORING, Ordering::Relaxed);
+            if (1..first).contains(&entry[KEY].load(Ordering::Relaxed)) {
+                entry[DELTA].store(ANCHORING, Ordering::Relaxed);
             }
         }
     }
@@ -113,7 +112,7 @@ impl TransitionTable {
         let old = self.generations.newest();
         let is_left = |entry: &&[AtomicU64]| {
             // Relaxed: only the mutex's holder writes keys.
-            let key = Key(entry[0].load(Ordering::Relaxed));
+            let key = Key(entry[KEY].load(Ordering::Relaxed));
             key.0 != 0 && !gone.site(key.site()) && !gone.method(key.callee())
         };
         let entries = || (0..old.slots()).map(|slot| old.entry(slot));
@@ -132,7 +131,7 @@ impl TransitionTable {
         let new = self.generations.fitting(slots);
         for entry in entries().filter(is_left) {
             // Relaxed: this thread holds the mutex that all writers held.
-            let [key, delta] = [0, 1].map(|word| entry[word].load(Ordering::Relaxed));
+            let [key, delta] = [KEY, DELTA].map(|word| entry[word].load(Ordering::Relaxed));
             put(&new, key, delta);
         }
         self.len.store(left, Ordering::Relaxed);
@@ -145,23 +144,23 @@ impl TransitionTable {
         let new = self.generations.larger();
         for entry in (0..old.slots()).map(|slot| old.entry(slot)) {
             // Relaxed: this thread holds the mutex that all writers held.
-            match entry[0].load(Ordering::Relaxed) {
+            match entry[KEY].load(Ordering::Relaxed) {
                 0 => {}
-                key => put(&new, key, entry[1].load(Ordering::Relaxed)),
+                key => put(&new, key, entry[DELTA].load(Ordering::Relaxed)),
             }
         }
         self.generations.publish(new, address);
     }
 }
 
-fn put(words: &Words<2>, key: u64, delta: u64) {
+fn put(words: &Words<TRANSITION_WORDS>, key: u64, delta: u64) {
     // Relaxed: only the mutex's holder writes keys.
-    let empty = |entry: &&[AtomicU64]| entry[0].load(Ordering::Relaxed) == 0;
+    let empty = |entry: &&[AtomicU64]| entry[KEY].load(Ordering::Relaxed) == 0;
     if let Some(entry) = words.probe(key).find(empty) {
         // Relaxed: published by the key.
-        entry[1].store(delta, Ordering::Relaxed);
+        entry[DELTA].store(delta, Ordering::Relaxed);
         // Release: pairs with the Acquire in find() and in foreign readers.
-        entry[0].store(key, Ordering::Release);
+        entry[KEY].store(key, Ordering::Release);
     }
 }
 

@@ -16,6 +16,7 @@
 
 use std::ops::Deref;
 
+use crate::raw::{HEADER, MASK, MULTIPLIER, SHIFT};
 use crate::sync::{AtomicU64, AtomicUsize, FIRST_SLOTS, OnceLock, Ordering};
 
 /// Memory that lasts as long as the process, for tables that are read by address.
@@ -56,14 +57,11 @@ impl Deref for Held {
     }
 }
 
-const HEADER: usize = 8;
 const ALIGNMENT: usize = 64;
 /// How many tables may outgrow each other, and how often one is made anew without what is gone.
 const GROWTHS: usize = 40;
 const GENERATIONS: usize = if cfg!(loom) { GROWTHS } else { 1024 };
 const PAGE: usize = 4096;
-
-pub(crate) const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// One generation of a table with entries of `WORDS` words.
 pub(crate) struct Words<const WORDS: usize> {
@@ -88,8 +86,8 @@ impl<const WORDS: usize> Words<WORDS> {
             mask: slots - 1,
         };
         // Relaxed: nobody else sees this memory before publish().
-        words.memory[start].store(u64::from(words.shift), Ordering::Relaxed);
-        words.memory[start + 1].store(words.mask as u64, Ordering::Relaxed);
+        words.memory[start + SHIFT].store(u64::from(words.shift), Ordering::Relaxed);
+        words.memory[start + MASK].store(words.mask as u64, Ordering::Relaxed);
         words
     }
 

@@ -80,6 +80,9 @@ pub struct EventCell {
 const _: () = assert!(size_of::<EventCell>() == crate::layout::EVENT_CELL as usize);
 
 impl EventCell {
+    /// Where the type lies.
+    pub const TYPE_AT: usize = std::mem::offset_of!(EventCell, event);
+
     /// Gives the cell to a context and a type. Only its thread may call this, once.
     pub fn claim(&self, id: ContextId, event: EventTypeId) {
         // Relaxed: the id says whether this holds.

@@ -1,5 +1,8 @@
 package java.lang;
 
+import static java.lang.LucceRtEdition.*;
+import static java.lang.LucceRtLayout.*;
+
 import java.security.ProtectionDomain;
 import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.FutureTask;
@@ -13,8 +16,8 @@ import jdk.internal.vm.annotation.Hidden;
 /**
  * What the hooks call: the lazy shadow stack and the fast path of events.
  *
- * <p>A slot is {@link #SLOT} bytes, in memory outside the heap. Its address is kept relative to {@link #BASE}:
- * 0, what a thread's field holds at first, is a place that may be written, too.
+ * <p>A slot is 16 bytes, in memory outside the heap. Its address is kept relative to BASE: 0, what a thread's field holds at
+ * first, is a place that may be written, too.
  *
  * <pre>
  * +0   int  site   where the slot's frame calls from; 0: nowhere yet; ENTRY: below the first frame
@@ -25,57 +28,12 @@ import jdk.internal.vm.annotation.Hidden;
  * <p>Several editions of this class are compiled from this text. The first is defined before any Java
  * code runs and only moves pointers, because Unsafe must not be touched yet. When the VM is ready
  * the agent redefines it to the live edition, or one that also verifies or records calls. Hence no field initialisers.
+ * What the agent knows, too (where things lie, and what numbers stand for) is in its `shared_layout.rs`; the build makes
+ * constants of it, LucceRtLayout, and others of what an edition has, LucceRtEdition.
  *
  * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
  */
 public final class LucceRt {
-    private static final boolean LIVE = __LIVE__;
-    private static final boolean VERIFY = __VERIFY__;
-    private static final boolean RECORD = __RECORD__;
-    /** Each event is also one record of the stream. */
-    private static final boolean STREAM = __STREAM__;
-    /** For comparison: the memo of every frame is filled at its entry, with its node of the thread's tree. */
-    private static final boolean TREE = __TREE__;
-    /** For comparison: every frame gets the paper's number and version at its entry. */
-    private static final boolean PAPER = __PAPER__;
-
-    /** What {@link #record} is told. */
-    private static final int CALL = 0, EVENT_HAPPENED = 1, RETURNED = 2, THROWN = 3, ENTERED = 4;
-
-    private static final int ENTRY = (1 << 28) - 1;
-    /** Below a frame of which nobody knows where it was called from. */
-    private static final int LOST = (1 << 28) - 2;
-    /** Sites at which callers of these methods of Arrays count: see `intrinsics` in the agent. */
-    private static final int COPY_OF = 1, COPY_OF_RANGE = 2;
-    private static final long MULTIPLIER = 0x9E3779B97F4A7C15L;
-    /** For what is hashed by several words at once. */
-    private static final long SECOND_MULTIPLIER = 0xBF58476D1CE4E5B9L, THIRD_MULTIPLIER = 0x94D049BB133111EBL;
-    /** The agent puts addresses in these places, so that compiled code has them as constants. */
-    private static final long BASE = 0x1C5C_BA5E_1C5C_BA5EL;
-    /** int[]: the method that a site lies in. */
-    private static final long METHODS = 0x1C5C_BA5E_1C5C_BA5FL;
-    /** Block of the encoder's tables, see callgraph's RawTables. */
-    private static final long TABLES = 0x1C5C_BA5E_1C5C_BA60L;
-    /** Bytes of a slot, and where its parts are. */
-    private static final int SLOT = 16, TAG = 4, CTX = 8;
-    /** A thread's state: the operation of `io` that it is doing. */
-    private static final int IO_SINCE = __IO_SINCE__, IO_BYTES = __IO_BYTES__;
-    /** The slot of the frame that has called Object.clone itself, until that returns. */
-    private static final int CLONING = __CLONING__;
-    /** Bytes of the text that an exception is made with. */
-    private static final int TEXT = __TEXT__;
-    /** Its place for the next entry of the stream, and that entry: the crate `stream`. */
-    private static final int PLACE = __PLACE__, PLACE_NEXT = __PLACE_NEXT__, PLACE_END = __PLACE_END__,
-        PLACE_CLOCK = __PLACE_CLOCK__;
-    private static final int TIME_BITS = __TIME_BITS__, WORD = __WORD__, LONGEST = __LONGEST__;
-    private static final long HAS_VALUE = __HAS_VALUE__L;
-    /** Words of a thread's index that say where its copies of transitions are, and its typed sites. */
-    private static final int COPIES = 16, COPIES_SHIFT = 48, TYPED = 56;
-    /** Bytes of the text of a kind that is remembered. */
-    private static final int LONGEST_KIND = 100;
-    /** Slots of code that has no thread, or a thread that the agent does not know: log2 of bytes. */
-    private static final int SCRATCH = 26;
-
     /** First slots of stacks for the threads that are there before the VM is initialised. */
     static long bootStacks, bootStacksEnd, bootStackSize;
     /** Set when the first thread starts: from then on there is a current thread to ask for. */
@@ -132,7 +90,7 @@ public final class LucceRt {
         } else {
             set(p + SLOT);
         }
-        if (RECORD) tell(CALL, p, site);
+        if (RECORD) tell(TOLD_CALL, p, site);
     }
 
     /**
@@ -153,7 +111,7 @@ public final class LucceRt {
     /** Where calls are recorded: a method returns. */
     @Hidden @ForceInline
     public static void exit(long p) {
-        if (RECORD) tell(RETURNED, p, 0);
+        if (RECORD) tell(TOLD_RETURNED, p, 0);
     }
 
     /** Before code without hooks calls: its callee's slot is where it was when that code began. */
@@ -168,7 +126,7 @@ public final class LucceRt {
 
     /** For the boot edition: frames from before there was a thread to ask for have no slot. */
     private static void set(long p) {
-        if (!threads || p >>> SCRATCH == 0) return;
+        if (!threads || p >>> SCRATCH_BITS == 0) return;
         Thread t = Thread.currentThread();
         if (t != null) t.$fp = p;
     }
@@ -183,7 +141,7 @@ public final class LucceRt {
         } else {
             set(p + 2 * SLOT);
         }
-        if (RECORD) tell(CALL, p, site);
+        if (RECORD) tell(TOLD_CALL, p, site);
     }
 
     /** As pub, in a method that runs on a carrier while the current thread may be a virtual one. */
@@ -197,7 +155,7 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         boolean own = t.$ts != 0 && owns(t, p);
         if (own) t.$fp = p + SLOT;
-        if (RECORD && own) tell(CALL, p, site);
+        if (RECORD && own) tell(TOLD_CALL, p, site);
     }
 
     /**
@@ -255,9 +213,9 @@ public final class LucceRt {
     @Hidden @ForceInline
     public static long calledFirst(int site) {
         long p = enterFirst();
-        if (RECORD) tell(ENTERED, p, site);
+        if (RECORD) tell(TOLD_ENTERED, p, site);
         // Not compared: a VM to which the thread is still being mounted waits for ever if it is asked.
-        if (LIVE) countByType(Thread.currentThread(), p, site, CALL_OF);
+        if (LIVE) countByType(Thread.currentThread(), p, site, CALL);
         return p;
     }
 
@@ -273,8 +231,8 @@ public final class LucceRt {
 
     @Hidden @ForceInline
     private static long entered(long p, int site) {
-        if (RECORD) tell(ENTERED, p, site);
-        if (LIVE) countByType(p, site, CALL_OF);
+        if (RECORD) tell(TOLD_ENTERED, p, site);
+        if (LIVE) countByType(p, site, CALL);
         return p;
     }
 
@@ -288,7 +246,7 @@ public final class LucceRt {
         if (!known(t)) return t.$fp;
         long p = upcall(t.$ts, t.$fp);
         if ((TREE || PAPER) && method != 0) entered(t, p, method);
-        if (RECORD) tell(THROWN, p, 0);
+        if (RECORD) tell(TOLD_THROWN, p, 0);
         return p;
     }
 
@@ -301,7 +259,7 @@ public final class LucceRt {
     }
 
     private static long first(Thread t) {
-        return Memory.U.getLong(t.$ts + 16) + SLOT;
+        return Memory.U.getLong(t.$ts + STATE_START) + SLOT;
     }
 
     /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
@@ -326,7 +284,7 @@ public final class LucceRt {
         Thread t = Thread.currentThread();
         long ts = t.$ts;
         if (ts != 0) t.$fp = upcallEnd(ts, p);
-        if (RECORD) tell(RETURNED, p, 0);
+        if (RECORD) tell(TOLD_RETURNED, p, 0);
     }
 
     /** As exitVm: whoever is called next from there is called by code that says nothing. */
@@ -360,7 +318,7 @@ public final class LucceRt {
     /** Where calls are recorded: as exitVm, and an exception ends the method. */
     @Hidden @DontInline
     public static void unwindVm(long p) {
-        if (RECORD) tell(THROWN, p, 0);
+        if (RECORD) tell(TOLD_THROWN, p, 0);
         exitVm(p);
     }
 
@@ -396,9 +354,6 @@ public final class LucceRt {
 
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
-    /** Kinds of events. */
-    private static final int ALLOC = 1, OWN = 2, LOCK = 8, OBJECTS = 32, CALL_OF = 64, THREAD = 128, IO = 256;
-
     /** Opaque: a loop that counts nothing looks again, too. */
     @ForceInline
     private static boolean isOpen(int kind) {
@@ -408,7 +363,7 @@ public final class LucceRt {
     /** No constant for the compiler of this text, which would add it to BASE. */
     @ForceInline
     private static long gate() {
-        return -4096;
+        return -GATE;
     }
 
     // ---- events ---------------------------------------------------------------------------------
@@ -546,7 +501,7 @@ public final class LucceRt {
 
     @ForceInline
     private static long size(int header, int length, int shift) {
-        return header + ((long) length << shift) + 7 & ~7L;
+        return header + ((long) length << shift) + (OBJECT_ALIGNMENT - 1) & -OBJECT_ALIGNMENT;
     }
 
     private static long sizeOfAll(Object a) {
@@ -582,7 +537,7 @@ public final class LucceRt {
 
     private static long current(Thread t, long p, int site) {
         long cell = cell(t, p, site);
-        return cell == 0 ? 0 : Memory.U.getLong(cell);
+        return cell == 0 ? 0 : Memory.U.getLong(cell + CELL_NUMBER);
     }
 
     /** Counts an event of a kind that a site has but one of; its number, 0: not known. */
@@ -600,9 +555,9 @@ public final class LucceRt {
         long cell = cell(t, p, site);
         if (cell == 0) return 0;
         Unsafe u = Memory.U;
-        u.putLong(cell + 16, u.getLong(cell + 16) + 1);
-        long number = u.getLong(cell);
-        if (STREAM) stream(t, u.getInt(cell + 8), number, 0);
+        u.putLong(cell + EVENT_CELL_COUNT, u.getLong(cell + EVENT_CELL_COUNT) + 1);
+        long number = u.getLong(cell + CELL_NUMBER);
+        if (STREAM) stream(t, u.getInt(cell + EVENT_CELL_TYPE), number, 0);
         return number;
     }
 
@@ -626,7 +581,7 @@ public final class LucceRt {
     // ---- tasks of executors -------------------------------------------------------------------------
     //
     // A task carries the number of the context that submitted it: in a field, or the agent remembers it.
-    // 0: there is none; -1: there were several, so nobody knows which. See `tasks` in the agent.
+    // 0: there is none; SEVERAL: it was submitted in several contexts, and which one is meant is not known. See `tasks` in the agent.
 
     /** Initialised when the first task is submitted: where the fields of tasks are. */
     private static final class Tasks {
@@ -640,7 +595,7 @@ public final class LucceRt {
         pub(p, site);
         if (!LIVE || task == null) return;
         Thread t = Thread.currentThread();
-        if (t.$cx == -1) {
+        if (t.$cx == SCHEDULING) {
             t.$cx = 0;
             return;
         }
@@ -673,13 +628,13 @@ public final class LucceRt {
     /** What was noted in several places at once stays so. */
     private static void forget(Object task, long field) {
         long number = Memory.U.getLongVolatile(task, field);
-        if (number != -1) Memory.U.compareAndSetLong(task, field, number, 0);
+        if (number != SEVERAL) Memory.U.compareAndSetLong(task, field, number, 0);
     }
 
     private static void note(Object task, long field, long number) {
         Unsafe u = Memory.U;
         if (u.compareAndSetLong(task, field, 0, number)) return;
-        if (u.getLongVolatile(task, field) != number) u.putLongVolatile(task, field, -1);
+        if (u.getLongVolatile(task, field) != number) u.putLongVolatile(task, field, SEVERAL);
     }
 
     /** The frame with slot `p` runs a task: it has been called, as it were, from where that was submitted. */
@@ -696,11 +651,11 @@ public final class LucceRt {
             // It may be forked again.
             number = Memory.U.getLongVolatile(task, Tasks.FORKED);
             if (number == 0) return;
-            if (number != -1 && !Memory.U.compareAndSetLong(task, Tasks.FORKED, number, 0)) return;
+            if (number != SEVERAL && !Memory.U.compareAndSetLong(task, Tasks.FORKED, number, 0)) return;
         }
         Thread t = Thread.currentThread();
-        if (number == -1 || t.$ts == 0 || !owns(t, p)) return;
-        int m = Memory.U.getInt(METHODS + ((long) site << 2));
+        if (number == SEVERAL || t.$ts == 0 || !owns(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
         long c = handed0(t.$ts, task, number, p, m);
         if (c != 0) remember(Memory.U, p, m, c);
     }
@@ -715,7 +670,7 @@ public final class LucceRt {
     /** What is submitted next is a virtual thread's own continuation, and no task. */
     @Hidden @DontInline
     public static void schedules(long p, int site) {
-        if (LIVE) Thread.currentThread().$cx = -1;
+        if (LIVE) Thread.currentThread().$cx = SCHEDULING;
         pub(p, site);
     }
 
@@ -731,7 +686,7 @@ public final class LucceRt {
     @Hidden @DontInline
     public static void scope(long number, long p, int site) {
         if (!LIVE || TREE || PAPER || number == 0) return;
-        int m = Memory.U.getInt(METHODS + ((long) site << 2));
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
         long c = scope0(number, m);
         if (c != 0) remember(Memory.U, p, m, c);
     }
@@ -758,15 +713,15 @@ public final class LucceRt {
         String[] known = kinds;
         int place = known == null ? -1 : placeOf(kind, known);
         Unsafe u = Memory.U;
-        int type = place < 0 ? 0 : u.getInt(kindTypes + ((long) place << 2));
+        int type = place < 0 ? 0 : u.getInt(kindTypes + ((long) place << INT_BITS));
         long index = t.$ev;
-        long byType = type == 0 || index == 0 ? 0 : u.getLong(index + 40);
+        long byType = type == 0 || index == 0 ? 0 : u.getLong(index + INDEX_BY_TYPE);
         long cell = byType == 0 ? 0 : find(u, byType, number, type);
         if (cell == 0) {
             event0(t.$ts, number, kind, value, known, place);
         } else {
-            u.putLong(cell + 16, u.getLong(cell + 16) + 1);
-            if (value > 0) u.putLong(cell + 24, u.getLong(cell + 24) + value);
+            u.putLong(cell + EVENT_CELL_COUNT, u.getLong(cell + EVENT_CELL_COUNT) + 1);
+            if (value > 0) u.putLong(cell + EVENT_CELL_VALUE, u.getLong(cell + EVENT_CELL_VALUE) + value);
             if (STREAM) stream(t, type, number, value);
         }
         if (VERIFY) compare(t, number, 0);
@@ -1140,7 +1095,7 @@ public final class LucceRt {
     }
 
     private static int methodOf(int site) {
-        return Memory.U.getInt(METHODS + ((long) site << 2));
+        return Memory.U.getInt(METHODS + ((long) site << INT_BITS));
     }
 
     /** Before a call of `clone` of some class, in code that traces show or not. */
@@ -1153,7 +1108,7 @@ public final class LucceRt {
         Class<?> type = a.getClass();
         long word = type.$lc;
         if ((int) word == 0) word = learn0(type, a);
-        Memory.U.putLong(t.$ts + CLONING, (word & 1) != 0 ? p : -1);
+        Memory.U.putLong(t.$ts + CLONING, (word & CLASS_CLONES) != 0 ? p : -1);
     }
 
     /** Behind it: whether that was Object.clone itself. Calls in between have noted slots above `p`. */
@@ -1169,7 +1124,7 @@ public final class LucceRt {
     /** Behind a `new` in code that traces do not show. */
     @Hidden @DontInline
     public static void unseenNew(Class<?> type, long p) {
-        if (LIVE) count(null, type, -1, p, -1, 0);
+        if (LIVE) count(null, type, -1, p, UNSEEN, 0);
     }
 
     /** As counted: code that traces do not show has called. */
@@ -1196,16 +1151,11 @@ public final class LucceRt {
         long e = maker(t, thrown, trace);
         if (e == 0 || !makes(e, trace)) {
             int answer = traced0(t.$ts, thrown, trace, bytes, text);
-            if (answer == 0) return;
-            if (answer == REMEMBER) remember(e, trace);
+            if (answer == TRACE_COUNTED) return;
+            if (answer == TRACE_REMEMBER) remember(e, trace);
         }
         count(trace, Object[].class, bytes, p, site, 0);
     }
-
-    /** An answer of the agent. */
-    private static final int REMEMBER = 2;
-    /** In the keys of instructions that make exceptions; numbers of types are below it. */
-    private static final int MAKER = 1 << 31;
 
     /**
      * Where this thread keeps that the innermost instruction of `trace` makes exceptions, or may; among the sites of types,
@@ -1213,13 +1163,13 @@ public final class LucceRt {
      * what is left out at an instruction that calls a constructor.
      */
     private static long maker(Thread t, Object thrown, Object[] trace) {
-        long copies = t.$ev == 0 ? 0 : Memory.U.getLong(t.$ev + TYPED);
+        long copies = t.$ev == 0 ? 0 : Memory.U.getLong(t.$ev + INDEX_TYPED);
         if (copies == 0 || thrown instanceof LinkageError || thrown instanceof VirtualMachineError
                 || thrown instanceof NullPointerException || !isKnown(trace)) {
             return 0;
         }
         long key = key(trace);
-        return key == 0 ? 0 : (copies & -SLOT) + (key * MULTIPLIER >>> -(copies & SLOT - 1) << 4);
+        return key == 0 ? 0 : typedLine(copies, key);
     }
 
     /** Methods, bcis and classes: as the VMs have it that are known. */
@@ -1234,11 +1184,11 @@ public final class LucceRt {
         if (at < 0) return 0;
         long word = type.$lc;
         if (word == 0) word = named0(type);
-        return word == 0 ? 0 : word & -1L << 32 | (MAKER | at) & 0xffffffffL;
+        return word == 0 ? 0 : word & -1L << CLASS_NUMBER_SHIFT | (MAKER | at) & 0xffffffffL;
     }
 
     private static boolean makes(long e, Object[] trace) {
-        return Memory.U.getLong(e) == key(trace) && Memory.U.getLong(e + 8) == method(trace);
+        return Memory.U.getLong(e) == key(trace) && Memory.U.getLong(e + COPY_VALUE) == method(trace);
     }
 
     private static long method(Object[] trace) {
@@ -1248,7 +1198,7 @@ public final class LucceRt {
     private static void remember(long e, Object[] trace) {
         if (e == 0) return;
         Memory.U.putLong(e, 0);
-        Memory.U.putLong(e + 8, method(trace));
+        Memory.U.putLong(e + COPY_VALUE, method(trace));
         Memory.U.putLong(e, key(trace));
     }
 
@@ -1265,7 +1215,7 @@ public final class LucceRt {
         if (!(text instanceof String)) return 0;
         long word = String.class.$lc;
         if ((int) word == 0) word = learn0(String.class, text);
-        return ((int) word & ~7) + sizeOf(Memory.U.getReference(text, Texts.BYTES));
+        return ((int) word & -OBJECT_ALIGNMENT) + sizeOf(Memory.U.getReference(text, Texts.BYTES));
     }
 
     /** Initialised when the first trace is made. */
@@ -1304,8 +1254,8 @@ public final class LucceRt {
         }
         long word = type.$lc;
         if ((int) word == 0) word = learn0(type, a);
-        if (bytes < 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & ~7;
-        int typed = word == 0 ? 0 : typed(t, site, (int) (word >>> 32));
+        if (bytes < 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & -OBJECT_ALIGNMENT;
+        int typed = word == 0 ? 0 : typed(t, site, (int) (word >>> CLASS_NUMBER_SHIFT));
         if (typed == 0) {
             lost(1);
         } else {
@@ -1333,15 +1283,22 @@ public final class LucceRt {
         Unsafe u = Memory.U;
         long key = (long) site << 32 | type;
         long index = t.$ev;
-        long copies = index == 0 ? 0 : u.getLong(index + TYPED);
+        long copies = index == 0 ? 0 : u.getLong(index + INDEX_TYPED);
         if (copies == 0) return (int) typed0(site, type);
-        long e = (copies & -SLOT) + (key * MULTIPLIER >>> -(copies & SLOT - 1) << 4);
-        if (u.getLong(e) == key) return (int) u.getLong(e + 8);
+        long e = typedLine(copies, key);
+        if (u.getLong(e) == key) return (int) u.getLong(e + COPY_VALUE);
         long typed = typed0(site, type);
         u.putLong(e, 0);
-        u.putLong(e + 8, typed);
+        u.putLong(e + COPY_VALUE, typed);
         if (typed != 0) u.putLong(e, key);
         return (int) typed;
+    }
+
+    /** Where a copy for this key lies; low bits of {@code copies} say how many there are. */
+    @ForceInline
+    private static long typedLine(long copies, long key) {
+        long low = (1 << COPY_BITS) - 1;
+        return (copies & ~low) + (key * MULTIPLIER >>> -(copies & low) << COPY_BITS);
     }
 
     @ForceInline
@@ -1356,17 +1313,17 @@ public final class LucceRt {
      */
     @Hidden @DontInline
     private static void count(long p, int site, long bytes, int returned) {
-        if (RECORD) tell(EVENT_HAPPENED, p, site);
-        if (RECORD && returned > 0) tell(RETURNED, p, 0);
+        if (RECORD) tell(TOLD_EVENT, p, site);
+        if (RECORD && returned > 0) tell(TOLD_RETURNED, p, 0);
         if (!isOpen(ALLOC)) return;
         Thread t = Thread.currentThread();
         long cell = cell(t, p, site);
         if (cell == 0) return;
         Unsafe u = Memory.U;
-        u.putLong(cell + 8, u.getLong(cell + 8) + 1);
-        if (bytes != 0) u.putLong(cell + 16, u.getLong(cell + 16) + bytes);
-        if (STREAM) stream(t, 0, u.getLong(cell), bytes);
-        if (VERIFY) compare(t, u.getLong(cell), returned);
+        u.putLong(cell + CELL_COUNT, u.getLong(cell + CELL_COUNT) + 1);
+        if (bytes != 0) u.putLong(cell + CELL_BYTES, u.getLong(cell + CELL_BYTES) + bytes);
+        if (STREAM) stream(t, 0, u.getLong(cell + CELL_NUMBER), bytes);
+        if (VERIFY) compare(t, u.getLong(cell + CELL_NUMBER), returned);
     }
 
     /**
@@ -1408,7 +1365,7 @@ public final class LucceRt {
 
     /** Every so many events the number is compared with the VM's own stack trace. */
     private static void compare(Thread t, long number, int returned) {
-        long left = t.$ts + 8;
+        long left = t.$ts + STATE_LEFT;
         int n = Memory.U.getInt(left) - 1;
         Memory.U.putInt(left, n);
         if (n <= 0) verify(t.$ts, number, returned);
@@ -1422,11 +1379,11 @@ public final class LucceRt {
      * by the same calls. The thread has copies of such ways, each in a line of its own:
      *
      * <pre>
-     * +0   long the known context; 0: an empty line
-     * +8   int  the event's site,               int the last call's site, 0: none
-     * +16  int  the site of the call before it, int of the one before that
-     * +24  long the cell
-     * +32  long contexts of the called frames, the last one first: 3
+     *                long the known context; 0: an empty line
+     * WAY_CALL       int  the event's site,               int the last call's site, 0: none
+     * WAY_BEFORE     int  the site of the call before it, int of the one before that
+     * WAY_CELL       long the cell
+     * WAY_CONTEXTS   long contexts of the called frames, the last one first: 3
      * </pre>
      */
     @Hidden @ForceInline
@@ -1436,57 +1393,57 @@ public final class LucceRt {
             lost(1);
             return 0;
         }
-        int m = u.getInt(METHODS + ((long) site << 2));
+        int m = u.getInt(METHODS + ((long) site << INT_BITS));
         long w = u.getLong(p - SLOT + BASE);
         if (TREE || PAPER || t.$ev == 0) {
-            long c = PAPER ? number(u, p, m) : (int) (w >>> 32) == m ? u.getLong(p - SLOT + CTX + BASE) : walk(p, m, 0);
+            long c = PAPER ? number(u, p, m) : (int) (w >>> TAG_SHIFT) == m ? u.getLong(p - SLOT + CONTEXT + BASE) : walk(p, m, 0);
             return cellOf(t, c, site);
         }
         // The frames from here down to the nearest one whose context is known, three at most.
         long a = p;
         int first = 0, second = 0, third = 0, n = m;
-        if ((int) (w >>> 32) != n) {
+        if ((int) (w >>> TAG_SHIFT) != n) {
             first = (int) w;
             if (!isCall(first)) return cellOf(t, walk(p, m, t.$ev), site);
             a -= SLOT;
-            n = u.getInt(METHODS + ((long) first << 2));
+            n = u.getInt(METHODS + ((long) first << INT_BITS));
             w = u.getLong(a - SLOT + BASE);
-            if ((int) (w >>> 32) != n) {
+            if ((int) (w >>> TAG_SHIFT) != n) {
                 second = (int) w;
                 if (!isCall(second)) return cellOf(t, walk(p, m, t.$ev), site);
                 a -= SLOT;
-                n = u.getInt(METHODS + ((long) second << 2));
+                n = u.getInt(METHODS + ((long) second << INT_BITS));
                 w = u.getLong(a - SLOT + BASE);
-                if ((int) (w >>> 32) != n) {
+                if ((int) (w >>> TAG_SHIFT) != n) {
                     third = (int) w;
                     if (!isCall(third)) return cellOf(t, walk(p, m, t.$ev), site);
                     a -= SLOT;
-                    n = u.getInt(METHODS + ((long) third << 2));
+                    n = u.getInt(METHODS + ((long) third << INT_BITS));
                     w = u.getLong(a - SLOT + BASE);
                     // Further down: from now on it is known.
-                    if ((int) (w >>> 32) != n && (!isCall((int) w) || walk(a, n, t.$ev, 0) == 0)) {
+                    if ((int) (w >>> TAG_SHIFT) != n && (!isCall((int) w) || walk(a, n, t.$ev, 0) == 0)) {
                         return cellOf(t, walk(p, m, t.$ev), site);
                     }
                 }
             }
         }
-        long c = u.getLong(a - SLOT + CTX + BASE);
+        long c = u.getLong(a - SLOT + CONTEXT + BASE);
         long way = (long) first << 32 | site;
         long before = (long) third << 32 | second;
         long hash = c * MULTIPLIER + way * SECOND_MULTIPLIER + before * THIRD_MULTIPLIER;
         long index = t.$ev;
-        long e = u.getLong(index + 24) + (hash >>> (int) u.getLong(index + 32) << 6);
-        if (u.getLong(e) != c || u.getLong(e + 8) != way || u.getLong(e + 16) != before) {
+        long e = u.getLong(index + INDEX_WAYS) + (hash >>> (int) u.getLong(index + INDEX_WAYS_SHIFT) << WAY_BITS);
+        if (u.getLong(e) != c || u.getLong(e + WAY_CALL) != way || u.getLong(e + WAY_BEFORE) != before) {
             return cell(t, p, m, site, c, way, before);
         }
         if (first != 0) {
-            remember(u, p, m, u.getLong(e + 32));
+            remember(u, p, m, u.getLong(e + WAY_CONTEXTS));
             if (second != 0) {
-                remember(u, p - SLOT, u.getInt(METHODS + ((long) first << 2)), u.getLong(e + 40));
-                if (third != 0) remember(u, p - 2 * SLOT, u.getInt(METHODS + ((long) second << 2)), u.getLong(e + 48));
+                remember(u, p - SLOT, u.getInt(METHODS + ((long) first << INT_BITS)), u.getLong(e + (WAY_CONTEXTS + 8)));
+                if (third != 0) remember(u, p - 2 * SLOT, u.getInt(METHODS + ((long) second << INT_BITS)), u.getLong(e + (WAY_CONTEXTS + 16)));
             }
         }
-        return u.getLong(e + 24);
+        return u.getLong(e + WAY_CELL);
     }
 
     /** Whether a slot's site is one that code calls from. */
@@ -1504,22 +1461,22 @@ public final class LucceRt {
         if (cell == 0) return 0;
         long index = t.$ev;
         long hash = c * MULTIPLIER + way * SECOND_MULTIPLIER + before * THIRD_MULTIPLIER;
-        long e = u.getLong(index + 24) + (hash >>> (int) u.getLong(index + 32) << 6);
+        long e = u.getLong(index + INDEX_WAYS) + (hash >>> (int) u.getLong(index + INDEX_WAYS_SHIFT) << WAY_BITS);
         // Not to be read until all of it is there: an exception may come in between.
         u.putLong(e, 0);
-        u.putLong(e + 8, way);
-        u.putLong(e + 16, before);
-        u.putLong(e + 24, cell);
-        if (!here) u.putLong(e + 32, u.getLong(p - SLOT + CTX + BASE));
-        if ((int) before != 0) u.putLong(e + 40, u.getLong(p - 2 * SLOT + CTX + BASE));
-        if (before >>> 32 != 0) u.putLong(e + 48, u.getLong(p - 3 * SLOT + CTX + BASE));
+        u.putLong(e + WAY_CALL, way);
+        u.putLong(e + WAY_BEFORE, before);
+        u.putLong(e + WAY_CELL, cell);
+        if (!here) u.putLong(e + WAY_CONTEXTS, u.getLong(p - SLOT + CONTEXT + BASE));
+        if ((int) before != 0) u.putLong(e + (WAY_CONTEXTS + 8), u.getLong(p - 2 * SLOT + CONTEXT + BASE));
+        if (before >>> 32 != 0) u.putLong(e + (WAY_CONTEXTS + 16), u.getLong(p - 3 * SLOT + CONTEXT + BASE));
         u.putLong(e, c);
         return cell;
     }
 
     /**
      * This thread's counters for events at `site` in the context `c`. An entry of the index is
-     * [context, site's low 20 bits << 44 | cell >>> 3]: a context is that of one method, whose sites follow
+     * [context, low bits of the site | cell]: a context is that of one method, whose sites follow
      * each other, so the low bits tell them apart.
      */
     @Hidden @DontInline
@@ -1532,14 +1489,16 @@ public final class LucceRt {
     /** The cell in an index for a context and a site, or a number and a type; 0: none. */
     @ForceInline
     private static long find(Unsafe u, long index, long c, int low) {
-        long slot = (c ^ (long) low << 44) * MULTIPLIER >>> (int) u.getLong(index);
-        long mask = u.getLong(index + 8);
+        long slot = (c ^ (long) low << 64 - LOW_SITE_BITS) * MULTIPLIER >>> (int) u.getLong(index + TABLE_SHIFT);
+        long mask = u.getLong(index + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
-            long e = index + 64 + (slot << 4);
+            long e = index + TABLE_ENTRIES + (slot << INDEX_ENTRY_BITS);
             long found = u.getLong(e);
             if (found == c) {
                 long at = u.getLong(e + 8);
-                if ((int) (at >>> 44) == (low & 0xFFFFF)) return at << 20 >>> 17;
+                if ((int) (at >>> 64 - LOW_SITE_BITS) == (low & (1 << LOW_SITE_BITS) - 1)) {
+                    return at << LOW_SITE_BITS >>> LOW_SITE_BITS - CELL_ALIGNMENT_BITS;
+                }
             }
             if (found == 0) return 0;
         }
@@ -1553,7 +1512,7 @@ public final class LucceRt {
         }
         if (!known(t)) return 0;
         long cell = insert0(t.$ts, c, site);
-        t.$ev = Memory.U.getLong(t.$ts);
+        t.$ev = Memory.U.getLong(t.$ts + STATE_INDEX);
         return cell;
     }
 
@@ -1575,8 +1534,8 @@ public final class LucceRt {
         long c;
         for (; ; ) {
             long w = u.getLong(a - SLOT + BASE);
-            if ((int) (w >>> 32) == n) {
-                c = u.getLong(a - SLOT + CTX + BASE);
+            if ((int) (w >>> TAG_SHIFT) == n) {
+                c = u.getLong(a - SLOT + CONTEXT + BASE);
                 break;
             }
             int s = (int) w;
@@ -1595,14 +1554,14 @@ public final class LucceRt {
                 continue;
             }
             a -= SLOT;
-            n = u.getInt(METHODS + ((long) s << 2));
+            n = u.getInt(METHODS + ((long) s << INT_BITS));
         }
-        long copies = TREE || index == 0 ? 0 : u.getLong(index + COPIES);
-        int shift = TREE || index == 0 ? 0 : (int) u.getLong(index + COPIES_SHIFT);
+        long copies = TREE || index == 0 ? 0 : u.getLong(index + INDEX_TRANSITIONS);
+        int shift = TREE || index == 0 ? 0 : (int) u.getLong(index + INDEX_TRANSITIONS_SHIFT);
         while (a != p && c != 0) {
             int s = u.getInt(a + BASE);
             a += SLOT;
-            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << 2));
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << INT_BITS));
             c = TREE ? child(u, c, s, n) : step(u, c, s, n, copies, shift);
             remember(u, a, n, c);
         }
@@ -1612,12 +1571,12 @@ public final class LucceRt {
     /** Long.rotateLeft has hooks of its own where entries are counted. */
     @ForceInline
     private static long rotated(long word) {
-        return word << 32 | word >>> 32;
+        return word << ROTATION | word >>> 64 - ROTATION;
     }
 
     @ForceInline
     private static void remember(Unsafe u, long a, int n, long c) {
-        u.putLong(a - SLOT + CTX + BASE, c);
+        u.putLong(a - SLOT + CONTEXT + BASE, c);
         u.putInt(a - SLOT + TAG + BASE, c == 0 ? 0 : n);
     }
 
@@ -1627,10 +1586,10 @@ public final class LucceRt {
      */
     @Hidden @ForceInline
     private static long step(Unsafe u, long c, int site, int callee, long copies, int shift) {
-        long place = (long) site << 24 | callee;
-        long key = c >>> (int) u.getLong(tables(8)) << 52 | place;
-        long e = copies + (key * MULTIPLIER >>> shift << 4);
-        if (copies != 0 && u.getLong(e) == key) return c + u.getLong(e + 8);
+        long place = (long) site << METHOD_BITS | callee;
+        long key = c >>> (int) u.getLong(tables(GRAPH_VERSION_SHIFT)) << SITE_BITS + METHOD_BITS | place;
+        long e = copies + (key * MULTIPLIER >>> shift << COPY_BITS);
+        if (copies != 0 && u.getLong(e) == key) return c + u.getLong(e + COPY_VALUE);
         return step(u, c, site, callee, key, copies == 0 ? 0 : e);
     }
 
@@ -1643,36 +1602,36 @@ public final class LucceRt {
     /** The encoder's fast path, see callgraph's RawTables. */
     @Hidden @DontInline
     private static long step(Unsafe u, long c, int site, int callee, long key, long copy) {
-        long table = u.getLongAcquire(null, tables(0));
-        long slot = key * MULTIPLIER >>> (int) u.getLong(table);
-        long mask = u.getLong(table + 8);
+        long table = u.getLongAcquire(null, tables(GRAPH_CALLS));
+        long slot = key * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        long mask = u.getLong(table + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
-            long e = table + 64 + (slot << 4);
-            long k = u.getLongAcquire(null, e);
+            long e = table + TABLE_ENTRIES + (slot << TRANSITION_BITS);
+            long k = u.getLongAcquire(null, e + TRANSITION_KEY);
             if (k == key) {
-                long delta = u.getLong(e + 8);
-                if (delta == -1L) break;
+                long delta = u.getLong(e + TRANSITION_DELTA);
+                if (delta == ANCHORING) break;
                 // The table has just moved, and its memory is gone.
                 if (delta == 0) return step0(c, site, callee);
                 if (copy != 0) {
                     u.putLong(copy, key);
-                    u.putLong(copy + 8, delta);
+                    u.putLong(copy + COPY_VALUE, delta);
                 }
                 return c + delta;
             }
             if (k == 0) return step0(c, site, callee);
         }
-        long place = (long) site << 24 | callee;
-        table = u.getLongAcquire(null, tables(16));
-        slot = (c ^ rotated(place)) * MULTIPLIER >>> (int) u.getLong(table);
-        mask = u.getLong(table + 8);
+        long place = (long) site << METHOD_BITS | callee;
+        table = u.getLongAcquire(null, tables(GRAPH_ANCHORS));
+        slot = (c ^ rotated(place)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        mask = u.getLong(table + TABLE_MASK);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
-            long e = table + 64 + (slot << 5);
-            long to = u.getLongAcquire(null, e + 16);
+            long e = table + TABLE_ENTRIES + (slot << ANCHOR_BITS);
+            long to = u.getLongAcquire(null, e + ANCHOR_TO);
             if (to == 0) break;
-            if (u.getLongAcquire(null, e) == c
-                    && u.getLongAcquire(null, e + 8) == place
-                    && u.getLong(e + 16) == to) return to;
+            if (u.getLongAcquire(null, e + ANCHOR_CONTEXT) == c
+                    && u.getLongAcquire(null, e + ANCHOR_PLACE) == place
+                    && u.getLong(e + ANCHOR_TO) == to) return to;
         }
         return step0(c, site, callee);
     }
@@ -1682,15 +1641,15 @@ public final class LucceRt {
     /** Method `m` was entered, its slot is `p`. */
     @Hidden
     private static void entered(Thread t, long p, int m) {
-        if (p >>> SCRATCH == 0 || t.$ts == 0 && !attached(t, p)) return;
+        if (p >>> SCRATCH_BITS == 0 || t.$ts == 0 && !attached(t, p)) return;
         Unsafe u = Memory.U;
         int s = u.getInt(p - SLOT + BASE);
-        int caller = u.getInt(METHODS + ((long) s << 2));
+        int caller = u.getInt(METHODS + ((long) s << INT_BITS));
         // Otherwise the caller is a frame that looked nothing up: a native one, say.
         boolean known = caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller;
         if (TREE) {
             if (known) {
-                remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CTX + BASE), s, m));
+                remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CONTEXT + BASE), s, m));
             } else {
                 walk(p, m, 0);
             }
@@ -1716,15 +1675,15 @@ public final class LucceRt {
     private static long child(Unsafe u, long node, int site, int callee) {
         long ts = Thread.currentThread().$ts;
         if (ts == 0) return 0;
-        long table = u.getLong(ts + 32);
+        long table = u.getLong(ts + STATE_TREE);
         if (table == 0) return child0(ts, node, site, callee);
-        long place = (long) site << 24 | callee;
-        long slot = (place ^ rotated(node)) * MULTIPLIER >>> (int) u.getLong(table);
-        long mask = u.getLong(table + 8);
+        long place = (long) site << METHOD_BITS | callee;
+        long slot = (place ^ rotated(node)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        long mask = u.getLong(table + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
-            long e = table + 64 + (slot << 4);
+            long e = table + TABLE_ENTRIES + (slot << TREE_ENTRY_BITS);
             long k = u.getLong(e);
-            if (k == place && u.getInt(e + 8) == (int) node) return u.getInt(e + 12);
+            if (k == place && u.getInt(e + TREE_PARENT) == (int) node) return u.getInt(e + TREE_CHILD);
             if (k == 0) return child0(ts, node, site, callee);
         }
     }
@@ -1732,8 +1691,8 @@ public final class LucceRt {
     // ---- the paper's scheme, for comparison -----------------------------------------------------------
     //
     // A frame's callId lies in its caller's slot, where a context stands otherwise; beside that slot its
-    // version, and the number that our graph has for the context, 0: not asked for yet. callId -1: no long
-    // holds it; version 0 then: nobody knows who called.
+    // version, and the number that our graph has for the context, 0: not asked for yet. callId LOST_CALL: no
+    // long holds it; version 0 then: nobody knows who called.
 
     /** The frame with slot `p` was entered, and so were those below it that had no hook at their entry. */
     @Hidden @DontInline
@@ -1743,14 +1702,14 @@ public final class LucceRt {
         int n = m;
         for (; ; ) {
             long w = u.getLong(a - SLOT + BASE);
-            if ((int) (w >>> 32) == n) break;
+            if ((int) (w >>> TAG_SHIFT) == n) break;
             int s = (int) w;
             if (s == ENTRY) {
                 update0(a, s, n);
                 break;
             }
             if (s == LOST) {
-                locals(u, a, n, -1, 0);
+                locals(u, a, n, LOST_CALL, 0);
                 break;
             }
             if (s == 0) {
@@ -1759,13 +1718,13 @@ public final class LucceRt {
                 continue;
             }
             a -= SLOT;
-            n = u.getInt(METHODS + ((long) s << 2));
+            n = u.getInt(METHODS + ((long) s << INT_BITS));
         }
         while (a != p) {
             int s = u.getInt(a + BASE);
             a += SLOT;
             int caller = n;
-            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << 2));
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << INT_BITS));
             update(u, a, s, caller, n);
         }
     }
@@ -1773,33 +1732,33 @@ public final class LucceRt {
     /** Algorithm 1, where it changes nothing; otherwise in the agent, under a lock. See `paper`. */
     @Hidden
     private static void update(Unsafe u, long p, int site, int caller, int callee) {
-        long c = u.getLong(p - 2 * SLOT + CTX + BASE);
-        long v = u.getLong(p - 2 * SLOT + BASE + beside);
+        long c = u.getLong(p - 2 * SLOT + CONTEXT + BASE);
+        long v = u.getLong(p - 2 * SLOT + BASE + beside + BESIDE_VERSION);
         if (v == 0) {
-            locals(u, p, callee, -1, 0);
+            locals(u, p, callee, LOST_CALL, 0);
             return;
         }
         long g = graph;
-        long updates = u.getLongAcquire(null, g);
-        long nodes = u.getLong(g + 24);
-        if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << 4)) == v) {
-            long inputs = u.getLong(nodes + ((long) callee << 4) + 8);
-            long table = u.getLong(g + 16);
-            long place = (long) site << 24 | callee;
-            long slot = place * MULTIPLIER >>> (int) u.getLong(table);
-            long mask = u.getLong(table + 8);
+        long updates = u.getLongAcquire(null, g + PAPER_UPDATES);
+        long nodes = u.getLong(g + PAPER_NODES);
+        if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << NODE_BITS) + NODE_VERSION) == v) {
+            long inputs = u.getLong(nodes + ((long) callee << NODE_BITS) + NODE_INPUTS);
+            long table = u.getLong(g + PAPER_TABLE);
+            long place = (long) site << METHOD_BITS | callee;
+            long slot = place * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+            long mask = u.getLong(table + TABLE_MASK);
             for (; ; slot = slot + 1 & mask) {
-                long e = table + 64 + (slot << 5);
+                long e = table + TABLE_ENTRIES + (slot << EDGE_ENTRY_BITS);
                 long k = u.getLong(e);
                 if (k == 0) break;
                 if (k != place) continue;
-                long av = u.getLong(e + 16);
-                long now = u.getLong(g + 8);
-                boolean same = u.getLong(e + 8) == inputs;
+                long av = u.getLong(e + EDGE_ADDITION);
+                long now = u.getLong(g + PAPER_VERSION);
+                boolean same = u.getLong(e + EDGE_INPUTS) == inputs;
                 u.loadFence();
-                if (!same || u.getLong(g) != updates) break;
+                if (!same || u.getLong(g + PAPER_UPDATES) != updates) break;
                 long sum = c + av;
-                locals(u, p, callee, (c | av | sum) < 0 ? -1 : sum, now);
+                locals(u, p, callee, (c | av | sum) < 0 ? LOST_CALL : sum, now);
                 return;
             }
         }
@@ -1809,22 +1768,22 @@ public final class LucceRt {
     /** Of the frame of method `m` with slot `p`. */
     @ForceInline
     private static void locals(Unsafe u, long p, int m, long c, long v) {
-        u.putLong(p - SLOT + CTX + BASE, c);
-        u.putLong(p - SLOT + BASE + beside, v);
-        u.putLong(p - SLOT + BASE + beside + 8, 0);
+        u.putLong(p - SLOT + CONTEXT + BASE, c);
+        u.putLong(p - SLOT + BASE + beside + BESIDE_VERSION, v);
+        u.putLong(p - SLOT + BASE + beside + BESIDE_NUMBER, 0);
         u.putInt(p - SLOT + TAG + BASE, m);
     }
 
     /** The graph's number for what the local variables of the frame with slot `p` say; 0: lost. */
     @Hidden
     private static long number(Unsafe u, long p, int m) {
-        if (p >>> SCRATCH == 0) return 0;
+        if (p >>> SCRATCH_BITS == 0) return 0;
         if (u.getInt(p - SLOT + TAG + BASE) != m) {
             enteredAll(p, m);
             if (u.getInt(p - SLOT + TAG + BASE) != m) return 0;
         }
-        if (u.getLong(p - SLOT + CTX + BASE) < 0) return 0;
-        long c = u.getLong(p - SLOT + BASE + beside + 8);
+        if (u.getLong(p - SLOT + CONTEXT + BASE) < 0) return 0;
+        long c = u.getLong(p - SLOT + BASE + beside + BESIDE_NUMBER);
         return c != 0 ? c : number0(p, m);
     }
 
@@ -1833,7 +1792,7 @@ public final class LucceRt {
     private static boolean owns(Thread t, long p) {
         long ts = t.$ts;
         if (ts == 0) return true;
-        return p - Memory.U.getLong(ts + 16) >= 0 && p - Memory.U.getLong(ts + 24) < 0;
+        return p - Memory.U.getLong(ts + STATE_START) >= 0 && p - Memory.U.getLong(ts + STATE_END) < 0;
     }
 
     // ---- classes that never reach the class file hook -------------------------------------------
