@@ -26,7 +26,7 @@ const GOING_ON: [&str; 2] = ["run", "call"];
 
 /// The context of a frame of `method` that goes on from where `number` was taken; 0: there is none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_scope0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     _: *mut JNIEnv,
     _: jclass,
     number: jlong,

@@ -14,7 +14,7 @@
 )]
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong};
-use lucce_bytecode::{Call, Helper, Insert, Scan};
+use lucce_bytecode::{Call, Insert, Scan};
 use lucce_callgraph::ContextId;
 
 use crate::agent::Agent;
@@ -22,7 +22,7 @@ use crate::book::What;
 use crate::gate;
 use crate::jvm::Env;
 use crate::natives::guard_event;
-use crate::planner::RT;
+use crate::planner::event;
 use crate::thread::{OwnState, ThreadState};
 use crate::vm_events::{Found, Kind, found, lost_unless_out_of_scope, of_number, verified_here};
 
@@ -203,14 +203,6 @@ const OPERATIONS: [Operation; 44] = [
     own(DOMAIN, "connect0", "(Ljava/io/FileDescriptor;[B)I", (SOCKET_CONNECT, Size::Nothing)),
 ];
 
-const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
-    Helper {
-        class: RT,
-        name,
-        descriptor,
-    }
-}
-
 /// Which of the operations a call is; `is_native`: of methods of the calling class itself.
 pub fn operation(
     class: &str,
@@ -234,25 +226,25 @@ pub fn inserts(operation: u8, site: i32) -> Vec<Insert<'static>> {
         return Vec::new();
     };
     let before = |name| Insert::Mark {
-        helper: helper(name, "(JI)V"),
+        helper: event(name, "(JI)V"),
         site,
     };
     let given = |name| Insert::MarkPair {
-        helper: helper(name, "(IIJI)V"),
+        helper: event(name, "(IIJI)V"),
         site,
     };
     let returned = |name| Insert::AfterDup {
-        helper: helper(name, "(IJI)V"),
+        helper: event(name, "(IJI)V"),
         site,
     };
     let written = Insert::After {
-        helper: helper("ioWritten", "(JI)V"),
+        helper: event("ioWritten", "(JI)V"),
         site,
     };
     match operation.size {
         Size::Returned => vec![before("io"), returned("ioRead")],
         Size::ReturnedLong => {
-            let helper = helper("ioRead", "(JJI)V");
+            let helper = event("ioRead", "(JJI)V");
             vec![before("io"), Insert::AfterDup2 { helper, site }]
         }
         Size::ByteReturned => vec![before("io"), returned("ioReadByte")],
@@ -288,7 +280,7 @@ pub fn inserts_outside(
 /// An operation at `site` is over: it moved so many bytes and took so long. `number` is its context's;
 /// below 0, `site` is the operation, and the VM is asked for the context.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_io0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_io0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

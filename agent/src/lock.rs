@@ -113,7 +113,7 @@ fn ended(env: *mut JNIEnv, thread: jobject, take: fn(&ThreadState) -> Option<Wai
 /// A thread has parked for so many nanoseconds; `thread` is the current one. Number 0: where nothing is in
 /// scope, so the VM is asked which frame in scope it is for.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_parked0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_parked0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

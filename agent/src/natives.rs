@@ -153,7 +153,7 @@ fn attach(agent: &Agent, env: Env, thread: jobject, pointer: Slot) -> Option<Slo
     let mut state = ThreadState::new(region, is_virtual, agent.options.verify);
     state.ticket = taken_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.id());
-    // A running thread's field says something else, see `LucceRt.schedules`.
+    // A running thread's field says something else, see `LucceRtTasks.schedules`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let first = state.first_slot();
     let own = OwnState::begin(state);
@@ -328,7 +328,7 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_child0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -374,7 +374,7 @@ pub fn context_id(agent: &Agent, state: &ThreadState, context: u64) -> ContextId
 
 /// With `tracking=paper`: a method with slot `slot` was called at `site`, and the graph may change.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_update0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     _: *mut JNIEnv,
     _: jclass,
     slot: jlong,
@@ -391,7 +391,7 @@ pub extern "system" fn Java_java_lang_LucceRt_update0(
 
 /// With `tracking=paper`: the number of the frame of `method` with slot `slot`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_number0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
     _: *mut JNIEnv,
     _: jclass,
     slot: jlong,
@@ -585,7 +585,7 @@ pub extern "system" fn Java_java_lang_LucceRt_repair(
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_verify(
+pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -659,7 +659,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
 /// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
 /// in its context. From now on it knows it, at `place` in `kinds`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_event0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     env: *mut JNIEnv,
     class: jclass,
     own: OwnState,

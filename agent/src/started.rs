@@ -13,7 +13,7 @@ use crate::vm_events::{lost_unless_out_of_scope, told_by_hook, verified_here};
 
 /// The current thread is about to start `child`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_started0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_started0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

@@ -150,7 +150,7 @@ pub fn record(
 
 /// The same for an event that Java code writes.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_room0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

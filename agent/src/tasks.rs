@@ -187,7 +187,7 @@ impl Tag {
 
 /// A task without a field is submitted.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_submitted0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     _: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -210,7 +210,11 @@ pub extern "system" fn Java_java_lang_LucceRt_submitted0(
 
 /// A task without a field that was submitted just now is rejected: that run will not come.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclass, task: jobject) {
+pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
+    _: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+) {
     guard((), |agent| {
         if !task.is_null() {
             taken(agent, task);
@@ -221,7 +225,7 @@ pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclas
 /// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task
 /// carries, 0 if it has no field. 0: it goes on nowhere.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_handed0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,

@@ -39,7 +39,7 @@ struct Thrown {
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_traced0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

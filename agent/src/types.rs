@@ -67,7 +67,7 @@ impl Known {
 
 /// The word of a class of which `made` is an object; null: make one. 0: it gets none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_learn0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -95,7 +95,7 @@ fn learn(agent: &Agent, env: Env, class: jclass, made: jobject) -> Option<jlong>
 
 /// The word of a class, which need not be one of objects; 0: it gets none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_named0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -176,7 +176,7 @@ fn clones(agent: &Agent, env: Env, class: jclass) -> u32 {
 
 /// The site that stands for objects of a type that are made at `site`; 0: no ids are left.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_typed0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     _: *mut JNIEnv,
     _: jclass,
     site: jint,

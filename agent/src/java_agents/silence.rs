@@ -4,14 +4,14 @@
 //! a Java agent's code has its own.
 //!
 //! A hook is a call of the helper class, so this needs no look at code: the constants that name the called methods are
-//! pointed at methods that do nothing (`LucceRt.Was`), those of inherited helpers at inherited ones. What stands in place
+//! pointed at methods that do nothing (`LucceRtWas`), those of inherited helpers at inherited ones. What stands in place
 //! of a call of the program goes on doing what it does. Its slot is not known: whatever has a number (`current`, `event`,
 //! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
 //! happens in them counts as lost.
 
 use crate::planner::{
-    ASKING, INHERITED, INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED, RT, WAS,
-    WAS_ASKED, WAS_ENTERED, WAS_SAID,
+    ASKING, CALLED_BY_HOOKS, INHERITED, INHERITED_WAS, INHERITED_WAS_ASKED, INHERITED_WAS_ENTERED,
+    WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
 
 const METHOD_REF: u8 = 10;
@@ -116,7 +116,7 @@ impl<'c> Pool<'c> {
         let inherited = name.strip_prefix(INHERITED.as_bytes());
         let note = match inherited {
             Some(note) => note,
-            None if self.text(owner)? == RT.as_bytes() => name,
+            None if calls_hook(self.text(owner)?) => name,
             None => return None,
         };
         let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == note);
@@ -126,6 +126,12 @@ impl<'c> Pool<'c> {
             asks: is_one_of(&ASKING),
         })
     }
+}
+
+fn calls_hook(owner: &[u8]) -> bool {
+    CALLED_BY_HOOKS
+        .iter()
+        .any(|class| class.as_bytes() == owner)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -143,7 +149,7 @@ struct Added {
     bytes: Vec<u8>,
     /// By the text.
     texts: Vec<(&'static str, u16)>,
-    /// `LucceRt.Was`.
+    /// `LucceRtWas`.
     class: Option<u16>,
     methods: Vec<(Note, u16)>,
 }
@@ -224,14 +230,19 @@ mod tests {
     use lucce_bytecode::{ClassFile, Entry, MethodPlan, Plan, rewrite};
 
     use super::*;
-    use crate::planner::{ENTER, EXIT_VM, inherited_methods};
+    use crate::helper_class;
+    use crate::planner::{ENTER, EXIT_VM, RT, inherited_methods};
 
-    const HELPER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/live/java/lang/LucceRt.class"));
-    const SILENT: &[u8] = include_bytes!(concat!(
-        env!("OUT_DIR"),
-        "/live/java/lang/LucceRt$Was.class"
-    ));
     const PUBLIC_STATIC: u16 = 9;
+
+    fn frames() -> &'static [u8] {
+        helper_class::bytes_in_live(RT)
+    }
+
+    /// The classes that hooks call.
+    fn hooked_classes() -> impl Iterator<Item = &'static [u8]> {
+        CALLED_BY_HOOKS.map(helper_class::bytes_in_live).into_iter()
+    }
 
     /// Name and descriptor of each public static method.
     fn offered(bytes: &[u8]) -> BTreeSet<(String, String)> {
@@ -274,8 +285,8 @@ mod tests {
     /// A hook that somebody adds to the helper class is silenced as well.
     #[test]
     fn whatever_hooks_call_has_a_silent_counterpart() {
-        let (hooks, silents) = (offered(HELPER), offered(SILENT));
-        for (name, descriptor) in hooks {
+        let silents = offered(helper_class::bytes_in_live(WAS));
+        for (name, descriptor) in hooked_classes().flat_map(offered) {
             let is_there = silents.contains(&silent(&name, &descriptor));
             assert!(is_there || INSTEAD.contains(&&*name), "{name}{descriptor}");
         }
@@ -296,26 +307,29 @@ mod tests {
     /// The helper class calls its own methods, hooks among them.
     #[test]
     fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
-        let after = silenced(HELPER).unwrap();
-        let (before, after) = (calls(HELPER), calls(&after));
-        assert_eq!(before.len(), after.len());
-        let mut silenced = 0;
-        for (old, new) in before.iter().zip(&after) {
-            if old.0 == RT && !INSTEAD.contains(&&*old.1) {
-                let (name, descriptor) = silent(&old.1, &old.2);
-                assert_eq!(new, &(WAS.into(), name, descriptor));
-                silenced += 1;
-            } else {
-                assert_eq!(new, old);
+        for class in hooked_classes() {
+            let after = silenced(class).unwrap();
+            let (before, after) = (calls(class), calls(&after));
+            assert_eq!(before.len(), after.len());
+            let mut count = 0;
+            for (old, new) in before.iter().zip(&after) {
+                let is_hook = CALLED_BY_HOOKS.contains(&&*old.0);
+                if is_hook && !INSTEAD.contains(&&*old.1) {
+                    let (name, descriptor) = silent(&old.1, &old.2);
+                    assert_eq!(new, &(WAS.into(), name, descriptor));
+                    count += 1;
+                } else {
+                    assert_eq!(new, old);
+                }
             }
+            assert!(count > 0);
         }
-        assert!(silenced > 0);
     }
 
     /// A class of a loader that need not know the helper class.
     #[test]
     fn inherited_hooks_become_inherited_ones_that_do_nothing() {
-        let class = ClassFile::parse(HELPER).unwrap();
+        let class = ClassFile::parse(frames()).unwrap();
         let mut methods = class.methods().iter();
         let index = methods.position(|method| &*method.name == "pub").unwrap();
         let entry = Entry {
@@ -351,10 +365,10 @@ mod tests {
     #[test]
     fn what_is_no_class_or_has_a_full_pool_is_left_alone() {
         assert_eq!(silenced(b""), None);
-        assert_eq!(silenced(&HELPER[..HELPER.len() / 8]), None);
+        assert_eq!(silenced(&frames()[..frames().len() / 8]), None);
         // As many constants as a pool can have.
-        let pool = Pool::read(HELPER).unwrap();
-        let mut full = HELPER.to_vec();
+        let pool = Pool::read(frames()).unwrap();
+        let mut full = frames().to_vec();
         let missing = usize::from(u16::MAX) - pool.entries.len();
         full.splice(pool.end..pool.end, [3, 0, 0, 0, 0].repeat(missing));
         full[COUNT..COUNT + 2].copy_from_slice(&u16::MAX.to_be_bytes());

@@ -1,8 +1,14 @@
-//! The methods of the helper class that hooks call: what `LucceRt.java` promises the planner.
+//! The methods of the helper classes that hooks call: what `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`
+//! promise the planner.
 
 use lucce_bytecode::{Helper, Insert, NewField};
 
+/// What the names of all helper classes begin with, and the one for frames.
 pub const RT: &str = "java/lang/LucceRt";
+const RT_EVENTS: &str = "java/lang/LucceRtEvents";
+const RT_TASKS: &str = "java/lang/LucceRtTasks";
+/// The classes that hooks call.
+pub const CALLED_BY_HOOKS: [&str; 3] = [RT, RT_EVENTS, RT_TASKS];
 
 pub const ENTER: Helper = helper("enter", "()J");
 /// Where contexts are looked up at entry.
@@ -23,59 +29,59 @@ pub const UNWIND_VM: Helper = helper("unwindVm", "(J)V");
 pub const PUB: Helper = helper("pub", "(JI)V");
 /// In a method that does not keep where its slot is.
 pub const PUB_HERE: Helper = helper("pub", "(I)V");
-pub const ALLOC_HERE: Helper = helper("alloc", "(I)V");
+pub const ALLOC_HERE: Helper = event("alloc", "(I)V");
 pub const PUB_SWITCHING: Helper = helper("pubSwitching", "(JI)V");
 pub const TO_CARRIER: Helper = helper("toCarrier", "()J");
 pub const TO_VIRTUAL: Helper = helper("toVirtual", "(J)V");
 pub const ENTER_PINNED: Helper = helper("enterPinned", "()J");
 pub const EXIT_PINNED: Helper = helper("exitPinned", "(J)V");
 pub const PUB_NATIVE: Helper = helper("pubNative", "(JII)V");
-pub const ALLOC: Helper = helper("alloc", "(JI)V");
-pub const ARRAYS: Helper = helper("arrays", "(Ljava/lang/Object;JI)V");
-pub const NEW_BYTES_FOR: Helper = helper("newBytesFor", "(I)[B");
+pub const ALLOC: Helper = event("alloc", "(JI)V");
+pub const ARRAYS: Helper = event("arrays", "(Ljava/lang/Object;JI)V");
+pub const NEW_BYTES_FOR: Helper = event("newBytesFor", "(I)[B");
 pub const CURRENT: Helper = helper("current", "(JI)J");
-pub const EVENT: Helper = helper("event", "(Ljava/lang/String;JJI)V");
-pub const CALLED: Helper = helper("called", "(I)J");
-pub const CALLED_FIRST: Helper = helper("calledFirst", "(I)J");
-pub const CALLED_THREAD: Helper = helper("calledThread", "(I)J");
-pub const CALLED_VM: Helper = helper("calledVm", "(I)J");
-pub const STARTS: Helper = helper("starts", "(Ljava/lang/Thread;JI)V");
+pub const EVENT: Helper = event("event", "(Ljava/lang/String;JJI)V");
+pub const CALLED: Helper = event("called", "(I)J");
+pub const CALLED_FIRST: Helper = event("calledFirst", "(I)J");
+pub const CALLED_THREAD: Helper = event("calledThread", "(I)J");
+pub const CALLED_VM: Helper = event("calledVm", "(I)J");
+pub const STARTS: Helper = task("starts", "(Ljava/lang/Thread;JI)V");
 /// In classes out of scope.
-pub const STARTS_OUTSIDE: Helper = helper("startsOutside", "(Ljava/lang/Thread;JI)V");
-pub const SUBMITTED: Helper = helper("submitted", "(Ljava/lang/Object;JI)V");
-pub const REJECTED: Helper = helper("rejected", "(Ljava/lang/Object;JI)V");
-pub const RUNS: Helper = helper("runs", "(Ljava/lang/Object;JI)V");
-pub const RAN: Helper = helper("ran", "(JI)V");
-pub const SCHEDULES: Helper = helper("schedules", "(JI)V");
-pub const SCOPE: Helper = helper("scope", "(JJI)V");
-pub const SCOPE_END: Helper = helper("scopeEnd", "(JI)V");
+pub const STARTS_OUTSIDE: Helper = task("startsOutside", "(Ljava/lang/Thread;JI)V");
+pub const SUBMITTED: Helper = task("submitted", "(Ljava/lang/Object;JI)V");
+pub const REJECTED: Helper = task("rejected", "(Ljava/lang/Object;JI)V");
+pub const RUNS: Helper = task("runs", "(Ljava/lang/Object;JI)V");
+pub const RAN: Helper = task("ran", "(JI)V");
+pub const SCHEDULES: Helper = task("schedules", "(JI)V");
+pub const SCOPE: Helper = task("scope", "(JJI)V");
+pub const SCOPE_END: Helper = task("scopeEnd", "(JI)V");
 /// What a native method has made, and the compiler may make in its place.
-pub const MADE: Helper = helper("made", "(Ljava/lang/Object;JI)V");
+pub const MADE: Helper = event("made", "(Ljava/lang/Object;JI)V");
 /// In a method that does not keep where its slot is.
-pub const MADE_HERE: Helper = helper("made", "(Ljava/lang/Object;I)V");
+pub const MADE_HERE: Helper = event("made", "(Ljava/lang/Object;I)V");
 /// An array with all that it holds.
-pub const MADE_ALL: Helper = helper("madeAll", "(Ljava/lang/Object;JI)V");
-pub const MADE_TEXTS: Helper = helper("madeTexts", "(Ljava/lang/Object;JI)V");
+pub const MADE_ALL: Helper = event("madeAll", "(Ljava/lang/Object;JI)V");
+pub const MADE_TEXTS: Helper = event("madeTexts", "(Ljava/lang/Object;JI)V");
 /// In `Array.newInstance`.
-pub const REFLECTED: Helper = helper("reflected", "(Ljava/lang/Object;JI)V");
-pub const REFLECTED_HERE: Helper = helper("reflected", "(Ljava/lang/Object;I)V");
+pub const REFLECTED: Helper = event("reflected", "(Ljava/lang/Object;JI)V");
+pub const REFLECTED_HERE: Helper = event("reflected", "(Ljava/lang/Object;I)V");
 /// In `Throwable.fillInStackTrace`.
-pub const TRACED: Helper = helper("traced", "(Ljava/lang/Object;JI)V");
+pub const TRACED: Helper = event("traced", "(Ljava/lang/Object;JI)V");
 /// In constructors of `Throwable`.
-pub const DESCRIBES: Helper = helper("describes", "(Ljava/lang/Object;JI)V");
+pub const DESCRIBES: Helper = event("describes", "(Ljava/lang/Object;JI)V");
 /// Around a call of `clone` that may be one of `Object.clone`.
-pub const CLONES: Helper = helper("clones", "(Ljava/lang/Object;JI)V");
-pub const CLONED: Helper = helper("cloned", "(Ljava/lang/Object;JI)V");
+pub const CLONES: Helper = event("clones", "(Ljava/lang/Object;JI)V");
+pub const CLONED: Helper = event("cloned", "(Ljava/lang/Object;JI)V");
 /// In code that traces do not show: behind a `new`, and behind a call of one of `INTRINSICS`.
-pub const UNSEEN_NEW: Helper = helper("unseenNew", "(Ljava/lang/Class;J)V");
-pub const UNSEEN_COPY: Helper = helper("unseenCopy", "(Ljava/lang/Object;JI)V");
+pub const UNSEEN_NEW: Helper = event("unseenNew", "(Ljava/lang/Class;J)V");
+pub const UNSEEN_COPY: Helper = event("unseenCopy", "(Ljava/lang/Object;JI)V");
 /// In place of a site, in such code: the one that the caller has published.
 pub const UNSEEN: i32 = -1;
 
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 /// In place of hooks of an earlier time: the class, and the name of its methods by whether they return where a slot is, or
 /// stand in place of a call of the program.
-pub const WAS: &str = "java/lang/LucceRt$Was";
+pub const WAS: &str = "java/lang/LucceRtWas";
 pub const WAS_SAID: &str = "was";
 pub const WAS_ENTERED: &str = "entered";
 pub const WAS_ASKED: &str = "asked";
@@ -94,9 +100,21 @@ pub const REDIRECT_DEFINITION: Insert = Insert::Redirect {
     helper: helper("defineClass0", DEFINE_CLASS_0),
 };
 
-pub const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+const fn helper(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    of(RT, name, descriptor)
+}
+
+pub const fn event(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    of(RT_EVENTS, name, descriptor)
+}
+
+const fn task(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+    of(RT_TASKS, name, descriptor)
+}
+
+const fn of(class: &'static str, name: &'static str, descriptor: &'static str) -> Helper<'static> {
     Helper {
-        class: RT,
+        class,
         name,
         descriptor,
     }
@@ -115,7 +133,7 @@ pub fn array_helper(descriptor: &str, here: bool) -> Helper<'static> {
         "[D" => ("([DJI)V", "([DI)V"),
         _ => ("([Ljava/lang/Object;JI)V", "([Ljava/lang/Object;I)V"),
     };
-    helper("array", if here { without } else { kept })
+    event("array", if here { without } else { kept })
 }
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
