@@ -25,6 +25,7 @@ mod licence;
 mod maven;
 mod pages;
 mod record;
+mod shipped;
 mod suite;
 
 use std::process::ExitCode;
@@ -59,6 +60,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--java-agent NAME]  little work beside a Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or
                         all of them, one after the other
       [--quick]         five applications, little work, 400000 comparisons
+  shipped               the agent and the command: how large, which glibc they need, memory of each thread
   dist                  what users install, in target/dist: archives, a Debian package, checksums
   maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
                         FOLDER: of this unpacked archive of `dist`, for systems that are older than this one
@@ -108,6 +110,7 @@ fn run(args: &[&str]) -> Outcome {
         ["fmt"] => checks::fmt(),
         ["arch"] => arch::check(),
         ["dependencies"] => dependencies::check(),
+        ["shipped"] => build::all().and_then(|()| shipped::check()),
         ["dist"] => dist::make(),
         ["maven"] => build::all().and_then(|()| maven::make(&maven::Natives::Built)),
         ["maven", archive] => maven::make(&maven::Natives::Archive(archive.into())),

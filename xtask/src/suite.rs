@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Outcome, apps, arch, build, checks, coverage, cpu, dependencies, formats, guard, jvm, maven,
-    pages,
+    pages, shipped,
 };
 
 struct Step {
@@ -47,6 +47,7 @@ pub fn full() -> Outcome {
         built("jvm-tests", || jvm::tests(&[])),
         built("page-tests", pages::tests),
         built("format-tests", || formats::tests("")),
+        built("shipped", shipped::check),
         built("maven", || maven::make(&maven::Natives::Built)),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{Glibc, JARS, manual};
+use super::{JARS, manual};
+use crate::shipped::glibc::Glibc;
 use crate::{Outcome, tools};
 
 /// `FOLDER.tar.gz`, beside the folder.

@@ -13,7 +13,6 @@
 //! and later; without it with the glibc of this machine and later.
 
 mod archive;
-mod floor;
 mod manual;
 mod sbom;
 mod tried;
@@ -22,16 +21,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::shipped::FLOOR;
+use crate::shipped::glibc::{self, Glibc};
 use crate::{Outcome, build, dependencies, place, tools};
-
-pub use floor::Glibc;
 
 /// What programs and their tests put on the class path.
 const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// The oldest glibc that zig is asked for, and that what it built may want.
-const FLOOR: Glibc = Glibc(2, 17);
 
 /// What is made, and of what.
 struct Dist {
@@ -63,7 +60,7 @@ pub fn make() -> Outcome {
     let debug = dist.split(&name, &stage)?;
     let mut newest = Glibc(2, 0);
     for file in [stage.join("bin/lucce"), stage.join("lib/liblucce.so")] {
-        let wanted = floor::of(&file)?;
+        let wanted = glibc::linked(&file)?;
         let size = fs::metadata(&file).map_or(0, |file| file.len());
         newest = newest.max(wanted);
         println!("{}: {size} bytes, glibc {wanted}", place::short(&file));

@@ -7,6 +7,7 @@ mod jfr;
 mod otlp;
 mod perfetto;
 mod pprof;
+mod push;
 mod speedscope;
 
 use std::fs;
@@ -42,6 +43,8 @@ const TESTS: &[(&str, Test)] = &[
     ("pprof::differences", pprof::differences),
     ("pprof::living_objects", pprof::living_objects),
     ("pprof::labels", pprof::labels),
+    ("push::restart", push::restart),
+    ("push::times", push::times),
     ("speedscope::page", speedscope::page),
 ];
 
