@@ -17,6 +17,7 @@
 )]
 
 pub mod json;
+pub mod stop;
 pub mod wire;
 
 mod peer;

@@ -119,7 +119,7 @@ impl<'p> Building<'p> {
         let is_kind = |share: &&Share| kind.is_none_or(|kind| profile.is_of(share.event, kind));
         self.walk(tick, |share| is_kind(&share));
         let events = profile.events.all().iter().filter(is_kind);
-        for share in events.filter(|share| share.count > 0) {
+        for share in events.filter(|share| share.count > 0 || share.value > 0) {
             let Some((node, site)) = self.places.get(&share.id).copied() else {
                 continue;
             };

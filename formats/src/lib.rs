@@ -23,12 +23,15 @@ mod proto;
 mod firefox;
 mod jfr;
 mod otlp;
+mod otlp_answer;
 mod perfetto;
 mod pprof;
 mod speedscope;
 
 pub use format::{Format, Written};
 pub use gzip::{Gzip, Unpacked, is_gzip, unpacked};
+pub use otlp::{OtlpRequest, OtlpRequests};
+pub use otlp_answer::OtlpAnswer;
 pub use run::{Event, Events, Frame, Kind, Node, Row, Run, Words};
 
 /// All formats.

@@ -8,7 +8,8 @@
 //! A profile lies in two other messages, and before a message stands its length: profiles are written twice, the first time
 //! to see how long they become. The dictionary follows, so what it has is known by then.
 //!
-//! Bytes are those of `ExportProfilesServiceRequest`, too. The crate `opentelemetry-proto` is not used: it brings the whole
+//! Bytes are those of `ExportProfilesServiceRequest`, too: [`OtlpRequests`] makes as many of them of a run as a collector wants, which
+//! takes no message that is too large. The crate `opentelemetry-proto` is not used: it brings the whole
 //! SDK into the command, and holds a message whole.
 
 use std::io::{self, Write};
@@ -145,12 +146,112 @@ impl Format for Otlp {
     }
 
     fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
+        Part {
+            run,
+            rows: &run.rows,
+            number: 0,
+        }
+        .write(out)?;
+        Ok(Written::Stacks(run.rows.len() as u64))
+    }
+}
+
+/// Requests to a collector, which have all rows of a run together.
+pub struct OtlpRequests<'r> {
+    run: &'r Run,
+    rows: &'r [Row],
+    /// No two requests of the same times have the same part.
+    part: u32,
+    /// How many rows to try with.
+    guess: usize,
+}
+
+/// One of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtlpRequest {
+    pub bytes: Vec<u8>,
+    /// How many of the run's rows, from the first one that is left, it has.
+    pub rows: usize,
+}
+
+impl<'r> OtlpRequests<'r> {
+    /// Those behind the first `done` ones.
+    #[must_use]
+    pub fn new(run: &'r Run, done: usize, part: u32) -> Self {
+        OtlpRequests {
+            run,
+            rows: run.rows.get(done..).unwrap_or_default(),
+            part,
+            guess: 1 << 12,
+        }
+    }
+
+    /// The next rows that fit into so many bytes; one row is a request whatever it takes. `None`: there are no more.
+    pub fn next(&mut self, limit: usize) -> Option<OtlpRequest> {
+        let mut many = self.guess.min(self.rows.len());
+        while let Some(rows) = self.rows.get(..many).filter(|rows| !rows.is_empty()) {
+            let (run, number) = (self.run, self.part);
+            let limit = if many == 1 { usize::MAX } else { limit };
+            let mut bytes = Bounded::new(limit);
+            if (Part { run, rows, number }).write(&mut bytes).is_ok() {
+                self.rows = self.rows.get(many..).unwrap_or_default();
+                self.part += 1;
+                // Others may be smaller.
+                self.guess = many.saturating_mul(2);
+                let bytes = bytes.bytes;
+                return Some(OtlpRequest { bytes, rows: many });
+            }
+            many /= 2;
+        }
+        None
+    }
+}
+
+/// Takes no more than so many bytes.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Bounded {
+    fn new(limit: usize) -> Self {
+        let bytes = Vec::new();
+        Bounded { bytes, limit }
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.limit - self.bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Some of a run's rows.
+struct Part<'r> {
+    run: &'r Run,
+    rows: &'r [Row],
+    number: u32,
+}
+
+impl Part<'_> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let run = self.run;
         let mut dictionary = Dictionary::new(run);
         let columns = Column::all(run);
+        let has_rows = |column: &Column| self.rows.iter().any(|row| row.kind == column.kind);
+        let columns: Vec<_> = columns.into_iter().filter(has_rows).collect();
         let mut lengths = Vec::with_capacity(columns.len());
         for column in &columns {
             let mut length = Length(0);
-            column.write(run, &mut dictionary, &mut length)?;
+            column.write(self, &mut dictionary, &mut length)?;
             lengths.push(length.0);
         }
         let mut inner = Vec::new();
@@ -167,13 +268,12 @@ impl Format for Otlp {
         out.write_all(&inner)?;
         for (column, length) in columns.iter().zip(lengths) {
             Fields::new(&mut *out).length(tag::PROFILES, length)?;
-            column.write(run, &mut dictionary, out)?;
+            column.write(self, &mut dictionary, out)?;
         }
         let mut length = Length(0);
         dictionary.write(&mut length)?;
         Fields::new(&mut *out).length(tag::DICTIONARY, length.0)?;
-        dictionary.write(out)?;
-        Ok(Written::Stacks(run.rows.len() as u64))
+        dictionary.write(out)
     }
 }
 
@@ -277,17 +377,18 @@ impl Column {
 
     fn write(
         &self,
-        run: &Run,
+        of: &Part<'_>,
         dictionary: &mut Dictionary<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
+        let run = of.run;
         let mut fields = Fields::new(out);
         let sample_type = ValueType {
             r#type: dictionary.string(&self.name),
             unit: dictionary.string(&self.unit),
         };
         fields.message(tag::SAMPLE_TYPE, &sample_type)?;
-        for row in run.rows.iter().filter(|row| row.kind == self.kind) {
+        for row in of.rows.iter().filter(|row| row.kind == self.kind) {
             let sample = Sample {
                 stack: dictionary.stack(row.node),
                 attributes: dictionary.attributes_of(row),
@@ -299,14 +400,19 @@ impl Column {
         if let Some(lasted) = run.lasted {
             fields.number(tag::DURATION, lasted as i64)?;
         }
-        fields.bytes(tag::PROFILE_ID, &self.id(run))
+        fields.bytes(tag::PROFILE_ID, &self.id(of))
     }
 
-    /// 16 bytes that are another profile's only if it is of the same run, kind and values.
-    fn id(&self, run: &Run) -> [u8; 16] {
-        let run = run.id.unwrap_or(run.start ^ u64::from(run.pid));
-        let own = u64::from(crc32fast::hash(self.name.as_bytes())) | 1 << 63;
-        (u128::from(run) << 64 | u128::from(own)).to_be_bytes()
+    /// 16 bytes that are another profile's only if it is of the same run, kind, values, times and part: a request that is sent
+    /// twice, because its answer was lost, is known by them.
+    fn id(&self, of: &Part<'_>) -> [u8; 16] {
+        let run = of.run;
+        let times = [run.start, run.lasted.unwrap_or(0), of.number.into()];
+        let times = crc32fast::hash(times.map(u64::to_be_bytes).as_flattened());
+        let name = crc32fast::hash(self.name.as_bytes());
+        let id = run.id.unwrap_or(run.start ^ u64::from(run.pid));
+        let own = u64::from(times) << 32 | u64::from(name) | 1 << 63;
+        (u128::from(id) << 64 | u128::from(own)).to_be_bytes()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lucce_formats::{Frame, Kind, Node, Row, Run, Words};
+use lucce_formats::{Frame, Kind, Node, OtlpRequests, Row, Run, Words};
 
 fn frame(method: &str, line: i32) -> Frame {
     Frame {
@@ -152,4 +152,30 @@ fn speedscope_opens_and_closes_each_path_once() {
     ];
     assert_eq!(told, expected);
     assert_eq!(file["profiles"][1]["endValue"], 5);
+}
+
+/// Whatever the limit, requests have each row once, and ids of their own; a row that is larger than the limit is a request.
+#[test]
+fn requests_to_a_collector_have_all_rows() {
+    let run = run();
+    let whole = written("otlp", &run).len();
+    let mut sizes = HashSet::new();
+    for limit in [0, 1, whole / 2, whole - 1, whole, usize::MAX] {
+        let mut requests = OtlpRequests::new(&run, 0, 0);
+        let (mut rows, mut all) = (0, HashSet::new());
+        while let Some(request) = requests.next(limit) {
+            assert!(request.rows == 1 || request.bytes.len() <= limit);
+            rows += request.rows;
+            assert!(all.insert(request.bytes), "two equal requests");
+        }
+        assert_eq!(rows, run.rows.len(), "{limit}");
+        sizes.insert(all.len());
+    }
+    assert!(
+        sizes.contains(&1) && sizes.contains(&run.rows.len()),
+        "{sizes:?}"
+    );
+    assert_eq!(OtlpRequests::new(&run, run.rows.len(), 7).next(whole), None);
+    let rest = OtlpRequests::new(&run, 1, 7).next(usize::MAX);
+    assert_eq!(rest.map(|request| request.rows), Some(run.rows.len() - 1));
 }

@@ -29,6 +29,7 @@ mod human;
 mod leaks;
 mod list;
 mod man;
+mod push;
 mod record;
 mod replay;
 mod report;
@@ -75,6 +76,7 @@ enum Verb {
     Record(record::Args),
     Attach(attach::Args),
     Top(top::Args),
+    Push(push::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
     View(view::Args),
@@ -128,6 +130,7 @@ pub fn main() -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Attach(args) => attach::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Push(args) => push::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::View(args) => view::run(&args),

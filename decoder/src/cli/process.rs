@@ -1,9 +1,11 @@
 //! The processes that write logs: which files they have mapped, and whether they are still there.
 
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use lucce_tracelog::MAGIC;
 
 /// Whether nobody writes the log any more, as far as can be told: the process has ended, or what has its number
 /// today has not mapped the file.
@@ -39,6 +41,31 @@ fn maps_file(maps: &str, inode: u64, path: &Path) -> bool {
     files(maps).any(|(found, name)| found == Some(inode) || Path::new(name) == path)
 }
 
+/// The log that a process has mapped.
+pub fn log_of(pid: u32) -> Result<PathBuf, String> {
+    let mapped = maps(pid).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("there is no process {pid}"),
+        _ => format!("process {pid}: {e}"),
+    })?;
+    let mut last = "";
+    for (_, file) in files(&mapped) {
+        if file != last && is_log(Path::new(file)) {
+            return Ok(file.into());
+        }
+        last = file;
+    }
+    Err(format!(
+        "process {pid} has no log open: it does not run under the agent, or its log was removed"
+    ))
+}
+
+fn is_log(path: &Path) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    let ordinary = fs::metadata(path).is_ok_and(|file| file.is_file());
+    let mut read = || File::open(path)?.read_exact(&mut magic);
+    ordinary && read().is_ok() && magic == MAGIC
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +91,12 @@ mod tests {
         let mapped = |inode, path: &str| maps_file(maps, inode, Path::new(path));
         assert!(mapped(4711, "/mnt/b") && mapped(1, "/tmp/a b.lucce"));
         assert!(!mapped(471, "/tmp/a"));
+    }
+
+    #[test]
+    fn a_process_without_a_log_says_so() {
+        assert!(log_of(u32::MAX).unwrap_err().contains("no process"));
+        let own = log_of(std::process::id()).unwrap_err();
+        assert!(own.contains("has no log open"), "{own}");
     }
 }

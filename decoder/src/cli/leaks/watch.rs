@@ -1,14 +1,12 @@
 //! Following the log of a JVM that runs. The log is whole at any time, so it is read again and again.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lucce_decoder::Leaks;
-use lucce_tracelog::MAGIC;
 
 use super::{Args, ended, look, missing, print, starts};
 use crate::cli::output::stdout;
@@ -36,34 +34,9 @@ impl Source {
     pub fn log(&self) -> Result<PathBuf, Failure> {
         match self {
             Source::File(path) => Ok(path.clone()),
-            Source::Process(pid) => log_of(*pid).map_err(Failure::Usage),
+            Source::Process(pid) => process::log_of(*pid).map_err(Failure::Usage),
         }
     }
-}
-
-/// The log that a process has mapped.
-fn log_of(pid: u32) -> Result<PathBuf, String> {
-    let maps = process::maps(pid).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => format!("there is no process {pid}"),
-        _ => format!("process {pid}: {e}"),
-    })?;
-    let mut last = "";
-    for (_, file) in process::files(&maps) {
-        if file != last && is_log(Path::new(file)) {
-            return Ok(file.into());
-        }
-        last = file;
-    }
-    Err(format!(
-        "process {pid} has no log open: it does not run under the agent, or its log was removed"
-    ))
-}
-
-fn is_log(path: &Path) -> bool {
-    let mut magic = [0; MAGIC.len()];
-    let ordinary = fs::metadata(path).is_ok_and(|file| file.is_file());
-    let mut read = || File::open(path)?.read_exact(&mut magic);
-    ordinary && read().is_ok() && magic == MAGIC
 }
 
 /// Prints when other contexts leak than before, and at the end.
@@ -140,8 +113,5 @@ mod tests {
         assert_eq!("12".parse(), Ok(Source::Process(12)));
         assert_eq!("12.lucce".parse(), Ok(Source::File("12.lucce".into())));
         assert_eq!("-1".parse(), Ok(Source::File("-1".into())));
-        assert!(log_of(u32::MAX).unwrap_err().contains("no process"));
-        let own = log_of(std::process::id()).unwrap_err();
-        assert!(own.contains("has no log open"), "{own}");
     }
 }

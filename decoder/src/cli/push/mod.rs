@@ -1,0 +1,185 @@
+//! `lucce push`: what a JVM counts, to a collector, as long as the JVM runs.
+//!
+//! ```text
+//! log ─► look: what is new ─► requests of 4 MB ─► collector
+//!  ▲                 the next look comes when all of them were answered
+//! JVM, which hears nothing of this
+//! ```
+//! The log is the queue: what could not be delivered yet is in it, however long the collector is away. Kept are the counters that
+//! were taken, and one look.
+
+mod delivery;
+mod endpoint;
+mod http;
+mod ledger;
+mod look;
+mod patience;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lucce_control::stop;
+
+use self::delivery::{Delivery, End as Ended};
+use self::endpoint::Endpoint;
+use self::look::{Look, Looker};
+use self::patience::Patience;
+use super::list::jvms;
+use super::output::{json, plural, stdout};
+use super::record::find;
+use super::{End, Failure, about, complain, process};
+
+/// Sends what a JVM counts to an OpenTelemetry collector, again and again until the JVM ends.
+///
+/// Each request has what was counted since the one before (the profiles signal, v1development, over HTTP), the first one what was counted since
+/// the JVM started: together they are what `lucce report` says. The log is read, and the JVM is not asked. While the collector is away the log keeps what is
+/// to be sent; what was not delivered at the end is told.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce push --otlp http://localhost:4318 1234
+  lucce push --otlp http://localhost:4318 --every 10s com.acme.Server
+  lucce push --otlp http://localhost:4318 run-1234.lucce       what an earlier run has counted
+
+Exit codes: 0 all was delivered; 1 something was not; 2 usage, or a server that takes no profiles; 3 damaged or foreign log.")]
+pub struct Args {
+    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
+    #[arg(value_name = "PID|NAME|RUN")]
+    jvm: String,
+    /// The collector: http://HOST:PORT, and the path if it is not /v1development/profiles
+    #[arg(long, value_name = "URL")]
+    otlp: Endpoint,
+    /// From one request to the next: 60s, 500ms, 5m; longer if reading the log takes more than a quarter of that
+    #[arg(long, default_value = "60s", value_parser = super::window::time)]
+    every: u64,
+    /// Send what was counted until now, and end
+    #[arg(long)]
+    once: bool,
+    /// How long to wait for a collector that is away, once the JVM has ended
+    #[arg(long, default_value = "30s", value_parser = super::window::time)]
+    patience: u64,
+    /// Events of this kind only
+    #[arg(long, value_name = "KIND")]
+    event: Option<String>,
+    /// Also contexts' content ids, which are equal in every run
+    #[arg(long)]
+    content_ids: bool,
+    /// A header of each request, as a server wants it for its users; may be given several times
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
+    headers: Vec<(String, String)>,
+    /// At the end one JSON object: what was delivered
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<End, Failure> {
+    let log = log(&args.jvm)?;
+    stop::listen()?;
+    let mut looker = Looker::new(log.clone(), args.event.clone(), args.content_ids);
+    let mut patience = Patience::new(log.clone(), Duration::from_nanos(args.patience));
+    let mut delivery = Delivery::new(args.otlp.clone(), args.headers.clone());
+    let every = Duration::from_nanos(args.every);
+    complain(format_args!("{} goes to {}", log.display(), args.otlp));
+    let last = loop {
+        let is_last = patience.is_over();
+        let look = looker
+            .look()
+            .map_err(|error| Failure::Open(log.clone(), error))?;
+        patience.is_of(look.pid);
+        if args.once || look.ended {
+            patience.end_now();
+        }
+        match delivery.deliver(&look.run, &mut patience)? {
+            Ended::Done => {}
+            Ended::Useless => return Ok(End::Unusable),
+            Ended::GaveUp(_) => break behind(&mut looker, &mut delivery, look),
+        }
+        if is_last || args.once || look.ended {
+            break look;
+        }
+        patience.rest(looker.interval(every));
+    };
+    finish(args, &log, &delivery, &last)
+}
+
+/// What was counted while a delivery was in vain is not delivered, either.
+fn behind(looker: &mut Looker, delivery: &mut Delivery, look: Look) -> Look {
+    let Ok(more) = looker.look() else {
+        return look;
+    };
+    delivery.told.undelivered.add(&more.run, &more.run.rows);
+    more
+}
+
+fn finish(args: &Args, log: &Path, delivery: &Delivery, last: &Look) -> Result<End, Failure> {
+    let told = &delivery.told;
+    let requests = plural(told.requests, "request");
+    complain(format_args!("delivered by {requests}: {}", told.delivered));
+    for (what, ledger) in [
+        ("not delivered", &told.undelivered),
+        ("refused", &told.refused),
+    ] {
+        if !ledger.is_empty() {
+            complain(format_args!("{what}: {ledger}"));
+        }
+    }
+    if last.lost > 0 {
+        complain(about(
+            log,
+            format_args!("lacks {} itself (lucce stats)", plural(last.lost, "event")),
+        ));
+    }
+    if args.json {
+        json(&mut stdout(), told)?;
+    }
+    if let Some(damage) = &last.damage {
+        complain(about(log, damage));
+    }
+    if last.unexplained > 0 {
+        let events = plural(last.unexplained, "event");
+        complain(about(
+            log,
+            format_args!("left out {events} that the log does not explain"),
+        ));
+    }
+    let is_whole =
+        told.undelivered.is_empty() && told.refused.is_empty() && told.rejected_profiles == 0;
+    Ok(match (&last.damage, is_whole) {
+        (Some(_), _) => End::Damaged,
+        (None, true) => End::Fine,
+        (None, false) => End::Finding,
+    })
+}
+
+/// The log of who is meant.
+fn log(asked: &str) -> Result<PathBuf, Failure> {
+    let path = Path::new(asked);
+    if asked.parse::<u32>().is_err() && path.is_file() {
+        return Ok(path.to_owned());
+    }
+    let pid = find(asked, &jvms())?;
+    process::log_of(pid).map_err(Failure::Usage)
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let is_value = |c: char| c == ' ' || c.is_ascii_graphic();
+    if name.is_empty() || !name.chars().all(is_name) || !value.chars().all(is_value) {
+        return Err("is no header that a request may have".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_one_line() {
+        let own = ("Authorization".to_owned(), "Basic a=b".to_owned());
+        assert_eq!(header("Authorization=Basic a=b"), Ok(own));
+        for bad in ["", "a", "=b", "a b=c", "a=b\r\nc: d", "a:=b"] {
+            assert!(header(bad).is_err(), "{bad:?}");
+        }
+    }
+}
