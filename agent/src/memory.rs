@@ -66,13 +66,19 @@ fn begin(base: usize, bytes: usize) {
     unsafe { slots::map(Part::Scratch, base - 4096, base + bytes) };
 }
 
+/// Addresses that fit into an instruction, where there are such instructions.
+#[cfg(target_arch = "x86_64")]
+const LOW: libc::c_int = libc::MAP_32BIT;
+#[cfg(not(target_arch = "x86_64"))]
+const LOW: libc::c_int = 0;
+
 /// Scratch memory for frames of threads that are not known, so many bytes of it, at an address that fits into
 /// an instruction if the system has one.
 fn scratch(bytes: usize) -> io::Result<usize> {
     // One page below: the sentinel slot.
     let bytes = bytes + 4096;
     let map = |flags| map(bytes, libc::PROT_READ | libc::PROT_WRITE, flags);
-    Ok(map(libc::MAP_32BIT).or_else(|_| map(0))? + 4096)
+    Ok(map(LOW).or_else(|_| map(0))? + 4096)
 }
 
 /// A fresh mapping of zeros.

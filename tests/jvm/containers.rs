@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, id};
 
-use lucce_tests::{Checked, Jdk, Lucce, Setup};
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 
 use crate::{Test, test};
 
@@ -37,6 +37,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             false,
             move || process_1_runs_where_it_cannot_write(setup, jdk),
         ),
+        test("containers::memory_limit", false, move || {
+            memory_limit(setup, jdk)
+        }),
     ]
 }
 
@@ -81,6 +84,117 @@ fn process_1_runs_where_it_cannot_write(setup: &Setup, jdk: &Jdk) -> Checked {
         }
     }
     image.remove()
+}
+
+/// What the agent writes is more than the container may have: the kernel writes it to the disk and takes its pages, the JVM has the
+/// heap that it would have without an agent, and no event is lost.
+fn memory_limit(setup: &Setup, jdk: &Jdk) -> Checked {
+    const LIMIT: u64 = 200 << 20;
+    const EVENTS: &str = "16000000";
+    let group = Group::with_limit(LIMIT)?;
+    let java = Java::new(setup, jdk, "memory-limit")
+        .agent("record=stream,record-limit=1g")
+        .flags(["-Xlog:gc+init"])
+        .main(["Forever", EVENTS]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo $$ > \"$1\"; shift; exec \"$@\"", "container"]);
+    shell.arg(group.processes()).arg(jdk.tool("java"));
+    let ended = java.run_as(&mut shell, &java.arguments())?;
+    ensure(ended.code == Some(0), || ended.text())?;
+    // A quarter of the limit, as the JVM does it by itself.
+    ensure(ended.stdout.contains("Heap Max Capacity: 5"), || {
+        ended.text()
+    })?;
+    let log = java.log();
+    let mut stream = log.clone().into_os_string();
+    stream.push(".events");
+    let written = fs::metadata(stream).map_or(0, |file| file.len());
+    let most = group.most()?;
+    ensure(
+        written > LIMIT && most <= LIMIT && group.was_full()?,
+        || format!("{written} bytes written, {most} in memory at most, of {LIMIT}"),
+    )?;
+    let log = log.to_string_lossy();
+    for of in [&[][..], &["--stream"]] {
+        let args = [&["report", "--json", "--top", "1", &log], of].concat();
+        let report = Lucce::new(setup).json(&args)?;
+        let count = report["totals"]["count"].as_u64();
+        ensure(
+            count >= EVENTS.parse().ok() && report["lost"].as_u64().unwrap_or(0) == 0,
+            || format!("{of:?}: {count:?} events\n{report}"),
+        )?;
+    }
+    java.clean();
+    group.remove()
+}
+
+/// A control group of this machine, as containers have one for their memory.
+struct Group {
+    folder: PathBuf,
+    /// The first version of control groups: files are called otherwise.
+    is_first: bool,
+}
+
+impl Group {
+    /// # Errors
+    /// Only root may make groups, and a group must be handed on to those in it.
+    fn with_limit(bytes: u64) -> Result<Self, String> {
+        let root = Path::new("/sys/fs/cgroup");
+        let first = root.join("memory");
+        let is_first = first.join("memory.limit_in_bytes").exists();
+        let above = if is_first { &first } else { root };
+        let folder = above.join(format!("lucce-test-{}", id()));
+        if !is_first {
+            // Has been done where systemd is.
+            let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
+        }
+        let failed = |e| format!("{}: {e}", folder.display());
+        fs::create_dir(&folder).map_err(failed)?;
+        let group = Group { folder, is_first };
+        let (limit, swap) = group.names(
+            ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+            ("memory.max", "memory.swap.max"),
+        );
+        let text = bytes.to_string();
+        fs::write(group.folder.join(limit), &text).map_err(|e| format!("{limit}: {e}"))?;
+        // Where there is no swap, there is no such file, either.
+        let _ = fs::write(group.folder.join(swap), if is_first { &text } else { "0" });
+        Ok(group)
+    }
+
+    fn names<T>(&self, first: T, second: T) -> T {
+        if self.is_first { first } else { second }
+    }
+
+    fn processes(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    fn number(&self, file: &str) -> Result<u64, String> {
+        let text =
+            fs::read_to_string(self.folder.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        text.trim().parse().map_err(|_| format!("{file}: {text}"))
+    }
+
+    /// Bytes that were in memory at one time.
+    fn most(&self) -> Result<u64, String> {
+        self.number(self.names("memory.max_usage_in_bytes", "memory.peak"))
+    }
+
+    /// Whether something had to leave the memory.
+    fn was_full(&self) -> Result<bool, String> {
+        if self.is_first {
+            return Ok(self.number("memory.failcnt")? > 0);
+        }
+        let events =
+            fs::read_to_string(self.folder.join("memory.events")).map_err(|e| e.to_string())?;
+        let full = events.lines().find_map(|line| line.strip_prefix("max "));
+        Ok(full.is_some_and(|times| times != "0"))
+    }
+
+    fn remove(self) -> Checked {
+        fs::remove_dir(&self.folder).map_err(|e| format!("{}: {e}", self.folder.display()))
+    }
 }
 
 /// The program compares numbers if there is an agent, and says so if there is none.

@@ -1,4 +1,4 @@
-//! `maven`: what Java projects name, as a repository in `target/maven/repository`; and a new project that uses it.
+//! `maven`: what Java projects name, as a repository in `target/maven/repository`; and new projects, of Maven and of Gradle, that use it.
 //!
 //! Each artifact has its sources, its documentation and a POM that needs no other one, as Maven Central wants it; signatures
 //! are the publisher's.
@@ -44,6 +44,10 @@ pub fn make(of: &Natives) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(of)?)?;
     maven.try_out()?;
+    match has_gradle() {
+        true => maven.try_out_gradle()?,
+        false => println!("not tried: a project of Gradle's (apt-get install gradle)"),
+    }
     println!("{}", place::short(&maven.repository()));
     Ok(())
 }
@@ -109,11 +113,37 @@ impl Maven {
             self.to.join("local").display()
         ));
         tools::run_quietly(&mut mvn)?;
-        self.run(&project)
+        self.run(&project, "target/lib", "target/classes")
     }
 
-    fn run(&self, project: &Path) -> Outcome {
-        let jar = format!("target/lib/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
+    /// The same as Gradle has it, with nothing on this machine but the repository.
+    fn try_out_gradle(&self) -> Outcome {
+        let project = self.to.join("new gradle project");
+        let sources = project.join("src/main/java");
+        fs::create_dir_all(&sources).map_err(|e| e.to_string())?;
+        let build = GRADLE.replace("VERSION", env!("CARGO_PKG_VERSION"));
+        let build = build.replace("REPOSITORY", &url(&self.repository()));
+        for (file, text) in [
+            ("build.gradle", &*build),
+            ("settings.gradle", "rootProject.name = 'app'\n"),
+        ] {
+            fs::write(project.join(file), text).map_err(|e| e.to_string())?;
+        }
+        fs::write(sources.join("App.java"), APP).map_err(|e| e.to_string())?;
+        let mut gradle = Command::new("gradle");
+        gradle
+            .current_dir(&project)
+            .args(["--no-daemon", "--offline", "--quiet", "-g"]);
+        gradle
+            .arg(self.to.join("gradle"))
+            .args(["classes", "libraries"]);
+        tools::run_quietly(build::with_jdk(&mut gradle))?;
+        self.run(&project, "lib", "build/classes/java/main")
+    }
+
+    /// `libraries`: the folder with the artifacts.
+    fn run(&self, project: &Path, libraries: &str, classes: &str) -> Outcome {
+        let jar = format!("{libraries}/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
         let home = self.to.join("unpacked");
         let java = |args: &[&str]| {
             let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
@@ -123,7 +153,8 @@ impl Maven {
         };
         let library = java(&["-jar", &jar])?;
         let agent = format!("-agentpath:{}=out=run.lucce", library.trim_end());
-        let number = java(&[&agent, "-cp", "target/classes:target/lib/*", "App"])?;
+        let class_path = format!("{classes}:{libraries}/*");
+        let number = java(&[&agent, "-cp", &class_path, "App"])?;
         let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
         let expected = "\tat App.inner(App.java:6)\n\tat App.main(App.java:10)\n";
         match trace.contains(expected) {
@@ -139,6 +170,11 @@ impl Maven {
         build::with_jdk(&mut mvn);
         mvn
     }
+}
+
+fn has_gradle() -> bool {
+    let probe = Command::new("gradle").arg("--version").output();
+    probe.is_ok_and(|probe| probe.status.success())
 }
 
 fn url(folder: &Path) -> String {
@@ -183,6 +219,15 @@ const POM: &str = r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
   </build>
 </project>
 "#;
+
+const GRADLE: &str = r"apply plugin: 'java'
+repositories { maven { url 'REPOSITORY' } }
+dependencies { implementation 'io.lucce:lucce:VERSION' }
+task libraries(type: Copy) {
+    from configurations.runtimeClasspath
+    into 'lib'
+}
+";
 
 const APP: &str = r#"import io.lucce.CallContext;
 import io.lucce.agent.LucceAgent;
