@@ -20,13 +20,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry"
 )
 
 const config = `yaml:
 receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
 exporters: {lines: {}}
 service:
-  telemetry: {logs: {level: error}, metrics: {level: none}}
   pipelines: {profiles: {receivers: [otlp], exporters: [lines]}}
 `
 
@@ -59,7 +59,7 @@ func (l *lines) ConsumeProfiles(_ context.Context, of pprofile.Profiles) error {
 			for _, own := range scope.Profiles().All() {
 				kind := own.SampleType()
 				told := line{
-					Id: fmt.Sprintf("%x", own.ProfileID()), Name: text(int(kind.TypeStrindex())), Unit: text(int(kind.UnitStrindex())),
+					Id: own.ProfileID().String(), Name: text(int(kind.TypeStrindex())), Unit: text(int(kind.UnitStrindex())),
 					Start: int64(own.Time()), Duration: own.DurationNano(), Samples: own.Samples().Len(),
 				}
 				for _, sample := range own.Samples().All() {
@@ -88,7 +88,9 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	exporters, err := otelcol.MakeFactoryMap[exporter.Factory](own)
-	return otelcol.Factories{Receivers: receivers, Exporters: exporters}, err
+	// Nothing of its own is told.
+	silent := telemetry.NewFactory(none)
+	return otelcol.Factories{Receivers: receivers, Exporters: exporters, Telemetry: silent}, err
 }
 
 func main() {

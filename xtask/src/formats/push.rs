@@ -113,11 +113,15 @@ impl Place {
             .arg(&self.lines)
             .stdin(Stdio::null());
         let mut running = Ended(collector.spawn().map_err(|e| e.to_string())?);
+        let has_ended =
+            |running: &mut Ended| running.0.try_wait().is_ok_and(|ended| ended.is_some());
         until("the collector listens", || {
-            let gone = running.0.try_wait().is_ok_and(|ended| ended.is_some());
-            gone || TcpStream::connect(self.address()).is_ok()
+            has_ended(&mut running) || TcpStream::connect(self.address()).is_ok()
         })?;
-        Ok(running)
+        match has_ended(&mut running) {
+            true => Err("the collector has ended".to_owned()),
+            false => Ok(running),
+        }
     }
 
     fn lines(&self) -> Vec<Value> {
