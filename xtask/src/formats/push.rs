@@ -28,13 +28,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn restart(logs: &Logs) -> Outcome {
     let place = Place::free("push-restart", logs)?;
     let log = logs.folder.join("push.lucce");
-    let mut shop = Ended(shop(logs, &log)?.spawn().map_err(|e| e.to_string())?);
-    until("the JVM has begun its log", || log.exists())?;
+    let mut busy = Ended(busy(logs, &log)?.spawn().map_err(|e| e.to_string())?);
+    let totals_known = || totals(&log, "lock").is_ok_and(|(_, count)| count > 0);
+    until("the JVM has contended for a lock", totals_known)?;
     let collector = place.collector()?;
     let mut lucce = Command::new(place::lucce());
     lucce.args(["push", "--every", "200ms", "--json", "--otlp", &place.url()]);
     lucce
-        .arg(shop.0.id().to_string())
+        .arg(busy.0.id().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let push = lucce.spawn().map_err(|e| e.to_string())?;
@@ -46,8 +47,8 @@ pub fn restart(logs: &Logs) -> Outcome {
     let _collector = place.collector()?;
     requests(before + 3)?;
     // As a person ends it: the rest of the log comes then.
-    tools::run_quietly(Command::new("kill").arg(shop.0.id().to_string()))?;
-    shop.0.wait().map_err(|e| e.to_string())?;
+    tools::run_quietly(Command::new("kill").arg(busy.0.id().to_string()))?;
+    busy.0.wait().map_err(|e| e.to_string())?;
     let ended = push.wait_with_output().map_err(|e| e.to_string())?;
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     equal(&said, &ended.status.code(), &Some(0))?;
@@ -152,7 +153,7 @@ impl Place {
             .map(|line| (line["id"].to_string(), line))
             .collect();
         for (name, kind, is_value) in SUMS {
-            let (value, count) = totals(log, kind)?;
+            let (value, count) = whole(log, kind)?;
             let own = by_id.values().filter(|line| line["name"] == name);
             let sum: u64 = own.filter_map(|line| line["sum"].as_u64()).sum();
             equal(name, &sum, &if is_value { value } else { count })?;
@@ -169,6 +170,14 @@ impl Place {
     }
 }
 
+/// The sum and the number of a kind's events, also of threads that wait for work.
+fn whole(log: &Path, kind: &str) -> Result<(u64, u64), String> {
+    let report = super::told(log, &["report", "--idle", "--top", "1", "--event", kind])?;
+    let total = |key: &str| report["totals"][key].as_u64();
+    let found = total("value").zip(total("count"));
+    found.ok_or_else(|| format!("no totals of {kind}"))
+}
+
 /// Ends with its owner.
 struct Ended(Child);
 
@@ -180,14 +189,21 @@ impl Drop for Ended {
     }
 }
 
-/// Runs until it is ended: as many rounds as nobody waits for.
-fn shop(logs: &Logs, log: &Path) -> Result<Command, String> {
-    let options = format!("out={},events=alloc+lock", log.display());
-    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
-    java.arg(format!("-agentpath:{}={options}", place::agent().display()))
-        .args(["-Xmx1g", "-cp"])
+/// A program that goes on until it is ended.
+fn busy(logs: &Logs, log: &Path) -> Result<Command, String> {
+    let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
+    let mut javac = Command::new(jdk.tool("javac"));
+    javac
+        .arg("-d")
         .arg(&logs.folder)
-        .args(["Shop", "1000000"]);
+        .arg(consumers::sources().join("Busy.java"));
+    tools::run_quietly(&mut javac)?;
+    let options = format!("out={},events=alloc+lock", log.display());
+    let mut java = jdk.java();
+    java.arg(format!("-agentpath:{}={options}", place::agent().display()))
+        .arg("-cp")
+        .arg(&logs.folder)
+        .arg("Busy");
     java.stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
