@@ -24,9 +24,8 @@ use self::delivery::{Delivery, End as Ended};
 use self::endpoint::Endpoint;
 use self::look::{Look, Looker};
 use self::patience::Patience;
-use super::list::jvms;
+use super::list::{find, jvms};
 use super::output::{json, plural, stdout};
-use super::record::find;
 use super::{End, Failure, about, complain, process};
 
 /// Sends what a JVM counts to an OpenTelemetry collector, again and again until the JVM ends.
