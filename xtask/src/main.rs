@@ -2,7 +2,6 @@
 
 mod coverage;
 mod cpu;
-mod java_agents;
 mod jdk;
 mod pictures;
 mod place;
@@ -41,7 +40,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test [--quick]        every check below; --quick: the fast ones, in under five minutes
 
   fmt                   formatting
-  arch                  which crate may depend on which
+  arch [--draw]         which crate may depend on which, which floor of the agent may import which;
+                        --draw: the floors, as ARCHITECTURE.md has them
   dependencies          licences, sources and versions of what others wrote, and NOTICE
   clippy                lints, warnings are errors
   unit [--quick]        unit, property, file-format and command-line tests
@@ -57,8 +57,6 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
-      [--java-agent NAME]  little work beside a Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or
-                        all of them, one after the other
       [--quick]         five applications, little work, 400000 comparisons
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
   dist                  what users install, in target/dist: archives, a Debian package, checksums
@@ -109,6 +107,7 @@ fn run(args: &[&str]) -> Outcome {
         ["test", "--quick"] => suite::quick(),
         ["fmt"] => checks::fmt(),
         ["arch"] => arch::check(),
+        ["arch", "--draw"] => arch::draw(),
         ["dependencies"] => dependencies::check(),
         ["shipped"] => build::all().and_then(|()| shipped::check()),
         ["dist"] => dist::make(),

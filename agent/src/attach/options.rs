@@ -6,7 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::options::{Events, Options, size};
 
-use super::DEFAULT_INTERVAL;
+/// What HotSpot has unless it is told otherwise.
+pub const DEFAULT_INTERVAL: u32 = 512 << 10;
 
 /// What means the same without hooks. Everything else is refused.
 const KEYS: [&str; 10] = [

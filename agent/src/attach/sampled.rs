@@ -2,24 +2,21 @@
 //!
 //! Two stacks of a thread that follow each other mostly differ near their tops only. So the thread keeps
 //! the last one with the context of each frame, and goes on from the outermost frame that differs.
-#![allow(unsafe_code, reason = "a callback of the JVM")]
-
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
-use jvmti_bindings::sys::jvmti as ti;
+use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::EventTypeId;
+use lucce_vm::{Env, Failed, FrameInfo};
 
-use crate::agent::{Agent, count};
-use crate::frames::{Kind, Walk};
-use crate::gate;
-use crate::hook::{extra_allocation, extra_site};
-use crate::jvm::{Env, Failed, FrameInfo};
-use crate::lane::Lane;
-use crate::natives::guard_event;
-use crate::{cells, samples, verify};
+use crate::counting::Counting;
+use crate::events::samples;
+use crate::memory::counter::count;
+use crate::stack::frames::{Kind, Walk};
+use crate::stack::verify;
+use crate::thread::cells;
+use crate::thread::lane::Lane;
 
 /// `JVMTI_ERROR_THREAD_NOT_ALIVE`
 const NOT_ALIVE: i32 = 15;
@@ -28,29 +25,17 @@ const MOST_FRAMES: usize = 1 << 20;
 /// More places than that and all are forgotten.
 const MOST_PLACES: usize = 1 << 16;
 
-/// # Safety
-/// Called by the VM.
-pub unsafe extern "system" fn callback(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
+/// The current thread has made an object of `size` bytes, and the VM took it as a sample.
+pub fn allocated(
+    counting: &'static Counting,
+    env: Env,
     thread: jobject,
-    object: jobject,
-    class: jclass,
-    size: i64,
+    (class, size): (jclass, u64),
 ) {
-    let size = u64::try_from(size).unwrap_or(0);
-    guard_event(gate::LEAK, |agent| {
-        if let Some(leaks) = &agent.leaks {
-            leaks.sampled(agent, agent.env(env), object, class, size);
-        }
-    });
-    guard_event(gate::ALLOC, |agent| {
-        let env = agent.env(env);
-        let recorded = with_local(|local| local.record(agent, env, thread, (class, size)));
-        if recorded.flatten().is_none() {
-            count(&agent.counts.events_lost);
-        }
-    });
+    let recorded = with_local(counting, |local| local.record(env, thread, (class, size)));
+    if recorded.flatten().is_none() {
+        count(&counting.counts.events_lost);
+    }
 }
 
 thread_local! {
@@ -60,19 +45,19 @@ thread_local! {
 
 /// What the current thread keeps. `None`: it is being used, by an event that is being recorded, or the
 /// thread ends.
-pub fn with_local<T>(body: impl FnOnce(&mut Local) -> T) -> Option<T> {
+pub fn with_local<T>(counting: &'static Counting, body: impl FnOnce(&mut Local) -> T) -> Option<T> {
     let with = LOCAL.try_with(|local| {
         local
             .try_borrow_mut()
             .ok()
-            .map(|mut local| body(local.get_or_insert_default()))
+            .map(|mut local| body(local.get_or_insert_with(|| Box::new(Local::new(counting)))))
     });
     with.ok().flatten()
 }
 
 /// What a native thread keeps. Virtual threads that it carries have one lane together.
-#[derive(Default)]
 pub struct Local {
+    counting: &'static Counting,
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last: Vec<Known>,
@@ -114,62 +99,66 @@ struct Site {
 }
 
 impl Local {
+    fn new(counting: &'static Counting) -> Local {
+        Local {
+            counting,
+            frames: Vec::new(),
+            last: Vec::new(),
+            places: HashMap::new(),
+            lane: None,
+            virtual_lane: None,
+            until_verified: 0,
+        }
+    }
+
     /// `None`: it is lost.
-    fn record(
-        &mut self,
-        agent: &Agent,
-        env: Env,
-        thread: jobject,
-        (class, size): (jclass, u64),
-    ) -> Option<()> {
+    fn record(&mut self, env: Env, thread: jobject, (class, size): (jclass, u64)) -> Option<()> {
         // Without a Java frame it has no context: the VM's own.
-        let Some(at) = self.here(agent, env, None)? else {
+        let Some(at) = self.here(env, None)? else {
             return Some(());
         };
-        let allocated = agent.jvmti.signature(class)?;
-        let site = extra_allocation(agent, at.place.method.0, at.place.line, &allocated)?;
-        let number = agent
+        let allocated = self.counting.jvmti.signature(class)?;
+        let site = self
+            .counting
+            .extra_allocation(at.place.method.0, at.place.line, &allocated)?;
+        let number = self
+            .counting
             .encoder
             .event(at.context, SiteId(site), at.place.method);
         if number == ContextId::UNKNOWN {
             return None;
         }
-        self.add(agent, env, thread, number, size);
-        if self.must_verify(agent) {
-            verify::compare(agent, env, number, 0);
+        self.add(env, thread, number, size);
+        if self.must_verify() {
+            verify::compare(self.counting, env, number, 0);
         }
         Some(())
     }
 
     /// Where the current thread is; its innermost frame stands at `location`, if that is not where the VM
     /// says. `None`: it is lost; without any: no frame is shown.
-    fn here(&mut self, agent: &Agent, env: Env, location: Option<i64>) -> Option<Option<At>> {
-        self.stack(agent)?;
+    fn here(&mut self, env: Env, location: Option<i64>) -> Option<Option<At>> {
+        self.stack()?;
         if let (Some(top), Some(location)) = (self.frames.first_mut(), location) {
             top.location = location;
         }
-        self.contexts(agent, env)?;
+        self.contexts(env)?;
         Some(self.last.last().and_then(|known| known.at))
     }
 
     /// The number of an event that happens where the current thread is. As [`Local::here`].
-    pub fn number(
-        &mut self,
-        agent: &Agent,
-        env: Env,
-        location: Option<i64>,
-    ) -> Option<Option<ContextId>> {
-        let Some(at) = self.here(agent, env, location)? else {
+    pub fn number(&mut self, env: Env, location: Option<i64>) -> Option<Option<ContextId>> {
+        let Some(at) = self.here(env, location)? else {
             return Some(None);
         };
         let Site { method, site, .. } = at.place;
-        let number = agent.encoder.event(at.context, site, method);
+        let number = self.counting.encoder.event(at.context, site, method);
         if number == ContextId::UNKNOWN {
             return None;
         }
-        if self.must_verify(agent) {
-            let frames = Walk::new(agent, env, 256).standing_at(location);
-            verify::compare_with(agent, frames, number, 0);
+        if self.must_verify() {
+            let frames = Walk::new(self.counting, env, 256).standing_at(location);
+            verify::compare_with(self.counting, frames, number, 0);
         }
         Some(Some(number))
     }
@@ -177,26 +166,26 @@ impl Local {
     /// One more event of a kind that has types.
     pub fn count(
         &mut self,
-        agent: &Agent,
         env: Env,
         thread: jobject,
         (number, event): (ContextId, EventTypeId),
         value: u64,
     ) -> Option<()> {
-        let lane = self.lane(agent, env, thread);
-        cells::event_cell(agent, lane, number, event)?.count(value);
+        let counting = self.counting;
+        let lane = self.lane(env, thread);
+        cells::event_cell(counting, lane, number, event)?.count(value);
         Some(())
     }
 
     /// The VM's frames, innermost first.
-    fn stack(&mut self, agent: &Agent) -> Option<()> {
+    fn stack(&mut self) -> Option<()> {
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
         };
         self.frames.resize(self.frames.capacity().max(128), empty);
         loop {
-            let found = match agent.jvmti.stack(0, &mut self.frames) {
+            let found = match self.counting.jvmti.stack(0, &mut self.frames) {
                 Ok(found) => found,
                 // It has left its last frame, and waits for its own monitor to end.
                 Err(Failed(code)) if code == NOT_ALIVE => 0,
@@ -215,7 +204,7 @@ impl Local {
     }
 
     /// Brings `last` to what `frames` says.
-    fn contexts(&mut self, agent: &Agent, env: Env) -> Option<()> {
+    fn contexts(&mut self, env: Env) -> Option<()> {
         let same = |(known, frame): &(&Known, &FrameInfo)| {
             known.method == frame.method as usize && known.location == frame.location
         };
@@ -225,13 +214,13 @@ impl Local {
         let mut at = self.last.last().and_then(|known| known.at);
         let frames: Vec<FrameInfo> = self.frames.iter().rev().skip(common).copied().collect();
         for frame in frames {
-            match self.place(agent, env, frame) {
+            match self.place(env, frame) {
                 Place::NotShown => {}
                 Place::Unknown => return None,
                 Place::Shown(place) => {
                     let context = match at {
-                        None => agent.encoder.root(place.method),
-                        Some(caller) => agent.encoder.step(
+                        None => self.counting.encoder.root(place.method),
+                        Some(caller) => self.counting.encoder.step(
                             caller.context,
                             caller.place.site,
                             caller.place.method,
@@ -253,18 +242,21 @@ impl Local {
         Some(())
     }
 
-    fn place(&mut self, agent: &Agent, env: Env, frame: FrameInfo) -> Place {
+    fn place(&mut self, env: Env, frame: FrameInfo) -> Place {
         let key = (frame.method as usize, frame.location);
         if let Some(known) = self.places.get(&key) {
             return *known;
         }
-        let method = agent.frames.resolve(agent, env, frame.method);
+        let method = self
+            .counting
+            .frames
+            .resolve(self.counting, env, frame.method);
         let place = match method.kind {
             Kind::Hidden | Kind::Helper => Place::NotShown,
             Kind::Unknown => Place::Unknown,
             Kind::Known(id) => {
                 let line = method.line(frame.location);
-                match extra_site(agent, id, line) {
+                match self.counting.extra_site(id, line) {
                     0 => Place::Unknown,
                     site => Place::Shown(Site {
                         method: MethodId(id),
@@ -282,13 +274,14 @@ impl Local {
     }
 
     /// For a context's number: it stands for the site, too.
-    fn add(&mut self, agent: &Agent, env: Env, thread: jobject, number: ContextId, size: u64) {
-        let lane = self.lane(agent, env, thread);
-        let interval = super::interval(agent).unwrap_or(0);
-        samples::add(agent, lane, number, (size, interval));
+    fn add(&mut self, env: Env, thread: jobject, number: ContextId, size: u64) {
+        let counting = self.counting;
+        let interval = counting.sampled_bytes().unwrap_or(0);
+        let lane = self.lane(env, thread);
+        samples::add(counting, lane, number, (size, interval));
     }
 
-    fn lane(&mut self, agent: &Agent, env: Env, thread: jobject) -> &mut Lane {
+    fn lane(&mut self, env: Env, thread: jobject) -> &mut Lane {
         let is_virtual = env.is_virtual_thread(thread);
         let lane = match is_virtual {
             false => &mut self.lane,
@@ -296,19 +289,19 @@ impl Local {
         };
         lane.get_or_insert_with(|| {
             let name = match is_virtual {
-                false => agent.jvmti.thread_name(env).unwrap_or_default(),
+                false => self.counting.jvmti.thread_name(env).unwrap_or_default(),
                 true => "virtual threads".into(),
             };
-            cells::take(agent, env, name, (is_virtual, ContextId::UNKNOWN))
+            cells::take(self.counting, env, name, (is_virtual, ContextId::UNKNOWN))
         })
     }
 
     /// One more event: whether it is the one to compare, of so many.
-    fn must_verify(&mut self, agent: &Agent) -> bool {
+    fn must_verify(&mut self) -> bool {
         self.until_verified = self.until_verified.saturating_sub(1);
-        let must = agent.options.verify > 0 && self.until_verified == 0;
+        let must = self.counting.options.verify > 0 && self.until_verified == 0;
         if must {
-            self.until_verified = agent.options.verify;
+            self.until_verified = self.counting.options.verify;
         }
         must
     }
@@ -317,10 +310,9 @@ impl Local {
 impl Drop for Local {
     /// The thread ends: another one of its kind goes on with its lanes.
     fn drop(&mut self) {
-        let Some(agent) = Agent::get() else { return };
         let lanes = [self.lane.take(), self.virtual_lane.take()];
         for lane in lanes.into_iter().flatten() {
-            cells::give(agent, lane);
+            cells::give(self.counting, lane);
         }
     }
 }

@@ -1,8 +1,15 @@
 //! Kinds of events: how they are asked for, and by which bit of the gate they are switched.
 
-use crate::gate;
+use lucce_hooks::Kinds;
+
+use crate::memory::gate;
 
 use super::values::{BadOption, malformed, size, unknown};
+
+/// What is counted beside the bytes of `io`: how long it took.
+pub const IO_TIME: &str = "io-time";
+/// What submissions of tasks are counted as, with `thread`.
+pub const TASK: &str = "task";
 
 /// What is recorded. Events of the program's own, `CallContext.event`, always are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,6 +81,17 @@ pub fn names_of(gates: u64) -> Vec<&'static str> {
 }
 
 impl Events {
+    /// Those of them that code tells by its hooks.
+    pub fn in_code(&self) -> Kinds {
+        Kinds {
+            alloc: self.alloc,
+            call: self.call,
+            io: self.io,
+            lock: self.lock,
+            thread: self.thread,
+        }
+    }
+
     /// As bits of the gate.
     pub fn gates(&self) -> u64 {
         let wanted = KINDS.iter().filter(|kind| (kind.is_wanted)(self));

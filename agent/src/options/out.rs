@@ -23,7 +23,7 @@ fn placeholder(name: &str, after: &str) -> Result<(String, usize), BadOption> {
     let bad = || malformed("out", name, "%p, %t, %{NAME} or %% after a percent sign");
     match after.as_bytes().first() {
         Some(b'p') => Ok((process::id().to_string(), 1)),
-        Some(b't') => Ok((crate::clock::timestamp(), 1)),
+        Some(b't') => Ok((lucce_vm::clock::timestamp(), 1)),
         Some(b'%') => Ok(("%".into(), 1)),
         Some(b'{') => {
             let end = after.find('}').ok_or_else(bad)?;

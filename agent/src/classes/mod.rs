@@ -1,0 +1,44 @@
+//! Classes on their way into the VM: their hooks, Java agents, what they were before, those that cannot have hooks.
+
+pub mod java_agents;
+pub mod load;
+pub mod originals;
+pub mod twins;
+pub mod unloading;
+pub mod watch;
+
+use std::ops::Deref;
+
+use crate::counting::Counting;
+
+use originals::Originals;
+use twins::Twins;
+use watch::Watch;
+
+pub struct Classes {
+    pub counting: Counting,
+    /// What classes were before their hooks.
+    pub originals: Originals,
+    /// Classes that several loaders have.
+    pub twins: Twins,
+    pub watch: Watch,
+}
+
+impl Deref for Classes {
+    type Target = Counting;
+
+    fn deref(&self) -> &Counting {
+        &self.counting
+    }
+}
+
+impl Classes {
+    pub fn new(counting: Counting) -> Classes {
+        Classes {
+            counting,
+            originals: Originals::default(),
+            twins: Twins::default(),
+            watch: Watch::default(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The end of the VM, as threads of the agent's own wait for it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Whether the VM has ended: wakes the thread.
+#[derive(Default)]
+pub struct Ended {
+    flag: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ended {
+    pub fn tell(&self) {
+        *self.flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Until then, or until the VM has ended: whether it has.
+    pub fn wait(&self, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(flag, left, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_hears_of_the_end() {
+        let ended = Ended::default();
+        assert!(!ended.wait(Instant::now()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| ended.tell());
+            assert!(ended.wait(Instant::now() + Duration::from_secs(3600)));
+        });
+    }
+}

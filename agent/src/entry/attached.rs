@@ -1,0 +1,149 @@
+//! The doors of an agent that came later.
+#![allow(unsafe_code, reason = "an entry point and callbacks of the JVM")]
+
+use std::ffi::{c_char, c_void};
+
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_vm::clock;
+
+use crate::attach::locks::{Which, to_be_notified, to_enter};
+use crate::attach::{locks, options, sampled};
+use crate::entry::callbacks;
+use crate::events::lock::{ENTER, WAIT};
+use crate::memory::gate;
+use crate::session::attach;
+use crate::session::finish::finish;
+use crate::session::guard::{guard, guard_event};
+use crate::thread::found::Kind;
+
+/// The VM loads the agent because `lucce attach` says so.
+///
+/// # Safety
+/// Called by the VM with its own pointers.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnAttach(
+    vm: *mut JavaVM,
+    options: *const c_char,
+    _: *mut c_void,
+) -> jint {
+    // SAFETY: the VM passes a terminated string or null.
+    let text = unsafe { callbacks::text(options) };
+    let started = std::panic::catch_unwind(|| attach::attach(vm, &text, &doors()));
+    match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
+        Ok(()) => JNI_OK,
+        Err(message) => {
+            options::tell(&text, &message);
+            JNI_ERR
+        }
+    }
+}
+
+/// What the VM calls.
+fn doors() -> ti::jvmtiEventCallbacks {
+    let mut callbacks = ti::jvmtiEventCallbacks::default();
+    callbacks.SampledObjectAlloc = Some(allocated);
+    callbacks.GarbageCollectionFinish = Some(callbacks::garbage_collection_finish);
+    callbacks.MonitorContendedEnter = Some(contended_enter);
+    callbacks.MonitorContendedEntered = Some(contended_entered);
+    callbacks.MonitorWait = Some(wait);
+    callbacks.MonitorWaited = Some(waited);
+    callbacks.ThreadStart = Some(thread_start);
+    callbacks.ThreadEnd = Some(thread_end);
+    callbacks.VMDeath = Some(vm_death);
+    callbacks
+}
+
+unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
+    guard((), |agent| {
+        if agent.is_live() {
+            if let Some(leaks) = &agent.leaks {
+                leaks.finish(agent, agent.env(env));
+            }
+            agent.coverage.ends_all(agent, agent.env(env));
+            finish(agent);
+        }
+    });
+}
+
+/// For what the VM says that threads allocate.
+unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
+    guard((), |agent| {
+        agent.coverage.begins(agent, agent.env(env), thread);
+    });
+}
+
+unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    guard((), |agent| agent.coverage.ends(agent, agent.env(env)));
+}
+
+unsafe extern "system" fn allocated(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    class: jclass,
+    size: i64,
+) {
+    let size = u64::try_from(size).unwrap_or(0);
+    guard_event(gate::LEAK, |agent| {
+        if let Some(leaks) = &agent.leaks {
+            leaks.sampled(agent, agent.env(env), object, class, size);
+        }
+    });
+    guard_event(gate::ALLOC, |agent| {
+        sampled::allocated(agent, agent.env(env), thread, (class, size));
+    });
+}
+
+unsafe extern "system" fn contended_enter(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+) {
+    begins(env, (thread, object), (&ENTER, to_enter));
+}
+
+unsafe extern "system" fn contended_entered(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+) {
+    ends(env, thread, to_enter);
+}
+
+unsafe extern "system" fn wait(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    _: jlong,
+) {
+    begins(env, (thread, object), (&WAIT, to_be_notified));
+}
+
+unsafe extern "system" fn waited(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+    _: u8,
+) {
+    ends(env, thread, to_be_notified);
+}
+
+fn begins(env: *mut JNIEnv, place: (jobject, jobject), what: (&'static Kind, Which)) {
+    let since = clock::nano_time();
+    guard_event(gate::LOCK, |agent| {
+        locks::begins(agent, agent.env(env), place, what, since);
+    });
+}
+
+fn ends(env: *mut JNIEnv, thread: jobject, which: Which) {
+    let now = clock::nano_time();
+    guard((), |agent| {
+        locks::ends(agent, agent.env(env), thread, which, now)
+    });
+}

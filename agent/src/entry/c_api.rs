@@ -1,0 +1,483 @@
+//! What native code calls: `include/lucce.h` says it all.
+#![allow(
+    unsafe_code,
+    reason = "functions that C code calls with pointers of its own"
+)]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::io::Write;
+use std::mem::align_of;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
+use lucce_callgraph::ContextId;
+use lucce_tracelog::Number;
+
+use crate::counting::event_types::{MOST_OF_KIND, own_kind};
+use crate::memory::gate;
+use crate::session::Agent;
+use crate::session::guard::guard;
+use crate::stack::frames::Kind;
+use crate::stack::trace;
+use crate::stack::trace::Element;
+use crate::stack::{contexts, here};
+use crate::thread::life::current_state;
+use crate::thread::{OwnState, ThreadState};
+use lucce_vm::Env;
+
+/// As in the header.
+#[repr(i32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    Ok = 0,
+    NotRunning = -1,
+    BadArgument = -2,
+    NotAttached = -3,
+    WrongThread = -4,
+    UnknownContext = -5,
+    TooSmall = -6,
+    NoContext = -7,
+    Full = -8,
+    Busy = -9,
+    NotInnermost = -10,
+    Internal = -11,
+}
+
+type Done = Result<(), Status>;
+
+const TEXTS: [&CStr; 12] = [
+    c"done",
+    c"the JVM is not initialised yet or has ended, or lucce is not its agent",
+    c"a null pointer, or memory that is not aligned",
+    c"the calling thread is not attached to the JVM",
+    c"the environment is that of another thread",
+    c"not a context number",
+    c"the memory is too small",
+    c"nobody knows the context",
+    c"the log is full",
+    c"this thread runs lucce's own code",
+    c"not the innermost scope of this thread",
+    c"an error of lucce's",
+];
+
+const API_VERSION: u32 = 2;
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => c"",
+    };
+
+static VM: AtomicPtr<JavaVM> = AtomicPtr::new(ptr::null_mut());
+
+/// The VM that has loaded the agent.
+pub fn loaded(vm: *mut JavaVM) {
+    VM.store(vm, Ordering::Release);
+}
+
+/// As in the header.
+#[repr(C)]
+pub struct Scope {
+    context: u64,
+    outer: *mut Scope,
+}
+
+#[repr(C)]
+pub struct Frame {
+    class_name: *const c_char,
+    method: *const c_char,
+    file: *const c_char,
+    line: i32,
+}
+
+unsafe extern "C" {
+    fn lucce_place_recent(context: u64);
+    fn lucce_place_open(scope: *mut Scope, context: u64) -> i32;
+    fn lucce_place_close(scope: *mut Scope) -> i32;
+    fn lucce_place_read(context: *mut u64) -> i32;
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_status_text(status: i32) -> *const c_char {
+    let known = status.checked_neg().and_then(|n| usize::try_from(n).ok());
+    let text = known.and_then(|index| TEXTS.get(index));
+    text.map_or(c"not a status of lucce's".as_ptr(), |text| text.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_api_version() -> u32 {
+    API_VERSION
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_version() -> *const c_char {
+    VERSION.as_ptr()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_current(env: *mut JNIEnv, context: *mut u64) -> i32 {
+    answered(|agent| {
+        let thread = Caller::new(agent, env, context)?;
+        let number = thread.number(agent)?;
+        // SAFETY: the caller's memory for one number; C code of this thread's own.
+        unsafe {
+            context.write_unaligned(number.0);
+            lucce_place_recent(number.0);
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64) -> i32 {
+    answered(|agent| {
+        let thread = Caller::new(agent, env, kind)?;
+        // SAFETY: the caller passes a text that ends with a zero byte.
+        let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
+        let kind: String = kind.chars().take(MOST_OF_KIND).collect();
+        let kind = own_kind(&kind);
+        if !agent.gate.is_open(gate::OWN) {
+            return Ok(());
+        }
+        let number = thread.number(agent)?;
+        let event = agent.event_type(&kind, "", "");
+        let counted = agent.event(thread.env, thread.state()?, number, event, value);
+        counted.ok_or(Status::Full)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
+    answered(|agent| {
+        let thread = Caller::new(agent, env, scope)?;
+        if !scope.is_aligned() {
+            return Err(Status::BadArgument);
+        }
+        let number = thread.number(agent)?;
+        // SAFETY: the caller's memory for a scope, which it keeps until it has closed it.
+        match unsafe { lucce_place_open(scope, number.0) } {
+            0 => Err(Status::Internal),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Needs no agent: what was opened can be closed, whatever has ended since.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_scope_close(scope: *mut Scope) -> i32 {
+    if scope.is_null() {
+        return Status::BadArgument as i32;
+    }
+    // SAFETY: the pointer is compared with this thread's innermost scope before it is used.
+    match unsafe { lucce_place_close(scope) } {
+        0 => Status::NotInnermost as i32,
+        _ => Status::Ok as i32,
+    }
+}
+
+/// For signal handlers: nothing but a read.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_current_in_signal(context: *mut u64) -> i32 {
+    // SAFETY: C code that reads memory of this thread's own and writes the caller's number if there is one.
+    unsafe { lucce_place_read(context) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_decode(
+    context: u64,
+    memory: *mut c_void,
+    size: usize,
+    needed: *mut usize,
+    frames: *mut usize,
+) -> i32 {
+    answered(|agent| {
+        let decoded = trace::of(agent, ContextId(context));
+        let texts = Texts::new(&decoded.map_err(|_| Status::UnknownContext)?);
+        for (into, value) in [(needed, texts.bytes()), (frames, texts.frames.len())] {
+            if !into.is_null() {
+                // SAFETY: the caller's memory for a number.
+                unsafe { into.write_unaligned(value) };
+            }
+        }
+        if size < texts.bytes() {
+            return Err(Status::TooSmall);
+        }
+        if memory.is_null() || !memory.cast::<Frame>().is_aligned() {
+            return Err(Status::BadArgument);
+        }
+        // SAFETY: the caller's memory, of at least so many bytes.
+        unsafe { texts.copy(memory.cast()) };
+        Ok(())
+    })
+}
+
+/// Takes no lock and no memory of the heap: signal handlers may ask.
+#[unsafe(no_mangle)]
+pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
+    let Some(agent) = Agent::get() else {
+        return Status::NotRunning as i32;
+    };
+    if text.is_null() {
+        return Status::BadArgument as i32;
+    }
+    let number = Number {
+        run: Some(agent.run),
+        id: ContextId(context),
+    };
+    // SAFETY: the caller's memory of so many bytes.
+    let done = unsafe { write_text(number, text.cast(), size) };
+    done.err().unwrap_or(Status::Ok) as i32
+}
+
+/// With a zero byte behind it.
+///
+/// # Safety
+/// There are `size` bytes at `text`.
+unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
+    let mut bytes = [0; Number::MAX_TEXT + 1];
+    let mut rest = bytes.as_mut_slice();
+    write!(rest, "{number}").map_err(|_| Status::Internal)?;
+    // At least the last one is left.
+    let used = Number::MAX_TEXT + 2 - rest.len();
+    if used > size {
+        return Err(Status::TooSmall);
+    }
+    // SAFETY: as promised; the bytes are this function's own.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), text, used) };
+    Ok(())
+}
+
+/// Before the agent has started, there is none.
+fn answered(body: impl FnOnce(&'static Agent) -> Done) -> i32 {
+    if Agent::get().is_none() {
+        return Status::NotRunning as i32;
+    }
+    let done = guard(Err(Status::Internal), body);
+    done.err().unwrap_or(Status::Ok) as i32
+}
+
+/// The calling thread, which the JVM knows.
+struct Caller {
+    env: Env,
+    own: OwnState,
+}
+
+impl Caller {
+    /// `argument`: what must not be null beside.
+    fn new<T>(agent: &Agent, env: *mut JNIEnv, argument: *const T) -> Result<Caller, Status> {
+        if env.is_null() || argument.is_null() {
+            return Err(Status::BadArgument);
+        }
+        if !agent.is_live() {
+            return Err(Status::NotRunning);
+        }
+        if own_env()? != env {
+            return Err(Status::WrongThread);
+        }
+        let env = agent.env(env);
+        let (method, _) = agent.jvmti.frame(0).ok_or(Status::NoContext)?;
+        if agent.frames.resolve(agent, env, method).kind == Kind::Helper {
+            return Err(Status::Busy);
+        }
+        let own = current_state(agent, env);
+        Ok(Caller { env, own })
+    }
+
+    fn state(&self) -> Result<&ThreadState, Status> {
+        self.own.get().ok_or(Status::NoContext)
+    }
+
+    fn number(&self, agent: &Agent) -> Result<ContextId, Status> {
+        let state = self.state()?;
+        let here = here::current(agent, self.env, state, 0).ok_or(Status::NoContext)?;
+        match contexts::event(agent, state, here) {
+            ContextId::UNKNOWN => Err(Status::NoContext),
+            number => Ok(number),
+        }
+    }
+}
+
+/// The calling thread's environment.
+fn own_env() -> Result<*mut JNIEnv, Status> {
+    const JNI_VERSION: i32 = 0x0001_0008;
+    let vm = VM.load(Ordering::Acquire);
+    if vm.is_null() {
+        return Err(Status::NotRunning);
+    }
+    let mut env = ptr::null_mut();
+    // SAFETY: the VM that has loaded the agent and has not ended: the agent is live.
+    let code = unsafe { ((**vm).GetEnv)(vm, &mut env, JNI_VERSION) };
+    match code {
+        JNI_OK => Ok(env.cast()),
+        JNI_EDETACHED => Err(Status::NotAttached),
+        _ => Err(Status::Internal),
+    }
+}
+
+/// A trace as it is copied: frames, then texts, each with a zero byte.
+struct Texts {
+    frames: Vec<FrameTexts>,
+    text: Vec<u8>,
+}
+
+/// Offsets into the text.
+struct FrameTexts {
+    class: usize,
+    method: usize,
+    file: Option<usize>,
+    line: i32,
+}
+
+impl Texts {
+    fn new(frames: &[Element]) -> Texts {
+        let mut text = Vec::new();
+        let mut add = |part: &str| {
+            let at = text.len();
+            // A zero byte would end it early.
+            text.extend(part.bytes().filter(|byte| *byte != 0));
+            text.push(0);
+            at
+        };
+        let frames = frames.iter().map(|frame| FrameTexts {
+            class: add(&frame.class),
+            method: add(&frame.method),
+            file: frame.file.as_deref().map(&mut add),
+            line: frame.line,
+        });
+        let frames = frames.collect();
+        Texts { frames, text }
+    }
+
+    fn bytes(&self) -> usize {
+        self.frames.len() * size_of::<Frame>() + self.text.len()
+    }
+
+    /// # Safety
+    /// There are `bytes()` bytes at `memory`, aligned for frames.
+    unsafe fn copy(&self, memory: *mut Frame) {
+        // SAFETY: as promised; nothing of ours overlaps with the caller's memory.
+        unsafe {
+            let text = memory.add(self.frames.len()).cast::<u8>();
+            ptr::copy_nonoverlapping(self.text.as_ptr(), text, self.text.len());
+            let at = |offset: usize| text.add(offset).cast::<c_char>().cast_const();
+            for (index, frame) in self.frames.iter().enumerate() {
+                memory.add(index).write(Frame {
+                    class_name: at(frame.class),
+                    method: at(frame.method),
+                    file: frame.file.map_or(ptr::null(), at),
+                    line: frame.line,
+                });
+            }
+        }
+    }
+}
+
+const _: () = assert!(align_of::<Frame>() == 8 && size_of::<Frame>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::book::{Book, Loader, NewClass};
+    use crate::stack::trace::elements;
+    use lucce_callgraph::{MethodId, SiteId};
+    use lucce_hooks::Shape;
+
+    #[test]
+    fn every_status_has_a_text() {
+        let text = |status: i32| {
+            // SAFETY: the texts are static.
+            unsafe { CStr::from_ptr(lucce_status_text(status)) }
+        };
+        assert_eq!(text(Status::Ok as i32), c"done");
+        assert_eq!(text(Status::Internal as i32), c"an error of lucce's");
+        for status in [-12, 1, i32::MIN, i32::MAX] {
+            assert_eq!(text(status), c"not a status of lucce's");
+        }
+    }
+
+    #[test]
+    fn a_trace_with_a_frame_that_nobody_knows_is_refused() {
+        let mut book = Book::default();
+        let shape = Shape::without_hooks(false);
+        let ids = book.add(&NewClass {
+            name: "a/B",
+            source: Some("B.java"),
+            loader: Loader::BOOT,
+            methods: &[("m", "()V", 0)],
+            shapes: &[shape],
+        });
+        let method = ids.unwrap().first_method;
+        let site = book.extra_site(method, 7).unwrap();
+        let frame = |site| lucce_callgraph::Frame {
+            method: MethodId(method),
+            site: SiteId(site),
+        };
+        let texts = |frames: &[_]| elements(&book, frames).map(|known| Texts::new(&known));
+        let known = texts(&[frame(site)]).unwrap();
+        assert_eq!((known.frames.len(), known.frames[0].line), (1, 7));
+        for unknown in [site + 1, u32::MAX] {
+            assert!(texts(&[frame(site), frame(unknown)]).is_none());
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_where_there_is_room() {
+        let number = |id| Number {
+            run: lucce_tracelog::RunId::new(0x0123_4567_89ab_cdef),
+            id: ContextId(id),
+        };
+        let mut text = [0x55_u8; Number::MAX_TEXT + 2];
+        // SAFETY: so many bytes are there, or more.
+        let mut write = |id, size| unsafe { write_text(number(id), text.as_mut_ptr(), size) };
+        let whole = Number::MAX_TEXT + 1;
+        assert_eq!(write(u64::MAX, whole - 1), Err(Status::TooSmall));
+        assert_eq!(write(u64::MAX, whole), Ok(()));
+        assert_eq!(write(42, 27), Err(Status::TooSmall));
+        assert_eq!(write(42, 28), Ok(()));
+        assert_eq!(&text[..28], b"lucce:0123456789abcdef:0x2a\0");
+        assert_eq!(text[whole], 0x55);
+    }
+
+    #[test]
+    fn without_an_agent_every_question_is_answered() {
+        let mut number = 7;
+        let env = ptr::without_provenance_mut(8);
+        let not_running = Status::NotRunning as i32;
+        assert_eq!(lucce_current(env, &mut number), not_running);
+        assert_eq!(lucce_event(env, c"x".as_ptr(), 1), not_running);
+        let null = ptr::null_mut();
+        assert_eq!(
+            lucce_decode(1, null, 0, ptr::null_mut(), ptr::null_mut()),
+            not_running
+        );
+        assert_eq!(lucce_text(1, ptr::null_mut(), 0), not_running);
+        assert_eq!(number, 7);
+        assert_eq!((lucce_current_in_signal(&mut number), number), (0, 0));
+        assert_eq!(lucce_current_in_signal(ptr::null_mut()), 0);
+    }
+
+    #[test]
+    fn scopes_nest() {
+        let scope = || Scope {
+            context: 0,
+            outer: ptr::null_mut(),
+        };
+        let (mut outer, mut inner, mut number) = (scope(), scope(), 0);
+        // SAFETY: both live until they are closed.
+        unsafe {
+            lucce_place_open(&mut outer, 5);
+            assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));
+            lucce_place_open(&mut inner, 6);
+        }
+        assert_eq!((lucce_current_in_signal(&mut number), number), (1, 6));
+        assert_eq!(lucce_scope_close(&mut outer), Status::NotInnermost as i32);
+        assert_eq!(lucce_scope_close(&mut inner), 0);
+        assert_eq!(lucce_scope_close(&mut inner), Status::NotInnermost as i32);
+        assert_eq!((lucce_current_in_signal(&mut number), number), (1, 5));
+        assert_eq!(lucce_scope_close(&mut outer), 0);
+        // What was opened last is the last number that the thread has seen.
+        assert_eq!((lucce_current_in_signal(&mut number), number), (2, 6));
+        let other = std::thread::spawn(|| lucce_current_in_signal(ptr::null_mut()));
+        assert_eq!(other.join().unwrap(), 0);
+    }
+}

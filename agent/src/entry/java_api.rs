@@ -1,0 +1,202 @@
+//! What programs call: `io.lucce.CallContext` and `io.lucce.Allocations`.
+#![allow(
+    unsafe_code,
+    reason = "a function that the JVM calls, exported by name"
+)]
+
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
+use lucce_callgraph::ContextId;
+
+use lucce_vm::Env;
+
+use crate::counting::event_types::own_event;
+use crate::events::marks;
+use crate::memory::counter::count;
+use crate::memory::gate;
+use crate::session::Agent;
+use crate::session::guard::guard;
+use crate::stack::trace::Element;
+use crate::stack::{contexts, here, trace};
+use crate::thread::life::current_state;
+
+/// `CallContext.decode0`: the trace of a number.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_decode0(
+    env: *mut JNIEnv,
+    _: jclass,
+    id: jlong,
+) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        // With brackets: the elements' constructors are entered.
+        let env = Env::new(env, std::ptr::null());
+        let refuse = |why: &dyn std::fmt::Display| {
+            let text = format!("{} is not a context number: {why}", ContextId(id as u64));
+            env.throw_new(c"java/lang/IllegalArgumentException", &text);
+            std::ptr::null_mut()
+        };
+        // The book is free again when the elements' constructors run.
+        match trace::of(agent, ContextId(id as u64)) {
+            Ok(elements) => array(env, &elements).unwrap_or(std::ptr::null_mut()),
+            Err(error) => refuse(&error),
+        }
+    })
+}
+
+/// These frames ask: `current0` and `current`.
+const ASKING: usize = 2;
+
+/// `CallContext.current0`: the number of the context from which `current` was called without a hook.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_current0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard(0, |agent| {
+        let number = number_here(agent, agent.env(env), ASKING);
+        number.map_or(0, |number| number.0 as jlong)
+    })
+}
+
+/// `CallContext.event0`: an event where `event` was called without a hook.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_event0(
+    env: *mut JNIEnv,
+    _: jclass,
+    kind: jobject,
+    value: jlong,
+) {
+    guard((), |agent| {
+        if agent.gate.is_open(gate::OWN) {
+            event_here(agent, agent.env(env), (kind, value), ASKING);
+        }
+    });
+}
+
+/// `current` in code whose hooks are silent: the helper's frames do not count. Unknown: 0, and an event is lost.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard(0, |agent| {
+        let number = number_here(agent, agent.env(env), 0);
+        if number == Some(ContextId::UNKNOWN) {
+            count(&agent.counts.events_lost);
+        }
+        number.map_or(0, |number| number.0 as jlong)
+    })
+}
+
+/// `event` in such code; its number.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRt_told0(
+    env: *mut JNIEnv,
+    _: jclass,
+    kind: jobject,
+    value: jlong,
+) -> jlong {
+    guard(0, |agent| {
+        event_here(agent, agent.env(env), (kind, value), 0).0 as jlong
+    })
+}
+
+/// The number of the context in which the current thread is, whose innermost `own` frames do not count. `None`: nothing is
+/// recorded in it.
+fn number_here(agent: &Agent, env: Env, own: usize) -> Option<ContextId> {
+    let state = current_state(agent, env);
+    let state = state.get().filter(|_| agent.is_live())?;
+    let here = here::current(agent, env, state, own);
+    Some(here.map_or(ContextId::UNKNOWN, |here| {
+        contexts::event(agent, state, here)
+    }))
+}
+
+/// An event of the program's own there; its number.
+fn event_here(agent: &Agent, env: Env, (kind, value): (jobject, jlong), own: usize) -> ContextId {
+    let own_state = current_state(agent, env);
+    let number = number_here(agent, env, own).filter(|_| !kind.is_null());
+    let (Some(state), Some(number)) = (own_state.get(), number) else {
+        return ContextId::UNKNOWN;
+    };
+    let _ = own_event(agent, env, state, number, kind, value);
+    number
+}
+
+fn array(env: Env, elements: &[Element]) -> Option<jobject> {
+    let class = env.find_class(c"java/lang/StackTraceElement")?;
+    let constructor = env.method(
+        class,
+        c"<init>",
+        c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;I)V",
+    )?;
+    let array = env.new_objects(class, jint::try_from(elements.len()).ok()?)?;
+    for (index, element) in elements.iter().enumerate() {
+        let object = element.object(env, class, constructor)?;
+        env.set_element(array, index as jint, object);
+        env.forget(object);
+    }
+    Some(array)
+}
+
+impl Element {
+    fn object(
+        &self,
+        env: Env,
+        class: jclass,
+        constructor: jvmti_bindings::sys::jni::jmethodID,
+    ) -> Option<jobject> {
+        let (owner, method) = (env.string(&self.class)?, env.string(&self.method)?);
+        let file = match &self.file {
+            Some(file) => env.string(file)?,
+            None => std::ptr::null_mut(),
+        };
+        let args = [
+            jvalue { l: owner },
+            jvalue { l: method },
+            jvalue { l: file },
+            jvalue { i: self.line },
+        ];
+        let object = env.new_object(class, constructor, &args);
+        for text in [owner, method, file] {
+            env.forget(text);
+        }
+        object
+    }
+}
+
+/// `Allocations.unable0`: why allocations of the current thread cannot be counted; null: they can.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jclass) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        let env = agent.env(env);
+        let text = match current_state(agent, env).get() {
+            Some(state) => marks::unable(agent, state),
+            None => Some("the agent does not know this thread"),
+        };
+        let text = text.and_then(|text| env.string(text));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// `Allocations.begin0`: a mark; 0: it cannot be taken.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_begin0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        let state = current_state(agent, env);
+        let state = state.get();
+        let state = state.filter(|state| marks::unable(agent, state).is_none());
+        state.map_or(0, |state| agent.marks.begin(agent, env, state) as jlong)
+    })
+}
+
+/// `Allocations.end0`: what was counted since, see `Marks::end`. Null: the mark is not one of this thread, or counting has
+/// ended.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_end0(
+    env: *mut JNIEnv,
+    _: jclass,
+    mark: jlong,
+) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        let env = agent.env(env);
+        let state = current_state(agent, env);
+        let text = agent.marks.end(agent, env, (state.get(), mark as u64));
+        let text = text.and_then(|text| env.string(&text));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}

@@ -1,0 +1,98 @@
+//! `events=exception`: what is thrown, by bytecode, by native methods and by the VM itself, and whether
+//! a method that the thread is in catches it. An exception that is thrown again is counted again.
+use jvmti_bindings::sys::jni::{jmethodID, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_vm::Env;
+
+use crate::core::Here;
+use crate::counting::Counting;
+use crate::counting::found::{found, lost_unless_out_of_scope, verified_here};
+use crate::events::sources::EventSource;
+use crate::options::Events;
+use crate::thread::ThreadState;
+use crate::thread::found::Kind;
+
+static CAUGHT: Kind = Kind::new("exception", "", "caught");
+static UNCAUGHT: Kind = Kind::new("exception", "", "uncaught");
+
+pub struct Exceptions;
+
+impl EventSource for Exceptions {
+    fn name(&self) -> &'static str {
+        "exception"
+    }
+
+    fn is_wanted(&self, events: &Events) -> bool {
+        events.exception
+    }
+
+    fn events(&self) -> &'static [ti::jvmtiEvent] {
+        &[ti::JVMTI_EVENT_EXCEPTION]
+    }
+
+    fn capabilities(&self, wanted: &mut ti::jvmtiCapabilities) {
+        wanted.set_can_generate_exception_events(true);
+    }
+}
+
+/// A method and a bci.
+pub type Location = (jmethodID, i64);
+
+/// `exception` is thrown at `thrown`; `catch`: where it will be caught.
+pub fn thrown(
+    counting: &Counting,
+    env: Env,
+    state: &ThreadState,
+    (exception, thrown): (jobject, Location),
+    catch: Option<Location>,
+) {
+    if is_ours(counting, env, thrown, Ours::Rethrow) {
+        if let Some(here) = state.thrown.take() {
+            classify(counting, env, state, (here, exception, catch));
+        }
+        return;
+    }
+    match verified_here(counting, env, state) {
+        Some(here) => classify(counting, env, state, (here, exception, catch)),
+        None => lost_unless_out_of_scope(counting, env),
+    }
+}
+
+/// Counts it, unless a handler of the agent's own catches it: that throws it again, and then the VM tells
+/// who else does.
+fn classify(
+    counting: &Counting,
+    env: Env,
+    state: &ThreadState,
+    (here, exception, catch): (Here, jobject, Option<Location>),
+) {
+    let kind = match catch {
+        Some(catch) if is_ours(counting, env, catch, Ours::Handler) => {
+            state.thrown.set(Some(here));
+            return;
+        }
+        Some(_) => &CAUGHT,
+        None => &UNCAUGHT,
+    };
+    if let Some(found) = found(counting, env, state, Some(here), (kind, exception)) {
+        found.count(counting, env, state, 0);
+    }
+}
+
+/// Parts of the handlers that the agent puts into methods which the VM enters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    Handler,
+    Rethrow,
+}
+
+fn is_ours(counting: &Counting, env: Env, (method, location): Location, part: Ours) -> bool {
+    let resolved = counting.frames.resolve(counting, env, method);
+    resolved.unwind.is_some_and(|(handler, rethrow)| {
+        location
+            == match part {
+                Ours::Handler => handler,
+                Ours::Rethrow => rethrow,
+            }
+    })
+}

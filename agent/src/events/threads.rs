@@ -1,0 +1,25 @@
+//! `events=thread` where `Thread.start` is not in scope: the VM knows which frame in scope starts the thread.
+
+use jvmti_bindings::sys::jni::{jlong, jobject};
+use lucce_callgraph::ContextId;
+use lucce_vm::Env;
+
+use crate::counting::Counting;
+use crate::counting::found::{lost_unless_out_of_scope, verified_here};
+use crate::stack::contexts;
+use crate::thread::ThreadState;
+
+/// The current thread is about to start `child`.
+pub fn starts(counting: &Counting, env: Env, state: &ThreadState, child: jobject) {
+    let Some(here) = verified_here(counting, env, state) else {
+        lost_unless_out_of_scope(counting, env);
+        return;
+    };
+    let number = contexts::event(counting, state, here);
+    let event = counting.event_type("thread", "", "");
+    let counted = counting.event(env, state, number, event, 0);
+    let origin = counted.map_or(ContextId::UNKNOWN, |()| number);
+    if let Some(fields) = counting.fields.get() {
+        env.set_long(child, fields.origin.id(), origin.0 as jlong);
+    }
+}

@@ -1,0 +1,218 @@
+//! Hash tables that Java code reads by their address; one thread at a time writes them.
+//!
+//! ```text
+//! [shift, mask, the owner's × 6] and entries of W words, each a u64
+//! ```
+//!
+//! The first word of an entry is 0 if the entry is empty. An entry of hash h lies at `h >> shift` or behind,
+//! before the next empty one; at most three quarters of all entries are in use: four or more lie in a line of
+//! the cache, and a table of half the size is in it more often.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use lucce_callgraph::raw::MULTIPLIER;
+use lucce_callgraph::raw::{HEADER, MASK, SHIFT};
+
+use crate::memory::pages::Words;
+
+/// `FIRST`: entries of the first table, which is made when something is put in.
+#[derive(Default)]
+pub struct JavaTable<const W: usize, const FIRST: usize> {
+    words: Words,
+    used: usize,
+}
+
+impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
+    /// With its first table.
+    pub fn made() -> Self {
+        let mut table = JavaTable::default();
+        table.grow(|_| 0);
+        table
+    }
+
+    /// Of the first word; 0: there is no table yet.
+    pub fn address(&self) -> u64 {
+        match self.words.is_empty() {
+            true => 0,
+            false => self.words.as_ptr() as usize as u64,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.words.len() * size_of::<AtomicU64>()
+    }
+
+    /// The entry of this hash that `is` the one.
+    pub fn find(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<[u64; W]> {
+        let found = values(self.place(hash, is)?);
+        (found[0] != 0).then_some(found)
+    }
+
+    /// Replaces the entry of this hash that `is` the one, or adds `entry`. `hash_of` gives every entry's
+    /// hash again. If there is a new table, readers may still hold the address of the old one, which is returned.
+    pub fn put(
+        &mut self,
+        entry: [u64; W],
+        hash_of: impl Fn(&[u64; W]) -> u64,
+        is: impl Fn(&[u64; W]) -> bool,
+    ) -> Option<Words> {
+        let hash = hash_of(&entry);
+        let known = self.find(hash, &is).is_some();
+        let is_full = (self.used + 1) * 4 > self.entries() * 3;
+        let outgrown = (!known && is_full).then(|| self.grow(hash_of));
+        self.used += usize::from(!known);
+        self.store(hash, entry, is);
+        outgrown
+    }
+
+    /// Whether another entry needs another table.
+    pub fn is_full(&self) -> bool {
+        self.entries() > 0 && (self.used + 1) * 4 > self.entries() * 3
+    }
+
+    /// Only the entries that `keep` says, in a table of its own. The owner's words stay; nobody reads the old one.
+    /// `keep` has an answer for each of those that it is given.
+    pub fn retain(
+        &mut self,
+        keep: impl FnOnce(&[[u64; W]]) -> Vec<bool>,
+        hash_of: impl Fn(&[u64; W]) -> u64,
+    ) {
+        if self.entries() == 0 {
+            return;
+        }
+        let mut kept: Vec<[u64; W]> = Vec::new();
+        self.each(|entry| kept.push(entry));
+        let mut answers = keep(&kept).into_iter();
+        kept.retain(|_| answers.next().unwrap_or(true));
+        // Half full, or as before: there will be others.
+        let fits = (kept.len() * 2).next_power_of_two().max(FIRST);
+        let size = fits.max(self.entries() / 2).min(self.entries());
+        let old = std::mem::replace(&mut self.words, Words::zeroed(HEADER + size * W));
+        self.set_word(SHIFT, u64::from(64 - size.trailing_zeros()));
+        self.set_word(MASK, size as u64 - 1);
+        let header = old.get(..HEADER).unwrap_or_default();
+        for (word, value) in header.iter().enumerate().skip(2) {
+            self.set_word(word, value.load(Ordering::Relaxed));
+        }
+        self.used = kept.len();
+        for entry in kept {
+            self.store(hash_of(&entry), entry, |_| false);
+        }
+    }
+
+    /// All entries, in no order.
+    pub fn each(&self, each: impl FnMut([u64; W])) {
+        let used = self.words.get(HEADER..).unwrap_or_default();
+        let entries = used
+            .chunks_exact(W)
+            .filter_map(<[AtomicU64]>::first_chunk)
+            .map(values);
+        entries.filter(|entry| entry[0] != 0).for_each(each);
+    }
+
+    /// One of the owner's words, so many bytes from the table's beginning.
+    pub fn set(&self, at: usize, value: u64) {
+        self.set_word(at / size_of::<AtomicU64>(), value);
+    }
+
+    fn set_word(&self, word: usize, value: u64) {
+        if let Some(word) = self.words.get(..HEADER).and_then(|words| words.get(word)) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn entries(&self) -> usize {
+        self.words.len().saturating_sub(HEADER) / W
+    }
+
+    /// The entry that `is` the one, or the empty one where it belongs. `None`: there is no table.
+    fn place(&self, hash: u64, is: impl Fn(&[u64; W]) -> bool) -> Option<&[AtomicU64; W]> {
+        let shift = self.words.get(SHIFT)?.load(Ordering::Relaxed);
+        let mut slot = (hash >> shift) as usize;
+        loop {
+            let at = HEADER + (slot & (self.entries() - 1)) * W;
+            let entry = self.words.get(at..)?.first_chunk()?;
+            let found = values(entry);
+            if found[0] == 0 || is(&found) {
+                return Some(entry);
+            }
+            slot += 1;
+        }
+    }
+
+    fn store(&self, hash: u64, entry: [u64; W], is: impl Fn(&[u64; W]) -> bool) {
+        let Some(place) = self.place(hash, is) else {
+            return;
+        };
+        // The first word comes last: it says that the others are there.
+        for (word, value) in place.iter().zip(entry).rev() {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn grow(&mut self, hash_of: impl Fn(&[u64; W]) -> u64) -> Words {
+        let entries = (self.entries() * 2).max(FIRST);
+        let words = Words::zeroed(HEADER + entries * W);
+        let old = std::mem::replace(&mut self.words, words);
+        self.set_word(SHIFT, u64::from(64 - entries.trailing_zeros()));
+        self.set_word(MASK, entries as u64 - 1);
+        let (header, used) = old.split_at_checked(HEADER).unwrap_or_default();
+        for (word, value) in header.iter().enumerate().skip(2) {
+            self.set_word(word, value.load(Ordering::Relaxed));
+        }
+        for entry in used.chunks_exact(W).filter_map(<[AtomicU64]>::first_chunk) {
+            let entry = values(entry);
+            if entry[0] != 0 {
+                self.store(hash_of(&entry), entry, |_| false);
+            }
+        }
+        old
+    }
+}
+
+/// Relaxed: one thread writes, and what others read is guarded by whoever owns the table.
+fn values<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
+    std::array::from_fn(|word| entry[word].load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn hash(entry: &[u64; 3]) -> u64 {
+        // Few different ones: entries lie behind each other.
+        (entry[0] % 50).wrapping_mul(MULTIPLIER)
+    }
+
+    #[test]
+    fn it_holds_what_a_map_holds() {
+        let mut table: JavaTable<3, 4> = JavaTable::default();
+        assert_eq!((table.address(), table.find(1, |_| true)), (0, None));
+        let (mut map, mut random, mut moved) = (HashMap::new(), 1_u64, 0);
+        for _ in 0..3000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let (key, value) = (1 + (random >> 40) % 700, random);
+            let outgrown = table.put([key, value, !value], hash, |entry| entry[0] == key);
+            moved += u64::from(outgrown.is_some());
+            table.set(16, moved);
+            map.insert(key, value);
+        }
+        for key in 0..800 {
+            let found = table.find(hash(&[key, 0, 0]), |entry| entry[0] == key);
+            let expected = map.get(&key).map(|value| [key, *value, !*value]);
+            assert_eq!(found, expected);
+        }
+        assert_eq!(table.used, map.len());
+        assert!(table.used * 4 <= table.entries() * 3);
+        assert_eq!(
+            table.words[MASK].load(Ordering::Relaxed),
+            table.entries() as u64 - 1
+        );
+        assert_eq!(table.words[2].load(Ordering::Relaxed), moved);
+        assert_eq!(moved, 9, "from 4 entries to 1024, and the first");
+    }
+}

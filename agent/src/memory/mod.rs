@@ -1,0 +1,14 @@
+//! Memory that Java code reads as well, and compact tables: nothing here knows what it is for.
+
+pub mod bits;
+pub mod copies;
+pub mod counter;
+pub mod gate;
+pub mod java_table;
+pub mod map;
+pub mod pages;
+pub mod rows;
+pub mod shared_layout;
+pub mod slots;
+pub mod texts;
+pub mod weight;

@@ -1,0 +1,220 @@
+//! Arrays that only grow, in address space of their own: they never move, so nothing is copied when they
+//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only. Rows that nobody
+//! needs any more are never used again; a page that has only such rows goes back to the system.
+#![allow(
+    unsafe_code,
+    reason = "maps memory and gives out slices of what was written there"
+)]
+
+use std::marker::PhantomData;
+use std::ops::Range as Span;
+use std::ptr;
+
+use crate::memory::map::{Range, reserve};
+
+/// Rows without a destructor.
+pub struct Rows<T: Copy> {
+    range: Option<Range>,
+    len: usize,
+    needed: Needed,
+    of: PhantomData<T>,
+}
+
+const PAGE: usize = 4096;
+
+/// Of each page of an array, how many rows that lie there, with a part at least, are still needed.
+#[derive(Default)]
+pub struct Needed(Vec<u16>);
+
+impl Needed {
+    /// These rows of `size` bytes are needed.
+    pub fn add(&mut self, size: usize, rows: Span<usize>) {
+        let end = (rows.end * size).div_ceil(PAGE);
+        if end > self.0.len() {
+            self.0.resize(end, 0);
+        }
+        for (page, rows) in pages(size, rows) {
+            if let Some(needed) = self.0.get_mut(page) {
+                *needed += rows;
+            }
+        }
+    }
+
+    /// These rows, of an array of `len`, are not needed any more. The pages of which no row is needed now, nor
+    /// will be.
+    pub fn drop(&mut self, size: usize, rows: Span<usize>, len: usize) -> Vec<usize> {
+        let whole = len * size / PAGE;
+        let mut free = Vec::new();
+        for (page, rows) in pages(size, rows) {
+            if let Some(needed) = self.0.get_mut(page) {
+                *needed = needed.saturating_sub(rows);
+                if *needed == 0 && page < whole {
+                    free.push(page);
+                }
+            }
+        }
+        free
+    }
+}
+
+/// The pages that these rows lie in, and how many of them do.
+fn pages(size: usize, rows: Span<usize>) -> impl Iterator<Item = (usize, u16)> {
+    let first = rows.start * size / PAGE;
+    let end = match rows.is_empty() {
+        true => first,
+        false => (rows.end * size).div_ceil(PAGE),
+    };
+    (first..end).map(move |page| {
+        let from = (page * PAGE / size).max(rows.start);
+        let to = ((page + 1) * PAGE).div_ceil(size).min(rows.end);
+        (page, (to - from) as u16)
+    })
+}
+
+/// Gives the pages, counted from its beginning, of a mapping of ours back to the system: they are zeros from now on.
+pub fn give_back(range: Range, pages: &[usize]) {
+    for page in pages {
+        if let Some(page) = range.part(range.start() + page * PAGE, PAGE) {
+            let at = ptr::with_exposed_provenance_mut(page.start());
+            // SAFETY: a whole page of what was reserved, whose owner says that nobody needs what is there.
+            unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
+        }
+    }
+}
+
+impl<T: Copy> Rows<T> {
+    /// With room for up to `most` rows, fewer if the system refuses.
+    pub fn new(most: usize) -> Rows<T> {
+        const LEAST: usize = 4 << 20;
+        // Mappings begin at a page.
+        const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) }
+        let bytes = most.saturating_mul(size_of::<T>()).max(LEAST);
+        Rows {
+            range: reserve(bytes, LEAST),
+            len: 0,
+            needed: Needed::default(),
+            of: PhantomData,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many there is room for.
+    pub fn room(&self) -> usize {
+        self.range.map_or(0, |range| range.bytes() / size_of::<T>())
+    }
+
+    /// `None`, and nothing has changed: there is no room.
+    pub fn extend(&mut self, rows: &[T]) -> Option<()> {
+        let range = self.range?;
+        if rows.len() > self.room() - self.len {
+            return None;
+        }
+        let start = ptr::with_exposed_provenance_mut::<T>(range.start());
+        // SAFETY: the mapping is writable, has room behind `len` rows, and is nobody else's.
+        unsafe { ptr::copy_nonoverlapping(rows.as_ptr(), start.add(self.len), rows.len()) };
+        self.needed
+            .add(size_of::<T>(), self.len..self.len + rows.len());
+        self.len += rows.len();
+        Some(())
+    }
+
+    /// These rows are never asked for again.
+    pub fn drop_rows(&mut self, rows: Span<usize>) {
+        let free = self.needed.drop(size_of::<T>(), rows, self.len);
+        if let Some(range) = self.range {
+            give_back(range, &free);
+        }
+    }
+
+    /// As `extend`.
+    pub fn push(&mut self, row: T) -> Option<()> {
+        self.extend(&[row])
+    }
+
+    pub fn all(&self) -> &[T] {
+        let Some(range) = self.range else {
+            return &[];
+        };
+        let start = ptr::with_exposed_provenance::<T>(range.start());
+        // SAFETY: so many rows were written; nobody changes them while they are borrowed.
+        unsafe { std::slice::from_raw_parts(start, self.len) }
+    }
+
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.all().get(index)
+    }
+
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        let range = self.range.filter(|_| index < self.len)?;
+        let start = ptr::with_exposed_provenance_mut::<T>(range.start());
+        // SAFETY: the row was written, and `self` is borrowed for as long as it is.
+        Some(unsafe { &mut *start.add(index) })
+    }
+}
+
+impl<T: Copy> Drop for Rows<T> {
+    fn drop(&mut self) {
+        if let Some(range) = self.range {
+            let start = ptr::with_exposed_provenance_mut(range.start());
+            // SAFETY: the mapping was made here, and all that was borrowed from it has been given back.
+            unsafe { libc::munmap(start, range.bytes()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_where_they_are_until_there_is_no_room() {
+        let mut rows = Rows::new(1);
+        assert_eq!((rows.len(), rows.get(0), rows.all()), (0, None, &[][..]));
+        rows.push((1_u16, 2_u16)).unwrap();
+        let first = rows.all().as_ptr();
+        for n in 1..rows.room() {
+            rows.push((n as u16, 7)).unwrap();
+        }
+        assert_eq!(rows.all().as_ptr(), first);
+        assert_eq!((rows.push((3, 3)), rows.extend(&[])), (None, Some(())));
+        let last = rows.len() - 1;
+        assert_eq!(rows.get(last), Some(&(last as u16, 7)));
+        *rows.get_mut(0).unwrap() = (5, 6);
+        assert_eq!(rows.all()[..2], [(5, 6), (1, 7)]);
+        assert!(rows.get_mut(last + 1).is_none());
+    }
+
+    #[test]
+    fn pages_go_when_none_of_their_rows_is_needed() {
+        // Rows that lie on two pages, too.
+        type Row = [u8; 24];
+        let mut rows: Rows<Row> = Rows::new(1 << 20);
+        let count = 3 * PAGE / 24 + 5;
+        for n in 0..count {
+            rows.push([n as u8 | 1; 24]).unwrap();
+        }
+        let zeros = |rows: &Rows<Row>| {
+            let bytes = rows.all().as_flattened();
+            let pages = bytes.chunks(PAGE);
+            pages
+                .map(|page| page.iter().all(|byte| *byte == 0))
+                .collect::<Vec<_>>()
+        };
+        let second = PAGE / 24..(2 * PAGE).div_ceil(24);
+        rows.drop_rows(second.start..second.end - 1);
+        assert_eq!(zeros(&rows), [false; 4]);
+        rows.drop_rows(second.end - 1..second.end);
+        assert_eq!(zeros(&rows), [false, true, false, false]);
+        rows.drop_rows(0..0);
+        rows.drop_rows(0..second.start);
+        assert_eq!(zeros(&rows), [true, true, false, false]);
+        // The last page will have more.
+        rows.drop_rows(second.end..count);
+        assert_eq!(zeros(&rows), [true, true, true, false]);
+        rows.push([7; 24]).unwrap();
+        assert_eq!(rows.get(count), Some(&[7; 24]));
+    }
+}

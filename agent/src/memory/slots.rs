@@ -1,0 +1,235 @@
+//! Slots of shadow stacks, as native code reads and writes them.
+//!
+//! Java code hands over where a slot lies, and its pointers may be stale. So nothing here trusts an address: what does
+//! not lie in memory that was mapped for slots reads as 0, as a slot does that holds no site, and is not written.
+//!
+//! ```text
+//! +0 u32 site, +4 u32 callee   where the slot's frame is calling from; whose context the memo is, 0: none
+//! +8 u64 context               the memo
+//! ```
+#![allow(unsafe_code, reason = "memory that code of the JVM writes by address")]
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use lucce_callgraph::{ContextId, MethodId, SiteId};
+
+pub use crate::memory::shared_layout::GATE;
+use crate::memory::shared_layout::{CONTEXT, SLOT, TAG_SHIFT};
+
+/// The site in a slot above which nobody knows who called.
+pub const LOST: u32 = SiteId::MAX;
+
+/// What addresses of slots are relative to: see the helper class.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+
+/// Parts of the memory in which slots lie. Each is mapped once, may grow at its end, and is never unmapped.
+#[derive(Clone, Copy)]
+pub enum Part {
+    /// For frames of threads that are not known, and the gate.
+    Scratch,
+    Stacks,
+    /// The slots' second parts.
+    Beside,
+}
+
+struct Mapped {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+static MAPPED: [Mapped; 3] = [const {
+    Mapped {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+    }
+}; 3];
+
+/// Slots may lie from `start` to `end`.
+///
+/// # Safety
+/// That memory can be read and written until the process ends, and only atomically.
+pub unsafe fn map(part: Part, start: usize, end: usize) {
+    let mapped = &MAPPED[part as usize];
+    mapped.start.store(start, Ordering::Relaxed);
+    // Release: whoever sees the end sees the start.
+    mapped.end.store(end, Ordering::Release);
+}
+
+/// What addresses of slots are relative to, from now on.
+pub fn set_base(base: usize) {
+    BASE.store(base, Ordering::Relaxed);
+}
+
+/// What Java code adds to the address of a slot.
+pub fn base() -> usize {
+    BASE.load(Ordering::Relaxed)
+}
+
+/// The word at an address. `None`: no slot lies there.
+fn word(at: usize) -> Option<&'static AtomicU64> {
+    let is_in = |mapped: &Mapped| {
+        // Acquire: pairs with the Release in map().
+        let end = mapped.end.load(Ordering::Acquire);
+        at < end && at >= mapped.start.load(Ordering::Relaxed)
+    };
+    // Both ends of a part are those of pages, so the word's last byte lies in it, too.
+    (at.is_multiple_of(size_of::<u64>()) && MAPPED.iter().any(is_in)).then(|| {
+        // SAFETY: map() was promised memory that lasts and that is used atomically; the address is aligned.
+        unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at)) }
+    })
+}
+
+/// Which kinds of events are counted. `None`: the agent has no memory yet.
+pub fn gate() -> Option<&'static AtomicU64> {
+    word(base().wrapping_sub(GATE))
+}
+
+/// A slot by its address, relative to [`base`]; of threads that are not known it lies in the scratch memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Slot(usize);
+
+impl Slot {
+    /// As Java code has it: a thread's pointer, say.
+    pub const fn at(pointer: usize) -> Slot {
+        Slot(pointer)
+    }
+
+    /// At this address.
+    pub fn of_address(address: usize) -> Slot {
+        Slot(address.wrapping_sub(base()))
+    }
+
+    /// For Java code.
+    pub const fn pointer(self) -> usize {
+        self.0
+    }
+
+    /// That of the frame which is called.
+    pub const fn above(self) -> Slot {
+        self.up(1)
+    }
+
+    /// That of the caller.
+    pub const fn below(self) -> Slot {
+        Slot(self.0.wrapping_sub(SLOT))
+    }
+
+    pub const fn up(self, frames: usize) -> Slot {
+        Slot(self.0.wrapping_add(SLOT * frames))
+    }
+
+    /// How many frames it lies above `other`; of one below that, very many.
+    pub const fn since(self, other: Slot) -> usize {
+        self.0.wrapping_sub(other.0) / SLOT
+    }
+
+    /// The slots from here on, below `end`.
+    pub fn until(self, end: Slot) -> impl Iterator<Item = Slot> {
+        (self.0..end.0).step_by(SLOT).map(Slot)
+    }
+
+    fn word(self, offset: usize) -> Option<&'static AtomicU64> {
+        word(self.0.wrapping_add(base()).wrapping_add(offset))
+    }
+
+    /// Its site; 0: it has none, or lies where no slot is.
+    pub fn site(self) -> SiteId {
+        SiteId(self.first() as u32)
+    }
+
+    /// Its site and what else is in its first word.
+    pub fn first(self) -> u64 {
+        self.load(0)
+    }
+
+    /// A word in or beside it; 0 where no slot is.
+    pub fn load(self, offset: usize) -> u64 {
+        // Relaxed: the thread's own, or what any version of serves as well.
+        self.word(offset)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    pub fn store(self, offset: usize, value: u64) {
+        if let Some(word) = self.word(offset) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives it a site and clears its memo.
+    pub fn write(self, site: SiteId) {
+        self.store(0, site.0.into());
+    }
+
+    /// The memo: for which callee, 0: none, and the callee's context.
+    pub fn memo(self) -> (MethodId, ContextId) {
+        let callee = (self.first() >> TAG_SHIFT) as u32;
+        (MethodId(callee), ContextId(self.load(CONTEXT)))
+    }
+
+    /// Notes the context of the method that is called from where its site says.
+    pub fn remember(self, callee: MethodId, context: ContextId) {
+        self.store(CONTEXT, context.0);
+        let site = self.site();
+        self.store(0, u64::from(callee.0) << TAG_SHIFT | u64::from(site.0));
+    }
+}
+
+/// The slots of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotRange {
+    /// The sentinel, below the first frame's.
+    pub start: Slot,
+    pub end: Slot,
+}
+
+impl SlotRange {
+    pub fn slots(self) -> impl Iterator<Item = Slot> {
+        self.start.until(self.end)
+    }
+
+    /// Whether it is the slot of a frame.
+    pub fn has(self, slot: Slot) -> bool {
+        slot > self.start && slot < self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::map;
+
+    #[test]
+    fn a_slot_holds_a_site_and_a_memo_and_nothing_lies_elsewhere() {
+        let region = map::shared().take(1 << 20).unwrap();
+        let first = Slot::of_address(region.start());
+        assert_eq!(first.site(), SiteId::ENTRY);
+        // Another test's thread may have had the region.
+        first
+            .until(first.up(4))
+            .for_each(|slot| slot.write(SiteId(0)));
+        let second = first.above();
+        second.write(SiteId(7));
+        second.remember(MethodId(3), ContextId(99));
+        assert_eq!(
+            (second.site(), second.memo()),
+            (SiteId(7), (MethodId(3), ContextId(99)))
+        );
+        second.write(SiteId(8));
+        assert_eq!(
+            (second.site(), second.memo().0),
+            (SiteId(8), MethodId(0)),
+            "a new site has no memo"
+        );
+        assert_eq!((first.site(), first.up(2).site()), (SiteId(0), SiteId(0)));
+        assert_eq!(first.until(first.up(4)).count(), 4);
+        assert_eq!(first.up(3).since(first), 3);
+        let odd = Slot::at(first.pointer() + 4);
+        let unmapped = Slot::of_address(1 << 50);
+        for outside in [odd, unmapped, Slot::of_address(0), Slot::at(usize::MAX)] {
+            outside.write(SiteId(5));
+            outside.remember(MethodId(5), ContextId(5));
+            assert_eq!(outside.site(), SiteId(0), "{outside:?}");
+        }
+        assert_eq!(second.site(), SiteId(8));
+    }
+}

@@ -1,0 +1,100 @@
+//! `burst=ON/PERIOD`: for how long of how long events are counted.
+
+use std::time::Duration;
+
+use super::values::BadOption;
+
+/// What was asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Burst {
+    /// In each period, from its beginning.
+    pub on: Duration,
+    pub period: Duration,
+    /// As it was written.
+    pub text: String,
+}
+
+/// Nothing sleeps more precisely.
+const SHORTEST: Duration = Duration::from_micros(50);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+impl Burst {
+    /// `0.2ms/2ms`; units are `us`, `ms` and `s`.
+    ///
+    /// # Errors
+    /// It is nothing of the kind, or the gate would never be open, or never closed.
+    pub fn parse(text: &str) -> Result<Burst, BadOption> {
+        let bad = |why: &str| {
+            BadOption(format!(
+                "option burst={text} is malformed: expected {why}, such as 0.2ms/2ms"
+            ))
+        };
+        let (on, period) = text.split_once('/').ok_or_else(|| bad("ON/PERIOD"))?;
+        let both = duration(on).zip(duration(period));
+        let (on, period) = both.ok_or_else(|| bad("two times in us, ms or s"))?;
+        if on >= period {
+            return Err(bad("a burst that is shorter than its period"));
+        }
+        if on < SHORTEST || period - on < SHORTEST {
+            return Err(bad("bursts and pauses of at least 50us"));
+        }
+        if period > LONGEST {
+            return Err(bad("a period of a day at most"));
+        }
+        let text = text.to_owned();
+        Ok(Burst { on, period, text })
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, f64); 3] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
+    let plain = |c: char| c.is_ascii_digit() || c == '.';
+    let number: f64 = number.chars().all(plain).then(|| number.parse().ok())??;
+    Duration::try_from_secs_f64(number * unit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, on, period) in [
+            ("0.2ms/2ms", 200, 2_000),
+            ("200us/.5s", 200, 500_000),
+            ("1s/24s", 1_000_000, 24_000_000),
+        ] {
+            let burst = Burst::parse(text).unwrap();
+            let (on, period) = (Duration::from_micros(on), Duration::from_micros(period));
+            assert_eq!((burst.on, burst.period), (on, period));
+            assert_eq!(burst.text, text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (bad, why) in [
+            ("", "ON/PERIOD"),
+            ("2ms", "ON/PERIOD"),
+            ("2/20", "us, ms or s"),
+            ("1ms/2", "us, ms or s"),
+            ("-1ms/2ms", "us, ms or s"),
+            ("1e3us/2s", "us, ms or s"),
+            ("infs/2s", "us, ms or s"),
+            ("ms/2ms", "us, ms or s"),
+            ("1ms/2ms/3ms", "us, ms or s"),
+            ("2ms/2ms", "shorter than its period"),
+            ("3ms/2ms", "shorter than its period"),
+            ("0ms/2ms", "at least 50us"),
+            ("1.99ms/2ms", "at least 50us"),
+            ("1s/90000s", "a day"),
+            ("1s/99999999999999999999999s", "us, ms or s"),
+        ] {
+            let error = Burst::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,571 @@
+//! The agent's options: `key=value,key=value`; `+` joins lists inside a value.
+
+pub mod jar;
+pub mod only;
+
+pub mod burst;
+mod events;
+mod out;
+mod values;
+
+use std::path::PathBuf;
+
+use lucce_callgraph::Policy;
+use lucce_filter::{ClassFilter, Patterns};
+use lucce_tracelog::escape::Line;
+
+use values::{choice, file, number, patterns, unknown};
+
+pub use burst::Burst;
+pub use events::{Events, IO_TIME, TASK, is_event, names_of};
+pub use values::{BadOption, size};
+
+/// What the user asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Where the log goes, placeholders expanded.
+    pub out: PathBuf,
+    pub events: Events,
+    /// Count in bursts only.
+    pub burst: Option<Burst>,
+    /// Compare every n-th event with the VM's own stack trace; 0: none.
+    pub verify: u32,
+    /// Largest size of the log in bytes.
+    pub limit: u64,
+    /// How contexts get their numbers.
+    pub encoding: Policy,
+    /// In advance, from an earlier run's log.
+    pub planned: bool,
+    pub graph: Option<PathBuf>,
+    /// What is recorded beside the log, and that file's largest size.
+    pub record: Record,
+    pub record_limit: u64,
+    /// How contexts are kept.
+    pub tracking: Tracking,
+    /// Whether `lucce ctl` finds the JVM.
+    pub ctl: Ctl,
+    pub log: Level,
+    /// What was said before there was a log.
+    pub warned: Vec<String>,
+    /// What cannot be recorded keeps the JVM from starting.
+    pub strict: bool,
+    /// Of which programs JVMs are recorded; empty: of all.
+    pub only: Patterns,
+    /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
+    pub instrument: Instrument,
+    pub filter: ClassFilter,
+}
+
+/// Whose classes get hooks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instrument {
+    All,
+    /// Those that neither the boot loader nor the platform loader defined.
+    App,
+}
+
+/// A file beside the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    None,
+    /// Calls, for `lucce replay`.
+    Calls,
+    /// Each event with its time.
+    Stream,
+}
+
+/// How a thread keeps its current context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tracking {
+    /// Frames publish where they call from; an event works its context out.
+    Lazy,
+    /// For comparison: a calling context tree per thread, its node looked up at every entry.
+    Cct,
+    /// For comparison: the scheme of the Lucce paper, a number and a version for every frame.
+    Paper,
+}
+
+/// Control while the program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ctl {
+    Off,
+    /// What the classes have hooks for can be switched.
+    On,
+    /// Classes have hooks for everything that can be switched.
+    All,
+}
+
+/// What is said on standard error.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+    None,
+}
+
+const KEYS: [&str; 17] = [
+    "burst",
+    "ctl",
+    "encoding",
+    "events",
+    "exclude",
+    "graph",
+    "include",
+    "instrument",
+    "limit",
+    "log",
+    "only",
+    "out",
+    "record",
+    "record-limit",
+    "strict",
+    "tracking",
+    "verify",
+];
+const STATIC: &str = "static";
+const ENCODINGS: [(&str, Policy); 4] = [
+    ("lucce", Policy::LUCCE),
+    ("adaptive", Policy::ADAPTIVE),
+    (STATIC, Policy::STATIC),
+    ("cct", Policy::CCT),
+];
+const RECORDS: [(&str, Record); 3] = [
+    ("calls", Record::Calls),
+    ("none", Record::None),
+    ("stream", Record::Stream),
+];
+const TRACKING: [(&str, Tracking); 3] = [
+    ("lazy", Tracking::Lazy),
+    ("cct", Tracking::Cct),
+    ("paper", Tracking::Paper),
+];
+const STRICT: [(&str, bool); 2] = [("off", false), ("on", true)];
+const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
+const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
+const LEVELS: [(&str, Level); 5] = [
+    ("debug", Level::Debug),
+    ("info", Level::Info),
+    ("warn", Level::Warn),
+    ("error", Level::Error),
+    ("none", Level::None),
+];
+
+impl Options {
+    /// # Errors
+    /// An unknown key or a malformed value: one line that names it and the nearest known one.
+    pub fn parse(text: &str) -> Result<Options, BadOption> {
+        let mut options = Options {
+            out: PathBuf::from("lucce-%p-%t.lucce"),
+            events: Events {
+                alloc: true,
+                ..Events::default()
+            },
+            burst: None,
+            verify: 0,
+            limit: u64::MAX,
+            encoding: Policy::LUCCE,
+            planned: false,
+            graph: None,
+            record: Record::None,
+            record_limit: 64 << 20,
+            tracking: Tracking::Lazy,
+            ctl: Ctl::On,
+            log: Level::Info,
+            warned: Vec::new(),
+            strict: false,
+            only: Patterns::default(),
+            instrument: Instrument::All,
+            filter: ClassFilter::default(),
+        };
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(unknown("option", part, &KEYS, " (options are key=value)"));
+            };
+            options.set(key, value)?;
+        }
+        options.check_graph()?;
+        options.check_events()?;
+        options.check_classes()?;
+        options.out = out::expand(&options.out.to_string_lossy())?.into();
+        Ok(options)
+    }
+
+    /// Whether classes get hooks for allocations.
+    pub fn alloc_hooks(&self) -> bool {
+        self.events.alloc || self.ctl == Ctl::All
+    }
+
+    fn check_graph(&self) -> Result<(), BadOption> {
+        match (self.planned, &self.graph) {
+            (true, None) => Err(BadOption(
+                "encoding=static needs graph=FILE, the log of an earlier run".into(),
+            )),
+            (false, Some(_)) => Err(BadOption("graph=FILE needs encoding=static".into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_events(&self) -> Result<(), BadOption> {
+        // What lives would say when bursts were.
+        if self.events.leak.is_some() && self.burst.is_some() {
+            return Err(BadOption("burst= does not go with events=leak".into()));
+        }
+        let needs_lazy = [
+            (self.events.call, "events=call"),
+            (self.records_calls(), "record=calls"),
+        ];
+        if let Some((_, what)) = first(needs_lazy)
+            && self.tracking != Tracking::Lazy
+        {
+            return Err(BadOption(format!("{what} needs tracking=lazy")));
+        }
+        if self.record == Record::Stream && self.tracking == Tracking::Paper {
+            let text = "record=stream needs tracking=lazy or tracking=cct";
+            return Err(BadOption(text.into()));
+        }
+        if self.record == Record::Stream && self.events.sampled.is_some() {
+            let text = "record=stream has single events, and events=alloc=SIZE only samples";
+            return Err(BadOption(text.into()));
+        }
+        // An entry has no place of its own in an earlier run's log.
+        if self.events.call && self.planned {
+            let text = "events=call does not go with encoding=static";
+            return Err(BadOption(text.into()));
+        }
+        Ok(())
+    }
+
+    fn check_classes(&self) -> Result<(), BadOption> {
+        let need_all = [
+            (self.tracking == Tracking::Paper, "tracking=paper"),
+            (self.records_calls(), "record=calls"),
+        ];
+        match first(need_all) {
+            Some((_, what)) if self.is_partial() => Err(BadOption(format!(
+                "{what} needs all classes: no instrument=app, include or exclude"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What classes get hooks for, and what the VM is asked to tell: what is counted now, or may be later.
+    pub fn hooks(&self) -> Events {
+        let all = self.ctl == Ctl::All;
+        Events {
+            alloc: self.alloc_hooks(),
+            lock: self.events.lock || all,
+            exception: self.events.exception || all,
+            thread: self.events.thread || all,
+            io: self.events.io || all,
+            // A recording is told of every entry.
+            call: self.events.call || self.records_calls(),
+            ..self.events.clone()
+        }
+    }
+
+    /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
+    /// nor recorded.
+    pub fn is_idle(&self) -> bool {
+        let hooks = self.hooks();
+        !(hooks.alloc
+            || hooks.objects
+            || hooks.lock
+            || hooks.call
+            || hooks.io
+            || self.records_calls())
+    }
+
+    pub fn say(&self, level: Level, text: &str) {
+        if level >= self.log {
+            eprintln!("lucce: {}", Line(text));
+        }
+    }
+
+    /// Says something that the log is to have as well, as soon as there is one.
+    pub fn warn(&mut self, text: String) {
+        self.say(Level::Warn, &text);
+        self.warned.push(text);
+    }
+
+    pub fn records_calls(&self) -> bool {
+        self.record == Record::Calls
+    }
+
+    /// Whether there are classes without hooks.
+    pub fn is_partial(&self) -> bool {
+        self.instrument == Instrument::App || !self.filter.is_open()
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), BadOption> {
+        match key {
+            "out" => self.out = file(key, value)?,
+            "events" => self.events = Events::parse(value)?,
+            "burst" => self.burst = Some(Burst::parse(value)?),
+            "verify" => self.verify = number(key, value)?,
+            "limit" => self.limit = size(key, value)?,
+            "encoding" => {
+                (self.encoding, self.planned) = (choice(key, value, &ENCODINGS)?, value == STATIC);
+            }
+            "graph" => self.graph = Some(file(key, value)?),
+            "record" => self.record = choice(key, value, &RECORDS)?,
+            "record-limit" => self.record_limit = size(key, value)?,
+            "tracking" => self.tracking = choice(key, value, &TRACKING)?,
+            "ctl" => self.ctl = choice(key, value, &CTL)?,
+            "log" => self.log = choice("log level", value, &LEVELS)?,
+            "strict" => self.strict = choice(key, value, &STRICT)?,
+            "only" => self.only.extend(patterns(key, value)?),
+            "instrument" => self.instrument = choice(key, value, &INSTRUMENT)?,
+            "include" => self.filter.include.extend(patterns(key, value)?),
+            "exclude" => self.filter.exclude.extend(patterns(key, value)?),
+            _ => return Err(unknown("option", key, &KEYS, "")),
+        }
+        Ok(())
+    }
+}
+
+/// The first that is in force.
+fn first<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'static str)> {
+    of.into_iter().find(|(is, _)| *is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_options_record_allocations() {
+        let options = Options::parse("").unwrap();
+        let alloc = Events {
+            alloc: true,
+            ..Events::default()
+        };
+        assert_eq!(options.events, alloc);
+        let none = Options::parse("events=none").unwrap().events;
+        assert_eq!(none, Events::default());
+        let name = options.out.to_string_lossy();
+        let begin = format!("lucce-{}-20", std::process::id());
+        assert!(
+            name.starts_with(&begin) && name.ends_with(".lucce"),
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn leaks_are_looked_for_when_asked() {
+        let leak = |text| {
+            let events = Options::parse(text).map(|options| options.events);
+            events.map(|events| (events.alloc, events.leak))
+        };
+        assert_eq!(leak("events=leak"), Ok((false, Some(512 << 10))));
+        assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
+        assert_eq!(leak("events=leak=0"), Ok((false, Some(0))));
+        assert_eq!(leak("events=alloc"), Ok((true, None)));
+    }
+
+    #[test]
+    fn allocations_are_counted_or_sampled() {
+        let events = Options::parse("events=alloc=512k+lock").unwrap().events;
+        assert!(!events.alloc && events.lock);
+        assert_eq!(events.sampled, Some(512 << 10));
+        let events = Options::parse("events=alloc=64k+leak=64k").unwrap().events;
+        assert_eq!(
+            (events.sampled, events.leak),
+            (Some(64 << 10), Some(64 << 10))
+        );
+        for (bad, why) in [
+            ("alloc=64k+leak", "the same size for alloc and leak"),
+            ("alloc+alloc=64k", "not both"),
+            ("alloc=0", "a size such as alloc=512k"),
+            ("alloc=2g", "a size such as alloc=512k"),
+        ] {
+            let error = Options::parse(&format!("events={bad}")).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_events_are_joined() {
+        let events = Options::parse("events=lock+exception").unwrap().events;
+        assert!(events.lock && events.exception && !events.alloc && !events.objects);
+        let events = Options::parse("events=alloc=all").unwrap().events;
+        assert!(events.alloc && events.objects && !events.lock);
+    }
+
+    #[test]
+    fn an_unknown_option_names_the_nearest() {
+        let error = Options::parse("evnts=alloc").unwrap_err().to_string();
+        assert_eq!(error, "unknown option 'evnts', did you mean 'events'?");
+        let error = Options::parse("events=aloc").unwrap_err().to_string();
+        assert_eq!(error, "unknown event 'aloc', did you mean 'alloc'?");
+        let error = Options::parse("verify").unwrap_err().to_string();
+        assert!(error.contains("'verify'") && error.contains("key=value"));
+    }
+
+    #[test]
+    fn events_are_a_set() {
+        let of = |text| Options::parse(text).unwrap().events;
+        let all = Events {
+            alloc: true,
+            call: true,
+            thread: true,
+            ..Events::default()
+        };
+        assert_eq!(of("events=thread+call+alloc+call"), all);
+        let calls = Events {
+            call: true,
+            ..Events::default()
+        };
+        assert_eq!(of("events=call"), calls);
+        let refused = |text: &str| Options::parse(text).unwrap_err().to_string();
+        for tracking in ["cct", "paper"] {
+            let error = refused(&format!("events=call,tracking={tracking}"));
+            assert_eq!(error, "events=call needs tracking=lazy");
+        }
+        let error = refused("events=call,encoding=static,graph=a.lucce");
+        assert_eq!(error, "events=call does not go with encoding=static");
+        let error = Options::parse("events=alloc+threads").unwrap_err();
+        assert!(error.to_string().ends_with("did you mean 'thread'?"));
+    }
+
+    #[test]
+    fn malformed_values_are_refused() {
+        for bad in [
+            "verify=-1",
+            "verify=x",
+            "limit=5x",
+            "out=",
+            "out=a%q",
+            "out=%{A",
+            "out=%{LUCCE_NO_SUCH_VARIABLE}.lucce",
+            "strict=maybe",
+            "only=a/B",
+            "events=none+alloc",
+            "events=alloc=some",
+            "events=lock=all",
+            "events=",
+            "events=leak=x",
+            "events=leak=2g",
+            "log=loud",
+        ] {
+            assert!(Options::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn encodings_by_name() {
+        let of = |text| Options::parse(text).unwrap().encoding;
+        assert_eq!(of(""), Policy::LUCCE);
+        assert_eq!(of("encoding=adaptive"), Policy::ADAPTIVE);
+        assert_eq!(of("encoding=cct"), Policy::CCT);
+        let error = Options::parse("encoding=cc").unwrap_err().to_string();
+        assert_eq!(error, "unknown encoding 'cc', did you mean 'cct'?");
+    }
+
+    #[test]
+    fn a_static_encoding_needs_a_graph() {
+        let options = Options::parse("encoding=static,graph=a.lucce").unwrap();
+        assert_eq!(options.encoding, Policy::STATIC);
+        assert_eq!(options.graph, Some(PathBuf::from("a.lucce")));
+        for (bad, needs) in [
+            ("encoding=static", "needs graph="),
+            ("graph=a.lucce", "needs encoding=static"),
+            ("encoding=cct,graph=a.lucce", "needs encoding=static"),
+            ("encoding=static,graph=", "a file name"),
+        ] {
+            let error = Options::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(needs), "{error}");
+        }
+    }
+
+    #[test]
+    fn calls_are_recorded_when_asked() {
+        let none = Options::parse("record=none").unwrap();
+        assert_eq!(none.record, Record::None);
+        let options = Options::parse("record=calls,record-limit=2m").unwrap();
+        let recorded = (options.record, options.record_limit);
+        assert_eq!(recorded, (Record::Calls, 2 << 20));
+        let error = Options::parse("record=call").unwrap_err().to_string();
+        assert_eq!(error, "unknown record 'call', did you mean 'calls'?");
+    }
+
+    #[test]
+    fn a_stream_goes_with_everything_but_the_paper_s_scheme() {
+        for with in ["tracking=cct", "instrument=app", "events=call", "verify=1"] {
+            let options = Options::parse(&format!("record=stream,{with}")).unwrap();
+            assert_eq!(options.record, Record::Stream);
+        }
+        let error = Options::parse("record=stream,tracking=paper").unwrap_err();
+        assert!(error.to_string().contains("needs tracking=lazy"));
+        let error = Options::parse("record=stream,events=alloc=64k").unwrap_err();
+        assert!(error.to_string().contains("only samples"));
+    }
+
+    #[test]
+    fn tracking_is_lazy_unless_another_mode_is_asked_for() {
+        assert_eq!(Options::parse("").unwrap().tracking, Tracking::Lazy);
+        let options = Options::parse("tracking=cct,verify=1").unwrap();
+        assert_eq!(options.tracking, Tracking::Cct);
+        let options = Options::parse("tracking=paper").unwrap();
+        assert_eq!(options.tracking, Tracking::Paper);
+        let error = Options::parse("tracking=ccct").unwrap_err().to_string();
+        assert_eq!(error, "unknown tracking 'ccct', did you mean 'cct'?");
+        let error = Options::parse("record=calls,tracking=cct").unwrap_err();
+        assert_eq!(error.to_string(), "record=calls needs tracking=lazy");
+        assert!(
+            Options::parse("tracking=lazy,record=calls")
+                .unwrap()
+                .records_calls()
+        );
+    }
+
+    #[test]
+    fn control_is_on_unless_it_is_switched_off() {
+        let of = |text| Options::parse(text).unwrap();
+        assert_eq!(of("").ctl, Ctl::On);
+        assert_eq!(of("ctl=off").ctl, Ctl::Off);
+        assert!(!of("events=none").alloc_hooks());
+        assert!(of("events=none,ctl=all").alloc_hooks());
+        let all = of("events=none,ctl=all").hooks();
+        let later = all.exception && all.io && all.lock && all.thread;
+        assert!(later && !all.call && !all.objects && all.leak.is_none());
+        assert_eq!(of("events=io").hooks(), of("events=io").events);
+        let error = Options::parse("ctl=of").unwrap_err().to_string();
+        assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
+    }
+
+    #[test]
+    fn classes_are_chosen_by_loader_and_by_name() {
+        assert!(!Options::parse("instrument=all").unwrap().is_partial());
+        let options = Options::parse("instrument=app,exclude=a.*,exclude=b.C").unwrap();
+        assert_eq!(options.instrument, Instrument::App);
+        assert!(!options.filter.admits("a/B") && !options.filter.admits("b/C"));
+        assert!(options.is_partial() && options.filter.admits("b/D"));
+        assert!(Options::parse("include=a.*+b.C").unwrap().is_partial());
+        for (bad, text) in [
+            (
+                "instrument=ap",
+                "unknown instrument 'ap', did you mean 'app'?",
+            ),
+            (
+                "include=a/*",
+                "option include: pattern 'a/*': names of packages have dots, not slashes",
+            ),
+            (
+                "record=calls,include=a.*",
+                "record=calls needs all classes: no instrument=app, include or exclude",
+            ),
+        ] {
+            assert_eq!(Options::parse(bad).unwrap_err().to_string(), text);
+        }
+        for bad in ["include=", "exclude=a.B+", "include=a.B.m()", "exclude=a."] {
+            assert!(Options::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(Options::parse("limit=2k").unwrap().limit, 2048);
+    }
+}

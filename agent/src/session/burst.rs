@@ -1,0 +1,43 @@
+//! `burst=ON/PERIOD`: events are counted during a part of each period only, as in static bursting
+//! (Ausiello et al., "k-Calling Context Profiling", OOPSLA 2012, Sections 5.2 and 6), but calls are tracked all the
+//! time, so every number is that of the whole context.
+//!
+//! A thread of the agent's own opens and closes the gate. How long it was really open the gate measures;
+//! the log has both times, and nothing is scaled.
+
+use std::time::Instant;
+
+use crate::options::{Burst, Level};
+use crate::session::Agent;
+use lucce_vm::signals;
+
+/// The VM is initialised: bursts begin, if they were asked for. Without the thread nothing would ever be
+/// counted, so then everything is.
+pub fn start(agent: &'static Agent) {
+    let Some(burst) = &agent.options.burst else {
+        return;
+    };
+    agent.meta("burst", &burst.text);
+    agent.gate.measure();
+    let thread = std::thread::Builder::new().name("lucce-burst".into());
+    let started = signals::blocked(|| thread.spawn(move || run(agent, burst)));
+    if let Err(error) = started {
+        agent.say(Level::Error, &format!("burst= does not work: {error}"));
+    }
+}
+
+/// A burst that begins late, because the machine was busy, is not made up for.
+fn run(agent: &Agent, burst: &Burst) {
+    let mut begin = Instant::now();
+    loop {
+        agent.gate.burst();
+        if agent.ended.wait(begin + burst.on) {
+            return;
+        }
+        agent.gate.pause();
+        begin = (begin + burst.period).max(Instant::now());
+        if agent.ended.wait(begin) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What becomes of the run's files while the JVM runs: somebody may truncate, remove or move them.
+//!
+//! A thread of the agent's own looks once a second, and says on standard error what it sees, once. The end and
+//! `lucce ctl` look again. A file that was removed is still whole and is written to as long as the JVM
+//! runs, so `lucce ctl PID dump FILE` saves it; of one that was truncated nothing is left to save.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jvmti_bindings::sys::jni::JavaVM;
+
+use crate::book::fate::Fate;
+use crate::options::Level;
+use crate::session::Agent;
+use lucce_vm::flags;
+use lucce_vm::signals;
+
+/// What the thread has said already.
+#[derive(Default)]
+struct Said {
+    log: Option<Fate>,
+    stream: Option<Fate>,
+    calls: Option<Fate>,
+}
+
+/// From now on the program goes on when a file is truncated, see `tracelog/src/loss.rs`. Not where the VM would tell
+/// the program's users that its handler is not the first any more.
+pub fn survive(vm: *mut JavaVM) {
+    if !flags::checks_handlers(vm) {
+        lucce_tracelog::survive();
+    }
+}
+
+/// The VM is initialised. Without a thread the end and `lucce ctl` tell.
+pub fn start(agent: &'static Agent) {
+    let thread = std::thread::Builder::new().name("lucce-files".into());
+    let _ = signals::blocked(|| thread.spawn(move || watch(agent)));
+}
+
+fn watch(agent: &Agent) {
+    const OFTEN: Duration = Duration::from_secs(1);
+    let mut said = Said::default();
+    while !agent.ended.wait(Instant::now() + OFTEN) {
+        tell(
+            agent,
+            &mut said.log,
+            agent.log.fate(&agent.options.out),
+            &agent.options.out,
+        );
+        if let Some(streamer) = &agent.streamer {
+            tell(agent, &mut said.stream, streamer.fate(), streamer.path());
+        }
+        if let Some(recorder) = &agent.recorder {
+            tell(agent, &mut said.calls, recorder.fate(), recorder.path());
+        }
+    }
+}
+
+fn tell(agent: &Agent, said: &mut Option<Fate>, fate: Fate, path: &Path) {
+    if said.as_ref() == Some(&fate) {
+        return;
+    }
+    if let Some(what) = fate.told(path) {
+        let (level, then) = match fate {
+            Fate::Removed => (
+                Level::Error,
+                format!(
+                    ": `lucce ctl {} dump FILE` saves it as long as the JVM runs",
+                    std::process::id()
+                ),
+            ),
+            Fate::Truncated | Fate::Failed => (
+                Level::Error,
+                ": what it held is lost, and nothing more is recorded there; the program goes on"
+                    .into(),
+            ),
+            Fate::Whole | Fate::Moved(_) => (Level::Info, String::new()),
+        };
+        agent.say(level, &format!("{what}{then}"));
+    }
+    *said = Some(fate);
+}

@@ -1,0 +1,238 @@
+//! The end: the log's last records, and one line for the user.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use lucce_tracelog::{Cell, End};
+
+use crate::book::fate::Fate;
+use crate::events::sources;
+use crate::leaks::Leaks;
+use crate::memory::java_table::MULTIPLIER;
+use crate::options::Level;
+use crate::session::Agent;
+use crate::session::control;
+
+/// The VM ends, or the agent leaves it.
+pub fn finish(agent: &Agent) {
+    agent.live.store(false, Ordering::Release);
+    control::end();
+    agent.ended.tell();
+    let bursts = agent.gate.bursts();
+    let sampled = agent.leaks.as_ref().map(Leaks::so_far);
+    for source in sources::wanted(&agent.options.hooks()) {
+        sources::stop(agent.jvmti, source);
+    }
+    let counts = &agent.counts;
+    let (allocations, contexts) = sum(agent);
+    let kinds = agent.events_by_kind();
+    let events = allocations + kinds.values().sum::<u64>();
+    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
+    let graph = agent.encoder.stats();
+    for (key, value) in [
+        ("run.millis", agent.began.elapsed().as_millis() as u64),
+        ("events.recorded", events),
+        ("events.lost", lost),
+        ("verify.compared", counts.compared.load(Ordering::Relaxed)),
+        (
+            "verify.mismatches",
+            counts.mismatches.load(Ordering::Relaxed),
+        ),
+        ("classes.rewritten", counts.classes.load(Ordering::Relaxed)),
+        (
+            "classes.skipped",
+            counts.classes_skipped.load(Ordering::Relaxed),
+        ),
+        (
+            "classes.kept_hooks",
+            counts.classes_kept.load(Ordering::Relaxed),
+        ),
+        (
+            "methods.skipped",
+            counts.methods_skipped.load(Ordering::Relaxed),
+        ),
+        ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
+        (
+            "agent.upcalls_lost",
+            counts.upcalls_lost.load(Ordering::Relaxed),
+        ),
+        ("agent.unsaid", counts.unsaid.load(Ordering::Relaxed)),
+        ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
+        ("agent.panics", counts.panics.load(Ordering::Relaxed)),
+        ("graph.slow_lookups", graph.slow_lookups),
+        ("graph.unknown", graph.unknown),
+        ("graph.memory", graph.memory as u64),
+    ] {
+        agent.stat(key, value);
+    }
+    if let Some(bursts) = bursts {
+        agent.stat("bursts", bursts.bursts);
+        agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
+        agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
+    }
+    if agent.options.hooks().thread {
+        let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
+        agent.stat("tasks.unfollowed", unfollowed);
+    }
+    for (key, value) in agent.comparison.stats() {
+        agent.stat(key, value);
+    }
+    if let Some(warning) = agent.comparison.warning() {
+        agent.say(Level::Warn, &warning);
+    }
+    agent.note(End {});
+    let fate = agent.log.fate(&agent.options.out);
+    let _ = agent.log.close();
+    let recorded = Recorded {
+        allocations,
+        contexts,
+        sampled,
+        kinds,
+        lost,
+    };
+    let level = if fate.is_lost() {
+        Level::Error
+    } else {
+        Level::Info
+    };
+    agent.say(level, &recorded.line(agent, &fate));
+    if let Some(streamer) = &agent.streamer {
+        let (level, line) = streamer.finish();
+        agent.say(level, &line);
+    }
+    if let Some(recorder) = &agent.recorder {
+        let (bytes, whole) = recorder.finish();
+        let fate = recorder.fate();
+        let path = fate.path(recorder.path()).display();
+        let megabytes = bytes as f64 / 1e6;
+        let cut = if whole {
+            ""
+        } else {
+            ", cut: the limit was reached"
+        };
+        match fate.told(recorder.path()).filter(|_| fate.is_lost()) {
+            Some(what) => agent.say(Level::Error, &format!("{what}: the calls are lost")),
+            None => agent.say(
+                Level::Info,
+                &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
+            ),
+        }
+    }
+}
+
+/// Events in all cells, and how many different contexts they have.
+pub fn sum(agent: &Agent) -> (u64, u64) {
+    let all = agent.all_cells();
+    let cells = || all.iter().flat_map(|counters| counters.iter());
+    let used = |cell: &&Cell| cell.count.load(Ordering::Relaxed) != 0;
+    let count = |cell: &Cell| u64::from_le(cell.count.load(Ordering::Relaxed));
+    let events = cells().map(count).sum();
+    let numbers = || cells().filter(used).map(|cell| cell.id().0);
+    let contexts = different(numbers);
+    all.iter().for_each(|counters| counters.release());
+    (events, contexts)
+}
+
+/// How many different ones there are, in little memory: a part of all possible numbers at a time.
+fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
+    const AT_A_TIME: usize = 1 << 17;
+    const MOST_PARTS: usize = 32;
+    let count = numbers().count();
+    // Each part is one pass over all of them.
+    let parts = count.div_ceil(AT_A_TIME.max(count / MOST_PARTS)) as u64;
+    let mut contexts = Vec::new();
+    let in_part = |part: u64| {
+        // Numbers of contexts follow each other.
+        let of = |number: u64| number.wrapping_mul(MULTIPLIER) >> 32;
+        numbers().filter(move |number| of(*number) % parts == part)
+    };
+    let mut different = 0;
+    for part in 0..parts {
+        contexts.clear();
+        contexts.extend(in_part(part));
+        contexts.sort_unstable();
+        contexts.dedup();
+        different += contexts.len() as u64;
+    }
+    different
+}
+
+/// What the user is told at the end.
+struct Recorded {
+    allocations: u64,
+    contexts: u64,
+    /// With `events=leak`.
+    sampled: Option<u64>,
+    kinds: HashMap<String, u64>,
+    lost: u64,
+}
+
+impl Recorded {
+    fn line(&self, agent: &Agent, fate: &Fate) -> String {
+        let log = fate.path(&agent.options.out).display();
+        let megabytes = agent.log.bytes() as f64 / 1e6;
+        let Recorded {
+            allocations,
+            contexts,
+            lost,
+            ..
+        } = self;
+        let mut parts = Vec::new();
+        if let Some(bytes) = agent.sampled_bytes() {
+            parts.push(format!(
+                "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
+            ));
+        } else if agent.options.events.alloc || *allocations > 0 {
+            parts.push(format!("{allocations} allocations in {contexts} contexts"));
+        }
+        if let Some(sampled) = self.sampled {
+            parts.push(format!("{sampled} sampled objects"));
+        }
+        let mut kinds: Vec<_> = self.kinds.iter().collect();
+        kinds.sort_by_key(|(kind, count)| (u64::MAX - **count, *kind));
+        let (first, rest) = kinds.split_at(kinds.len().min(4));
+        parts.extend(
+            first
+                .iter()
+                .map(|(kind, count)| format!("{count} × {kind}")),
+        );
+        if !rest.is_empty() {
+            parts.push(format!("{} more kinds of events", rest.len()));
+        }
+        if let Some(what) = fate.told(&agent.options.out).filter(|_| fate.is_lost()) {
+            let lost = self.lost + self.allocations + self.kinds.values().sum::<u64>();
+            return format!("{what}: nothing is recorded, at least {lost} events are lost");
+        }
+        let mut line = match parts.is_empty() {
+            true => format!("tracked without recording, log in {log} ({megabytes:.1} MB)"),
+            false => format!("{} recorded in {log} ({megabytes:.1} MB)", parts.join(", ")),
+        };
+        if *lost > 0 {
+            line += &format!("; {lost} events lost");
+        }
+        if let Some(bursts) = agent.gate.bursts() {
+            let share = 100.0 * bursts.open.as_secs_f64() / bursts.total.as_secs_f64();
+            line += &format!("; counted during {share:.1}% of the time");
+        }
+        if agent.options.verify > 0 {
+            let compared = agent.counts.compared.load(Ordering::Relaxed);
+            let mismatches = agent.counts.mismatches.load(Ordering::Relaxed);
+            line += &format!(
+                "; {compared} compared with the VM's own stack trace, {mismatches} mismatches"
+            );
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_numbers_are_counted_in_parts() {
+        assert_eq!(different(|| 0..0), 0);
+        let numbers = || (0..1_000_000_u64).map(|n| (n % 300_000) << 12 | 7);
+        assert_eq!(different(numbers), 300_000);
+    }
+}

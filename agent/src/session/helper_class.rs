@@ -1,0 +1,298 @@
+//! The helper classes in the VM: which there are, when they are defined, and how they become live.
+//!
+//! They are defined before any Java code runs, in the boot edition. Once the VM is initialised the agent binds their
+//! natives and redefines all of them at once, so that no hook sees some of them live and others not.
+//! What they are made of the build has compiled: see `build.rs`.
+
+use std::ffi::CStr;
+
+use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
+
+use lucce_vm::Env;
+
+use crate::memory::shared_layout::{BASE, METHODS, TABLES};
+use crate::memory::slots;
+use crate::memory::slots::Slot;
+use crate::options::{Options, Record, Tracking};
+use crate::session::Agent;
+use crate::session::edition::Edition;
+
+/// What the build has made:
+///
+/// ```text
+/// NAMES     the helper classes
+/// EDITIONS  their bytes, in this order, by edition
+/// NESTED    classes within them, the same in all editions: name and bytes
+/// NATIVES   names and descriptors of their native methods, in this order
+/// ```
+mod built {
+    use super::{CStr, Edition};
+
+    include!(concat!(env!("OUT_DIR"), "/helper_classes.rs"));
+}
+
+pub use built::NAMES;
+
+/// One for each of [`NAMES`].
+pub type Classes = [jclass; NAMES.len()];
+
+/// Puts brackets around JNI calls.
+pub type Bracket = fn(&Agent, Env, jclass) -> Option<()>;
+
+/// The helper class that has the agent's fields.
+const FIRST: usize = 0;
+
+/// Before any Java code runs.
+pub fn define(agent: &Agent, env: Env) -> Option<()> {
+    let mut classes = [std::ptr::null_mut(); NAMES.len()];
+    for ((class, name), bytes) in classes.iter_mut().zip(NAMES).zip(bytes_of(Edition::BOOT)?) {
+        *class = env.define_boot_class(name, bytes)?;
+    }
+    for (name, bytes) in built::NESTED {
+        env.define_boot_class(name, bytes)?;
+    }
+    let class = classes[FIRST];
+    env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
+    let graph = agent.comparison.graph();
+    env.set_static_long(class, c"graph", graph as i64)?;
+    env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;
+    let boot = agent.stacks.boot;
+    let first = Slot::of_address(boot.start()).above().pointer() as i64;
+    env.set_static_long(class, c"bootStacks", first)?;
+    env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
+    env.set_static_long(class, c"bootStackSize", agent.stacks.boot_stack as i64)
+}
+
+/// By global references, which are never given back.
+pub fn find(env: Env) -> Option<Classes> {
+    let mut classes = [std::ptr::null_mut(); NAMES.len()];
+    for (class, name) in classes.iter_mut().zip(NAMES) {
+        *class = env.global(env.find_class(name)?);
+    }
+    Some(classes)
+}
+
+/// The first thread beside the main one has started: there is a current thread to ask for.
+pub fn has_threads(env: Env) -> Option<()> {
+    let class = env.find_class(NAMES[FIRST])?;
+    env.set_static_boolean(class, c"threads");
+    env.forget(class);
+    Some(())
+}
+
+/// When the VM is initialised: what the live edition needs.
+pub fn prepare(agent: &Agent, env: Env, classes: Classes, bracket: Bracket) -> Option<()> {
+    measure_arrays(agent, env, classes[FIRST])?;
+    bind(env, classes)?;
+    bracket(agent, env, classes[FIRST])
+}
+
+/// From now on events count.
+pub fn go_live(agent: &Agent, env: Env, classes: Classes) -> Option<()> {
+    let addresses = [
+        (BASE, slots::base()),
+        (METHODS, agent.method_of_site.address()),
+        (TABLES, agent.encoder.tables().block),
+    ];
+    let bytes = bytes_of(edition(&agent.options))?;
+    let bytes = with_addresses(bytes, addresses)?;
+    let new: Vec<_> = classes.into_iter().zip(&bytes).collect();
+    agent.coverage.ours(env, || agent.jvmti.redefine(&new)).ok()
+}
+
+/// What was asked for.
+fn edition(options: &Options) -> Edition {
+    let (tracking, record) = (options.tracking, options.record);
+    Edition {
+        live: true,
+        verify: options.verify > 0,
+        record: (tracking, record) == (Tracking::Lazy, Record::Calls),
+        stream: tracking != Tracking::Paper && record == Record::Stream,
+        tree: tracking == Tracking::Cct,
+        paper: tracking == Tracking::Paper,
+    }
+}
+
+pub fn bytes_of(edition: Edition) -> Option<[&'static [u8]; NAMES.len()]> {
+    let mut all = built::EDITIONS.iter();
+    all.find(|(of, _)| *of == edition).map(|(_, bytes)| *bytes)
+}
+
+#[cfg(test)]
+pub fn nested(name: &CStr) -> Option<&'static [u8]> {
+    let mut all = built::NESTED.iter();
+    all.find(|(of, _)| *of == name).map(|(_, bytes)| *bytes)
+}
+
+/// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it must not
+/// happen in the middle of a hook. (`RegisterNatives` looks nothing up, but the VM warns of it in classes of its own.) All
+/// do nothing for thread 0, and answer 0.
+fn bind(env: Env, classes: Classes) -> Option<()> {
+    /// Methods have no more parameters.
+    const MOST: usize = 255;
+    let zeros = [jvalue { j: 0 }; MOST];
+    for (class, natives) in classes.into_iter().zip(built::NATIVES) {
+        for (name, descriptor) in natives {
+            let method = env.static_method(class, name, descriptor)?;
+            env.call_void(class, method, &zeros);
+        }
+    }
+    (!env.has_exception()).then_some(())
+}
+
+/// The classes with addresses in place of the constants that stand for them: each is in one class at least, and once at
+/// most in each.
+fn with_addresses<const N: usize>(
+    classes: [&[u8]; N],
+    addresses: [(u64, usize); 3],
+) -> Option<[Vec<u8>; N]> {
+    let mut classes = classes.map(<[u8]>::to_vec);
+    for (hole, address) in addresses {
+        let mut filled = 0;
+        for class in &mut classes {
+            filled += fill(class, hole, address)?;
+        }
+        if filled == 0 {
+            return None;
+        }
+    }
+    Some(classes)
+}
+
+/// How often the constant was there. `None`: it was there twice, so something else looks like it.
+fn fill(class: &mut [u8], hole: u64, address: usize) -> Option<usize> {
+    let hole = hole.to_be_bytes();
+    let mut places = class.windows(hole.len()).enumerate();
+    let mut found = places.by_ref().filter(|(_, bytes)| *bytes == hole);
+    let Some((at, _)) = found.next() else {
+        return Some(0);
+    };
+    if found.next().is_some() {
+        return None;
+    }
+    let place = class.get_mut(at..at + hole.len())?;
+    place.copy_from_slice(&(address as u64).to_be_bytes());
+    Some(1)
+}
+
+/// How large arrays are depends on the VM's flags.
+fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
+    let size = |object: Option<jobject>| {
+        let object = object?;
+        let size = agent.jvmti.object_size(object);
+        env.forget(object);
+        size.map(|size| size as i32)
+    };
+    // The header ends where one more byte makes the array larger.
+    let empty = size(env.new_bytes(0))?;
+    let fit = (1..=8)
+        .take_while(|n| size(env.new_bytes(*n)) == Some(empty))
+        .count() as i32;
+    let header = empty - fit;
+    let longs = size(env.new_longs(1))? - 8;
+    let object = env.find_class(c"java/lang/Object")?;
+    let references =
+        (size(env.new_objects(object, 101))? - size(env.new_objects(object, 1))?) / 100;
+    env.forget(object);
+    env.set_static_int(class, c"header", header)?;
+    env.set_static_int(class, c"headerOfLongs", longs)?;
+    env.set_static_int(
+        class,
+        c"referenceShift",
+        if references == 8 { 3 } else { 2 },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::shared_layout::{COPY_OF, COPY_OF_RANGE, UNSEEN};
+
+    const ADDRESSES: [(u64, usize); 3] = [(BASE, 0x1234), (METHODS, 0x5678), (TABLES, 0x9abc)];
+
+    fn options(text: &str) -> Options {
+        Options::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_choice_of_options_has_its_edition() {
+        for tracking in ["lazy", "cct", "paper"] {
+            for record in ["", ",record=calls", ",record=stream"] {
+                for verify in ["", ",verify=1"] {
+                    let text = format!("out=x,tracking={tracking}{record}{verify}");
+                    // Not all go together.
+                    let Ok(options) = Options::parse(&text) else {
+                        assert!(!record.is_empty() && tracking != "lazy", "{text}");
+                        continue;
+                    };
+                    let edition = edition(&options);
+                    assert!(bytes_of(edition).is_some(), "{text}: {edition:?}");
+                }
+            }
+        }
+        let plain = edition(&options("out=x"));
+        let checked = edition(&options("out=x,tracking=cct,record=stream,verify=7"));
+        let live = Edition {
+            live: true,
+            ..Edition::BOOT
+        };
+        assert_eq!(plain, live);
+        let expected = Edition {
+            tree: true,
+            stream: true,
+            verify: true,
+            ..live
+        };
+        assert_eq!(checked, expected);
+    }
+
+    #[test]
+    fn editions_are_different_and_take_addresses() {
+        for (index, (edition, classes)) in built::EDITIONS.iter().enumerate() {
+            let others = built::EDITIONS.iter().skip(index + 1);
+            for (other, others_classes) in others {
+                assert!(
+                    edition != other && classes != others_classes,
+                    "{edition:?}, {other:?}"
+                );
+            }
+            let live = with_addresses(*classes, ADDRESSES);
+            assert!(live.is_some(), "{edition:?}");
+            let left = live.into_iter().flatten().any(|class| {
+                let mut words = class.windows(8);
+                words.any(|word| ADDRESSES.iter().any(|(hole, _)| word == hole.to_be_bytes()))
+            });
+            assert!(!left, "{edition:?}");
+        }
+    }
+
+    #[test]
+    fn a_constant_that_is_there_twice_is_not_filled() {
+        let all = [BASE, METHODS, TABLES].map(u64::to_be_bytes).join(&0);
+        assert!(with_addresses([&all, &[]], ADDRESSES).is_some());
+        assert!(with_addresses([&all, &all], ADDRESSES).is_some());
+        assert!(with_addresses([&all[..17], &[]], ADDRESSES).is_none());
+        let twice = [&all[..], &all[..8]].concat();
+        assert!(with_addresses([&twice, &[]], ADDRESSES).is_none());
+    }
+
+    /// What hooks know, too: their crate has no part in the layout.
+    #[test]
+    fn hooks_mean_the_same_sites() {
+        let intrinsics = lucce_hooks::INTRINSICS.iter();
+        let names: Vec<_> = intrinsics.map(|intrinsic| intrinsic.name).collect();
+        for (site, name) in [(COPY_OF, "copyOf"), (COPY_OF_RANGE, "copyOfRange")] {
+            assert_eq!(names[site as usize - 1], name);
+        }
+        assert_eq!(lucce_hooks::helpers::UNSEEN, UNSEEN);
+    }
+
+    /// A native method without its function here does not link.
+    #[test]
+    fn every_native_method_has_its_function() {
+        let natives: usize = built::NATIVES.iter().map(|natives| natives.len()).sum();
+        assert!(natives > 0);
+        assert_eq!(built::functions().len(), natives);
+        assert!(built::functions().iter().all(|function| *function != 0));
+    }
+}

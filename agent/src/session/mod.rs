@@ -1,0 +1,20 @@
+//! The life of the agent: start, control, end.
+
+mod agent;
+pub mod attach;
+pub mod burst;
+pub mod control;
+mod dump;
+mod edition;
+pub mod fate;
+pub mod finish;
+pub mod guard;
+pub mod helper_class;
+pub mod live;
+#[cfg(test)]
+mod silent;
+pub mod start;
+mod status;
+pub mod trim;
+
+pub use agent::Agent;

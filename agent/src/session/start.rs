@@ -1,0 +1,207 @@
+//! The start, until the VM calls the agent: options, files and address space, what the VM is asked for.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use jvmti_bindings::sys::jni::JavaVM;
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_vm::{Failed, Jvmti, flags};
+
+use crate::events::sources;
+use crate::leaks;
+use crate::options::{Level, Options, only};
+use crate::session::agent::{Agent, Ground, Missing};
+use crate::session::fate;
+
+/// The VM loads the agent before anything of Java runs; `doors`: what it is to call.
+///
+/// # Errors
+/// One line for the user: why the VM must not start.
+pub fn start(vm: *mut JavaVM, text: &str, doors: &ti::jvmtiEventCallbacks) -> Result<(), String> {
+    let options = Options::parse(text).map_err(|e| e.to_string())?;
+    let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
+    let started = match is_meant(jvmti, &options) {
+        true => supported(jvmti).and_then(|()| prepared(vm, jvmti, options, (text, doors))),
+        false => Ok(false),
+    };
+    if started != Ok(true) {
+        // The VM is as it would be without the agent.
+        jvmti.dispose();
+    }
+    started.map(|_| ())
+}
+
+/// With `only=`: whether this is a program that was meant.
+fn is_meant(jvmti: Jvmti, options: &Options) -> bool {
+    if options.only.is_empty() {
+        return true;
+    }
+    let command = jvmti
+        .system_property(c"sun.java.command")
+        .unwrap_or_default();
+    let is_meant = only::is_meant(&options.only, &command);
+    if !is_meant {
+        let names = only::names(&command).join(", ");
+        options.say(
+            Level::Debug,
+            &format!("only= does not mean {names}: nothing is recorded"),
+        );
+    }
+    is_meant
+}
+
+/// The options as they were given, and what the VM is to call.
+type Told<'t> = (&'t str, &'t ti::jvmtiEventCallbacks);
+
+/// Starts, or says why the program runs without being recorded. `false`: it does.
+///
+/// # Errors
+/// One line for the user: why the VM must not start.
+fn prepared(
+    vm: *mut JavaVM,
+    jvmti: Jvmti,
+    mut options: Options,
+    (text, doors): Told<'_>,
+) -> Result<bool, String> {
+    lucce_tracelog::keep_addresses(flags::addresses_to_come(vm));
+    warn_if_untried(jvmti, &mut options);
+    let missing = match flags::archives(vm) {
+        Some(archive) => Err(Missing::Unrecorded(archive)),
+        None => Ground::prepare(&mut options, None),
+    };
+    match missing {
+        Ok(ground) => run(vm, jvmti, (options, ground), (text, doors)).map(|()| true),
+        Err(Missing::Unrecorded(why)) if !options.strict => {
+            options.say(
+                Level::Warn,
+                &format!("{why}; nothing is recorded (strict=on: the JVM does not start then)"),
+            );
+            Ok(false)
+        }
+        Err(missing) => Err(missing.text()),
+    }
+}
+
+fn run(
+    vm: *mut JavaVM,
+    jvmti: Jvmti,
+    (options, ground): (Options, Ground),
+    (text, doors): Told<'_>,
+) -> Result<(), String> {
+    fate::survive(vm);
+    jvmti
+        .add_capabilities(&capabilities(jvmti, &options))
+        .map_err(refused("what the agent needs"))?;
+    if options.events.leak.or(options.events.sampled).is_some() {
+        jvmti
+            .add_capabilities(&leaks::capabilities())
+            .map_err(|Failed(code)| {
+                format!("events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})")
+            })?;
+    }
+    for source in sources::wanted(&options.hooks()) {
+        sources::prepare(jvmti, source)?;
+    }
+    let agent = Agent::start(options, jvmti, ground)?;
+    agent.meta("lucce", env!("CARGO_PKG_VERSION"));
+    if let Some(leaks) = &agent.leaks {
+        leaks::announce(agent, leaks);
+    }
+    agent.meta("options", text);
+    jvmti
+        .set_callbacks(doors)
+        .map_err(refused("the agent's callbacks"))?;
+    for event in [
+        ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
+        ti::JVMTI_EVENT_VM_START,
+        ti::JVMTI_EVENT_VM_INIT,
+        ti::JVMTI_EVENT_VM_DEATH,
+        ti::JVMTI_EVENT_THREAD_START,
+        ti::JVMTI_EVENT_THREAD_END,
+    ] {
+        jvmti.enable(event).map_err(refused("the agent's events"))?;
+    }
+    // JDK 21 and later.
+    let _ = jvmti.enable(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
+    Ok(())
+}
+
+/// The helper class is made for it, and what older VMs do by themselves has not been looked up.
+const OLDEST: u32 = 17;
+
+/// # Errors
+/// The VM's Java is too old.
+pub fn supported(jvmti: Jvmti) -> Result<(), String> {
+    match jvmti.feature().map_err(refused("JVMTI"))? {
+        OLDEST.. => Ok(()),
+        feature => Err(format!(
+            "this is JDK {feature}, and lucce needs {OLDEST} or later"
+        )),
+    }
+}
+
+/// The newest whose natives, and whose methods that the VM calls or replaces, were looked up.
+const NEWEST: u32 = 25;
+
+/// Says so where the VM's Java is newer than any that was tried: the program runs, and traces can be compared.
+pub fn warn_if_untried(jvmti: Jvmti, options: &mut Options) {
+    if let Some(text) = jvmti.feature().ok().and_then(untried) {
+        options.warn(text);
+    }
+}
+
+fn untried(feature: u32) -> Option<String> {
+    let is_newer = feature > NEWEST;
+    is_newer.then(|| {
+        format!(
+            "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on; verify=1000 compares every \
+             thousandth event with the JVM's own stack trace, and `lucce check` tells what differs"
+        )
+    })
+}
+
+/// What the user is told if the VM does not do `what`.
+pub fn refused(what: &'static str) -> impl Fn(Failed) -> String {
+    move |Failed(code)| format!("this VM does not support {what} (error {code})")
+}
+
+fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
+    let mut wanted = ti::jvmtiCapabilities::default();
+    wanted.set_can_generate_all_class_hook_events(true);
+    wanted.set_can_generate_early_class_hook_events(true);
+    wanted.set_can_generate_early_vmstart(true);
+    wanted.set_can_redefine_classes(true);
+    wanted.set_can_tag_objects(true);
+    wanted.set_can_get_line_numbers(true);
+    // Where methods that the VM enters have their entry hook, and watched ones their calls.
+    wanted.set_can_get_bytecodes(true);
+    // Which thread is started: `this` of Thread.start.
+    wanted.set_can_access_local_variables(options.records_calls());
+    let can = jvmti.potential().unwrap_or_default();
+    wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
+    wanted.set_can_generate_breakpoint_events(
+        can.can_generate_breakpoint_events() && !debugger_comes(),
+    );
+    wanted
+}
+
+/// Only one agent can have breakpoints, and a debugger cannot do without.
+fn debugger_comes() -> bool {
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let variables = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+    let settings = variables.iter().filter_map(std::env::var_os);
+    let mut texts = settings.map(OsString::into_vec).chain([command]);
+    texts.any(|text| text.windows(4).any(|word| word == b"jdwp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_jdks_are_told() {
+        assert_eq!(untried(OLDEST).or(untried(NEWEST)), None);
+        let told = untried(NEWEST + 1).unwrap();
+        assert!(told.starts_with("JDK 26 is newer than 25"), "{told}");
+    }
+}

@@ -1,0 +1,105 @@
+//! What the agent does and has done, as JSON: for `lucce ctl PID status`.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use lucce_control::json::Object;
+
+use crate::book::fate::Fate;
+use crate::core::Streamer;
+use crate::options::names_of;
+use crate::session::Agent;
+use crate::session::finish;
+
+/// `uptime` in milliseconds.
+pub fn json(agent: &Agent, uptime: u64) -> String {
+    let (kinds, counting) = agent.gate.state();
+    let (allocations, contexts) = finish::sum(agent);
+    let events = allocations + agent.events_by_kind().values().sum::<u64>();
+    let counts = &agent.counts;
+    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
+    // What lies in no file any more is lost.
+    let (events, lost) = match agent.log.fate(&agent.options.out) {
+        Fate::Truncated | Fate::Failed => (0, lost + events),
+        Fate::Whole | Fate::Moved(_) | Fate::Removed => (events, lost),
+    };
+    let known = Object::default()
+        .text("lucce", env!("CARGO_PKG_VERSION"))
+        .raw("attached", agent.attached.is_some());
+    let known = match agent.sampled_bytes() {
+        Some(bytes) => known.raw("sampled_bytes", bytes),
+        None => known,
+    };
+    known
+        .raw("pid", std::process::id())
+        .text("run", &agent.run.to_string())
+        .raw("uptime_ms", uptime)
+        .raw("counting", counting)
+        .raw("bursts", bursts(agent))
+        .list("events", names_of(kinds))
+        .raw("recorded", events)
+        .raw("contexts", contexts)
+        .raw("lost", lost)
+        .raw("threads", threads(agent))
+        .raw("memory", memory(agent))
+        .raw("log", log(agent))
+        .raw("stream", stream(agent))
+        .raw("panics", counts.panics.load(Ordering::Relaxed))
+        .end()
+}
+
+/// That have a record now; without hooks: that have had events, those of one kind together.
+fn threads(agent: &Agent) -> usize {
+    match agent.attached.is_some() {
+        false => agent.threads.len(),
+        true => agent.counts.next_thread.load(Ordering::Relaxed) as usize,
+    }
+}
+
+/// How many there were, and for how long of how long events were counted; `null`: always.
+fn bursts(agent: &Agent) -> String {
+    agent.gate.bursts().map_or("null".into(), |bursts| {
+        Object::default()
+            .raw("count", bursts.bursts)
+            .raw("open_ms", bursts.open.as_millis())
+            .raw("of_ms", bursts.total.as_millis())
+            .end()
+    })
+}
+
+/// In bytes.
+fn memory(agent: &Agent) -> String {
+    Object::default()
+        .raw("graph", agent.encoder.stats().memory)
+        .raw("trees", agent.comparison.tree_bytes())
+        .end()
+}
+
+/// `null`: there is none. How many entries it has, whoever reads it may count.
+fn stream(agent: &Agent) -> String {
+    let of = |streamer: &Streamer| {
+        file_of(&streamer.fate(), streamer.path())
+            .raw("bytes", streamer.bytes())
+            .raw("limit", agent.options.record_limit)
+            .raw("full", streamer.is_full())
+            .end()
+    };
+    agent.streamer.as_ref().map_or("null".into(), of)
+}
+
+/// What the file is called, and what has become of it.
+fn file_of(fate: &Fate, path: &Path) -> Object {
+    let path = fate.path(path);
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Object::default()
+        .text("file", &file.to_string_lossy())
+        .text("state", fate.word())
+}
+
+fn log(agent: &Agent) -> String {
+    let fate = agent.log.fate(&agent.options.out);
+    file_of(&fate, &agent.options.out)
+        .raw("bytes", agent.log.bytes())
+        .raw("refused", agent.log.refused())
+        .end()
+}

@@ -1,0 +1,124 @@
+//! Numbers with the traces that they were found to decode to, so that the oracle looks twice at none.
+//!
+//! A number always decodes to one trace, and a method and location of the VM to one line until classes
+//! change or go. So an event whose number and frames, as the VM gives them, were compared before needs no second
+//! comparison. Kept is a hash of 64 bits: that two of a million differ and have one hash is less likely
+//! than one in ten million.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lucce_callgraph::ContextId;
+use rustc_hash::FxHashSet;
+
+use lucce_vm::FrameInfo;
+
+/// With more of them all are forgotten: 16 MB at most.
+const MOST: usize = 1 << 20;
+
+/// A number and the frames that the VM gave with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pair(u64);
+
+impl Pair {
+    /// `returned`: how many of the innermost frames have returned already.
+    pub fn of(number: ContextId, returned: usize, frames: &[FrameInfo]) -> Pair {
+        let mut hash = DefaultHasher::new();
+        hash.write_u64(number.0);
+        hash.write_usize(returned);
+        for frame in frames {
+            hash.write_usize(frame.method as usize);
+            hash.write_i64(frame.location);
+        }
+        Pair(hash.finish())
+    }
+}
+
+/// How often methods had got other code when something was compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Age(u64);
+
+#[derive(Default)]
+struct Known {
+    pairs: FxHashSet<u64>,
+    changes: u64,
+}
+
+#[derive(Default)]
+pub struct Alike(Mutex<Known>);
+
+impl Alike {
+    /// Whether the pair was found to be alike; else what `add` wants to know once it is.
+    pub fn holds(&self, pair: Pair) -> Result<(), Age> {
+        let known = self.known();
+        match known.pairs.contains(&pair.0) {
+            true => Ok(()),
+            false => Err(Age(known.changes)),
+        }
+    }
+
+    /// Not if code changed while the pair was compared.
+    pub fn add(&self, pair: Pair, age: Age) {
+        let mut known = self.known();
+        if known.changes != age.0 {
+            return;
+        }
+        if known.pairs.len() >= MOST {
+            known.pairs.clear();
+        }
+        known.pairs.insert(pair.0);
+    }
+
+    /// Methods may have other code now, whose lines begin elsewhere, or are gone.
+    pub fn forget_all(&self) {
+        let mut known = self.known();
+        known.pairs.clear();
+        known.changes += 1;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    fn frames(locations: &[i64]) -> Vec<FrameInfo> {
+        let frame = |&location: &i64| FrameInfo {
+            method: ptr::without_provenance_mut(0x1000),
+            location,
+        };
+        locations.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn only_what_was_added_is_known_and_only_until_code_changes() {
+        let alike = Alike::default();
+        let pair = Pair::of(ContextId(7), 0, &frames(&[1, 2]));
+        let age = alike.holds(pair).unwrap_err();
+        alike.add(pair, age);
+        assert_eq!(alike.holds(pair), Ok(()));
+        alike.forget_all();
+        assert!(alike.holds(pair).is_err());
+        alike.add(pair, age);
+        assert!(alike.holds(pair).is_err(), "code changed in between");
+    }
+
+    #[test]
+    fn another_number_location_or_depth_is_another_pair() {
+        let pair = Pair::of(ContextId(7), 0, &frames(&[1, 2]));
+        let others = [
+            Pair::of(ContextId(8), 0, &frames(&[1, 2])),
+            Pair::of(ContextId(7), 1, &frames(&[1, 2])),
+            Pair::of(ContextId(7), 0, &frames(&[1, 3])),
+            Pair::of(ContextId(7), 0, &frames(&[2, 1])),
+            Pair::of(ContextId(7), 0, &frames(&[1, 2, 3])),
+            Pair::of(ContextId(7), 0, &frames(&[1])),
+        ];
+        assert!(others.iter().all(|other| *other != pair));
+    }
+}

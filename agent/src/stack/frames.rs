@@ -1,0 +1,465 @@
+//! Frames as the VM reports them, matched with the book.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jvmti_bindings::sys::jni::{jmethodID, jobject};
+use lucce_bytecode::{call_places, last_places};
+use lucce_callgraph::MethodId;
+use rustc_hash::FxHashMap;
+
+use crate::book::{Loader, NATIVE, NO_LINE};
+use crate::core::holds;
+use crate::stack::Stack;
+use crate::stack::{known, unloading};
+use lucce_hooks::{FrameKind, INHERITED, is_leaf};
+use lucce_vm::{Env, Failed, FrameInfo};
+
+/// What a method is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The helper class itself.
+    Helper,
+    /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching,
+    /// classes that are not in scope.
+    Hidden,
+    /// In the book.
+    Known(u32),
+    /// Not in the book: the class did not come through the hook.
+    Unknown,
+}
+
+/// A method of the VM, resolved once.
+#[derive(Debug)]
+pub struct Resolved {
+    pub kind: Kind,
+    pub native: bool,
+    /// Whether its frames have a slot.
+    pub slot: bool,
+    /// They get it by asking the VM, and so only when the entry hook has run: from this location on.
+    vm: Option<i64>,
+    /// The method is synchronized and takes a slot that its caller names.
+    entered_with_lock: bool,
+    /// A native method whose callers, if they have hooks, say where its slot would be.
+    announced: bool,
+    /// It has hooks behind calls of natives that make objects for it: see `hooks::making`.
+    pub counts_what_it_makes: bool,
+    /// Where the handler begins that the agent has put in, and where that throws again.
+    pub unwind: Option<(i64, i64)>,
+    /// (start, line) of the code that the VM runs, sorted.
+    lines: Vec<(i64, i32)>,
+    /// Of its class.
+    loader: Loader,
+    pub class_name: String,
+    pub method_name: String,
+}
+
+impl Resolved {
+    pub fn id(&self) -> Option<MethodId> {
+        match self.kind {
+            Kind::Known(id) => Some(MethodId(id)),
+            _ => None,
+        }
+    }
+
+    /// Whether the thread's pointer is right when this method waits for its monitor at bci 0: it has
+    /// not run yet.
+    pub fn is_entered_with_lock(&self) -> bool {
+        self.entered_with_lock
+    }
+
+    /// Whether the pointer is right from the hook before a call of this native method on: see
+    /// `upcall::called_native`.
+    pub fn is_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// As `StackTraceElement` has it.
+    pub fn line(&self, location: i64) -> i32 {
+        if self.native {
+            return NATIVE;
+        }
+        // As HotSpot does: the first entry that begins right there, else the last one of the nearest.
+        let before = self.lines.partition_point(|(start, _)| *start < location);
+        let found = match self.lines.get(before) {
+            Some((start, line)) if *start == location => Some(*line),
+            _ => before
+                .checked_sub(1)
+                .and_then(|at| self.lines.get(at))
+                .map(|one| one.1),
+        };
+        found.unwrap_or(NO_LINE)
+    }
+}
+
+#[cfg(test)]
+impl Resolved {
+    /// A method whose frames have a slot or not, with a line for each location.
+    pub fn simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> Resolved {
+        Resolved {
+            kind: Kind::Known(method.0),
+            native: false,
+            slot,
+            vm: None,
+            entered_with_lock: false,
+            announced: false,
+            counts_what_it_makes: false,
+            unwind: None,
+            lines,
+            loader: Loader::BOOT,
+            class_name: "a/B".into(),
+            method_name: "m".into(),
+        }
+    }
+}
+
+/// Method ids live as long as their class; the VM does not reuse them.
+#[derive(Default)]
+pub struct FrameCache(RwLock<Known>);
+
+#[derive(Default)]
+struct Known {
+    methods: FxHashMap<usize, Arc<Resolved>>,
+    /// Which of them are of loaders that may go.
+    of_loader: FxHashMap<Loader, Vec<usize>>,
+}
+
+impl Known {
+    fn get(&self, method: jmethodID) -> Option<&Arc<Resolved>> {
+        self.methods.get(&(method as usize))
+    }
+}
+
+impl FrameCache {
+    pub fn resolve(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
+        let known = {
+            let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            map.get(method).cloned()
+        };
+        known.unwrap_or_else(|| self.resolve_new(stack, env, method))
+    }
+
+    /// What `found` are, without the helper's own frames.
+    pub fn resolve_all(&self, stack: &Stack, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
+        let read = || self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut frames = Vec::with_capacity(found.len());
+        let mut map = read();
+        for info in found {
+            let method = match map.get(info.method) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    drop(map);
+                    let new = self.resolve_new(stack, env, info.method);
+                    map = read();
+                    new
+                }
+            };
+            if method.kind != Kind::Helper {
+                let location = info.location;
+                frames.push(Frame { method, location });
+            }
+        }
+        frames
+    }
+
+    /// Methods may have other code now, and their lines begin elsewhere.
+    pub fn forget_all(&self) {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *map = Known::default();
+    }
+
+    /// The VM has unloaded these loaders' classes.
+    pub fn forget(&self, loaders: &[Loader]) {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for loader in loaders {
+            for method in map.of_loader.remove(loader).unwrap_or_default() {
+                map.methods.remove(&method);
+            }
+        }
+    }
+
+    fn resolve_new(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
+        let resolved = Arc::new(resolve(stack, env, method));
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = map.methods.insert(method as usize, Arc::clone(&resolved));
+        if known.is_none() && resolved.loader != Loader::BOOT {
+            let of_loader = map.of_loader.entry(resolved.loader).or_default();
+            of_loader.push(method as usize);
+        }
+        resolved
+    }
+}
+
+fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
+    let mut resolved = Resolved {
+        kind: Kind::Unknown,
+        native: stack.jvmti.is_native(method),
+        slot: false,
+        vm: None,
+        entered_with_lock: false,
+        announced: false,
+        counts_what_it_makes: false,
+        unwind: None,
+        lines: Vec::new(),
+        loader: Loader::BOOT,
+        class_name: String::new(),
+        method_name: String::new(),
+    };
+    if let Some(class) = stack.jvmti.declaring_class(method) {
+        fill(stack, env, method, class, &mut resolved);
+        env.forget(class);
+    }
+    resolved
+}
+
+fn fill(
+    stack: &Stack,
+    env: Env,
+    method: jmethodID,
+    class: jobject,
+    resolved: &mut Resolved,
+) -> Option<()> {
+    let loader = stack.jvmti.loader(class)?;
+    let id = stack.loaders.id(stack.jvmti, env, loader);
+    env.forget(loader);
+    resolved.loader = id;
+    let signature = stack.jvmti.signature(class)?;
+    let name = signature.strip_prefix('L')?.strip_suffix(';')?;
+    let (method_name, descriptor) = stack.jvmti.method_name(method)?;
+    resolved.class_name = name.to_string();
+    resolved.method_name = method_name;
+    let is_inherited = name == "java/lang/Object" && resolved.method_name.starts_with(INHERITED);
+    if name.starts_with("java/lang/LucceRt") || is_inherited {
+        resolved.kind = Kind::Helper;
+        return None;
+    }
+    // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
+    if name.contains('.') {
+        resolved.kind = Kind::Hidden;
+        // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
+        resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
+        return None;
+    }
+    resolved.lines = stack.jvmti.lines(method);
+    // In a stable order: those that begin at one place stay as they are.
+    resolved.lines.sort_by_key(|(start, _)| *start);
+    if !holds(stack, id, name) {
+        resolved.kind = Kind::Hidden;
+        return None;
+    }
+    if stack.attached.is_some() && stack.book().class_named(id, name).is_none() {
+        let gone = stack.loaders.gone(env);
+        if !gone.is_empty() {
+            unloading::forget(stack, &gone);
+        }
+        known::add(stack, class, id, name)?;
+    }
+    let book = stack.book();
+    let info = book.class_named(id, name)?;
+    let id = book.find_method(info, &resolved.method_name, &descriptor)?;
+    let info = book.method(id)?;
+    resolved.kind = if info.transparent {
+        Kind::Hidden
+    } else {
+        Kind::Known(id)
+    };
+    resolved.slot = info.has_slot();
+    resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
+    // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
+    resolved.announced =
+        resolved.native && name != "java/lang/Throwable" && !is_leaf(name, &resolved.method_name);
+    let vm = info.frame == FrameKind::Vm;
+    resolved.entered_with_lock =
+        info.frame == FrameKind::Push && info.access & SYNCHRONIZED != 0 && !resolved.native;
+    drop(book);
+    if vm {
+        resolved.vm = Some(behind_entry(stack, method));
+        if resolved.method_name != "<init>" {
+            resolved.unwind = unwind(stack, method);
+        }
+    }
+    Some(())
+}
+
+const SYNCHRONIZED: u16 = 0x20;
+const FORMS: &str = "java/lang/invoke/LambdaForm$";
+
+/// The first call in a method that the VM enters is that of the entry hook.
+fn behind_entry(stack: &Stack, method: jmethodID) -> i64 {
+    const CALL: i64 = 3;
+    let code = stack.jvmti.bytecodes(method);
+    let first = call_places(&code).first().copied();
+    i64::from(first.unwrap_or(0)) + CALL
+}
+
+/// The last instructions of a method that the VM enters: `lload N; invokestatic exitVm; athrow`.
+fn unwind(stack: &Stack, method: jmethodID) -> Option<(i64, i64)> {
+    let code = stack.jvmti.bytecodes(method);
+    let [load, _, throw] = last_places(&code).map(i64::from);
+    (throw > 0).then_some((load, throw))
+}
+
+/// Of `GetStackTrace`: there are no more frames than were skipped.
+const ILLEGAL_ARGUMENT: i32 = 103;
+
+/// How many frames the VM is asked for when all are needed.
+pub const PIECE: usize = 256;
+
+/// A frame with what it is.
+pub struct Frame {
+    pub method: Arc<Resolved>,
+    pub location: i64,
+}
+
+impl Frame {
+    /// Whether there is a slot that belongs to this frame.
+    pub fn has_slot(&self) -> bool {
+        self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
+    }
+
+    pub fn line(&self) -> i32 {
+        self.method.line(self.location)
+    }
+
+    /// The method's id and line, if traces show it.
+    pub fn shown(&self) -> Option<(MethodId, i32)> {
+        match self.method.kind {
+            Kind::Known(id) => Some((MethodId(id), self.line())),
+            _ => None,
+        }
+    }
+}
+
+/// The current thread's frames without the helper's, innermost first.
+pub struct Walk<'a> {
+    stack: &'a Stack,
+    env: Env,
+    /// Of the last piece, those that are not given yet.
+    frames: std::vec::IntoIter<Frame>,
+    depth: usize,
+    wanted: usize,
+    /// The VM gave fewer frames than were asked for.
+    ended: bool,
+    /// The VM gave none, though there are: it has ended, say, while this thread has not.
+    failed: bool,
+    /// Where the innermost frame stands, if that is not where the VM says.
+    stands: Option<i64>,
+    /// Whether the innermost frame is the helper's.
+    in_helper: bool,
+    /// So many of the innermost frames are none of a trace.
+    own: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Asks the VM for `piece` frames, then for more each time: it walks from the innermost frame
+    /// whenever it is asked.
+    pub fn new(stack: &'a Stack, env: Env, piece: usize) -> Walk<'a> {
+        Walk {
+            stack,
+            env,
+            frames: Vec::new().into_iter(),
+            depth: 0,
+            wanted: piece,
+            ended: false,
+            failed: false,
+            stands: None,
+            in_helper: false,
+            own: 0,
+        }
+    }
+
+    /// Once a frame was asked for: whether the innermost one is the helper's, which is not given.
+    pub fn is_in_helper(&self) -> bool {
+        self.in_helper
+    }
+
+    /// The innermost frame stands at `location`.
+    pub fn standing_at(mut self, location: Option<i64>) -> Walk<'a> {
+        self.stands = location;
+        self
+    }
+
+    /// For a comparison: the innermost `own` frames, the helper's aside, are left out.
+    pub fn below(mut self, own: usize) -> Walk<'a> {
+        self.own = own;
+        self
+    }
+
+    pub fn own(&self) -> usize {
+        self.own
+    }
+
+    pub fn env(&self) -> Env {
+        self.env
+    }
+
+    /// What the VM says of all frames, the helper's among them. `None`: it does not say them.
+    pub fn raw(mut self) -> Option<Vec<FrameInfo>> {
+        let mut all = self.piece();
+        while !self.ended {
+            all.append(&mut self.piece());
+        }
+        (!self.failed).then_some(all)
+    }
+
+    /// All frames that are left. `None`: the VM does not say them.
+    pub fn rest(mut self) -> Option<Vec<Frame>> {
+        let frames = self.by_ref().collect();
+        (!self.failed).then_some(frames)
+    }
+
+    /// Whether there may be frames that were not given.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// What the VM says of the next frames.
+    fn piece(&mut self) -> Vec<FrameInfo> {
+        if self.depth > 0 {
+            self.wanted = (2 * self.wanted).max(PIECE);
+        }
+        let empty = FrameInfo {
+            method: std::ptr::null_mut(),
+            location: 0,
+        };
+        let mut found = vec![empty; self.wanted];
+        let count = match self.stack.jvmti.stack(self.depth, &mut found) {
+            Ok(count) => count,
+            // The last piece ended with the outermost frame.
+            Err(Failed(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,
+            Err(_) => {
+                self.failed = true;
+                0
+            }
+        };
+        found.truncate(count);
+        self.ended = found.len() < self.wanted;
+        self.depth += found.len();
+        if let (Some(location), Some(innermost)) = (self.stands.take(), found.first_mut()) {
+            innermost.location = location;
+        }
+        found
+    }
+
+    fn more(&mut self) {
+        let found = self.piece();
+        let cache = &self.stack.frames;
+        if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
+            let innermost = cache.resolve(self.stack, self.env, innermost.method);
+            self.in_helper = innermost.kind == Kind::Helper;
+        }
+        self.frames = cache.resolve_all(self.stack, self.env, &found).into_iter();
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            match self.frames.next() {
+                None if !self.ended => self.more(),
+                next => return next,
+            }
+        }
+    }
+}

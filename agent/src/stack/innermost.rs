@@ -1,0 +1,168 @@
+//! Where the slot of the innermost frame is, if the innermost frames alone can tell: a walk of all costs what the
+//! stack is deep.
+//!
+//! The thread's pointer may be stale, but it is never below the slot of the frame that runs: it was right when that
+//! frame was entered, and whatever was called since has moved it up. Below that slot lies one slot for each caller, whose
+//! site is in the caller's method, at the line where the VM says that it stands. So the true slot is one of those up to
+//! the pointer below which the callers' methods and lines follow each other; if there is but one, that is it. What calls have
+//! left behind that are over may look the same, in recursion mostly: then all frames must be counted.
+
+use std::sync::atomic::Ordering;
+
+use lucce_callgraph::{MethodId, SiteId};
+
+use crate::book::Book;
+use crate::memory::slots::Slot;
+use crate::stack::Stack;
+use crate::stack::frames::{Frame, Kind};
+use crate::stack::upcall::{Callers, Stands};
+use crate::thread::ThreadState;
+
+/// How many frames the VM is asked for.
+pub const FRAMES: usize = 16;
+/// Fewer callers prove too seldom anything.
+const FEWEST: usize = 4;
+
+/// What `frames`, the innermost ones, say of the current thread, whose pointer is `pointer`. `None`: all are needed.
+pub fn callers(
+    stack: &Stack,
+    state: &ThreadState,
+    frames: &[Frame],
+    pointer: Slot,
+) -> Option<Callers> {
+    // Whatever has been lost has left slots that are nobody's; out of scope the pointer is put back.
+    let usual = stack.comparison.is_off()
+        && !stack.options.is_partial()
+        && stack.counts.upcalls_lost.load(Ordering::Relaxed) == 0
+        && stack.counts.unsaid.load(Ordering::Relaxed) == 0;
+    usual.then(|| proven(&stack.book(), state, frames, pointer))?
+}
+
+/// The same, in a thread that has lost nothing.
+pub fn proven(
+    book: &Book,
+    state: &ThreadState,
+    frames: &[Frame],
+    pointer: Slot,
+) -> Option<Callers> {
+    if !state.owns(pointer) {
+        return None;
+    }
+    let mut known = Vec::with_capacity(frames.len());
+    for frame in frames {
+        if makes_an_error(frame) {
+            return None;
+        }
+        match frame.method.kind {
+            Kind::Known(id) => known.push((MethodId(id), frame)),
+            Kind::Hidden => {}
+            Kind::Helper | Kind::Unknown => return None,
+        }
+    }
+    let innermost = known.iter().position(|(_, frame)| frame.has_slot())?;
+    let (above, rest) = known.split_at(innermost);
+    let (own, below) = rest.split_first()?;
+    // One without a slot of its own may have been given one, or not.
+    let regular = below.iter().all(|(_, frame)| frame.has_slot());
+    if below.len() < FEWEST || !regular {
+        return None;
+    }
+    let below: Vec<Stands> = below.iter().map(stands).collect();
+    let first = state.first_slot();
+    let fits = |index: usize| {
+        let slots = (0..index).rev().map(|index| first.up(index));
+        slots
+            .zip(&below)
+            .all(|(slot, stands)| may_be_at(book, slot.site(), *stands))
+    };
+    let index = only(below.len(), pointer.since(first), fits)?;
+    Some(Callers {
+        slot: first.up(index + 1),
+        innermost: Some(stands(own)),
+        missing: above.iter().rev().map(stands).collect(),
+        bare: Vec::new(),
+        whole: true,
+    })
+}
+
+/// The VM enters constructors of its own errors, and nobody is asked where: their slots are not right above their
+/// caller's.
+fn makes_an_error(frame: &Frame) -> bool {
+    const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
+    let class = &frame.method.class_name;
+    frame.method.method_name == "<init>"
+        && class.starts_with("java/")
+        && NAMES.iter().any(|name| class.ends_with(name))
+}
+
+fn stands((method, frame): &(MethodId, &Frame)) -> Stands {
+    Stands::of(*method, frame)
+}
+
+/// Whether a slot's site may be that of a frame of this method at this line.
+fn may_be_at(book: &Book, site: SiteId, stands: Stands) -> bool {
+    // The frame was entered before the hooks were live.
+    site == SiteId(0)
+        || book.method_of(site) == stands.method
+            && book
+                .site(site.0)
+                .is_none_or(|info| book.line(&info) == stands.line)
+}
+
+/// The only one from `least` to `most` that fits.
+fn only(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut found = (least..=most).rev().filter(|index| fits(*index));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that calls and returns at random: what it leaves behind is never taken for its stack.
+    #[test]
+    fn what_is_found_is_the_true_slot() {
+        let (mut found, mut ambiguous) = (0, 0);
+        for (methods, depth) in [(2, 40), (5, 40), (40, 30), (400, 60)] {
+            let mut random = 1_u64;
+            let mut next = |below: u64| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (random >> 33) % below
+            };
+            // The slots as they are, the true stack, and the pointer.
+            let mut slots = vec![0_u64; 100];
+            let (mut stack, mut pointer) = (Vec::new(), 0);
+            for _ in 0..50_000 {
+                if stack.len() < depth && (stack.len() < 10 || next(2) == 0) {
+                    let site = 1 + next(methods);
+                    slots[stack.len()] = site;
+                    stack.push(site);
+                    pointer = stack.len();
+                } else {
+                    stack.pop();
+                }
+                // The frame that runs has called nothing, or its pointer is stale.
+                assert!(pointer >= stack.len());
+                let below: Vec<u64> = stack.iter().rev().take(8).copied().collect();
+                if below.len() < FEWEST {
+                    continue;
+                }
+                let fits = |index: usize| {
+                    let sites = slots[..index].iter().rev();
+                    sites.zip(&below).all(|(site, wanted)| site == wanted)
+                };
+                match only(below.len(), pointer, fits) {
+                    Some(index) => {
+                        assert_eq!(index, stack.len());
+                        found += 1;
+                    }
+                    None => ambiguous += 1,
+                }
+            }
+        }
+        assert!(found > 50_000 && ambiguous > 1_000, "{found}, {ambiguous}");
+    }
+}

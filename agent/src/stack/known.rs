@@ -1,0 +1,73 @@
+//! Classes that were loaded without the agent, into the book when one of their methods is first seen on
+//! a stack.
+
+use std::sync::OnceLock;
+
+use crate::book::{Loader, NewClass};
+use crate::stack::Stack;
+use lucce_hooks::Shape;
+use lucce_hooks::jdk::hidden;
+use lucce_vm::Jvmti;
+
+use jvmti_bindings::sys::jni::jclass;
+
+/// `None`: there are no ids left, or the VM does not say what is in the class.
+pub fn add(stack: &Stack, class: jclass, loader: Loader, name: &str) -> Option<()> {
+    let jvmti = stack.jvmti;
+    let methods: Vec<Told> = jvmti
+        .methods(class)
+        .into_iter()
+        .map(|method| told(jvmti, method))
+        .collect::<Option<_>>()?;
+    let release = release(jvmti);
+    let shapes: Vec<Shape> = methods
+        .iter()
+        .map(|method| {
+            let hidden = hidden::is_hidden(release, name, &method.name, &method.descriptor);
+            Shape::without_hooks(hidden && stack.loaders.is_trusted(loader))
+        })
+        .collect();
+    let methods: Vec<_> = methods
+        .iter()
+        .map(|told| (&*told.name, &*told.descriptor, told.access))
+        .collect();
+    let source = jvmti.source_file(class);
+    let mut book = stack.book_mut();
+    if book.class_named(loader, name).is_some() {
+        // Another thread was faster.
+        return Some(());
+    }
+    let new = NewClass {
+        name,
+        source: source.as_deref(),
+        loader,
+        methods: &methods,
+        shapes: &shapes,
+    };
+    book.add(&new).map(drop)
+}
+
+struct Told {
+    name: String,
+    descriptor: String,
+    access: u16,
+}
+
+fn told(jvmti: Jvmti, method: jvmti_bindings::sys::jni::jmethodID) -> Option<Told> {
+    let (name, descriptor) = jvmti.method_name(method)?;
+    let access = jvmti.modifiers(method);
+    Some(Told {
+        name,
+        descriptor,
+        access,
+    })
+}
+
+/// The JDK's feature release. 0: the VM does not say.
+fn release(jvmti: Jvmti) -> u32 {
+    static RELEASE: OnceLock<u32> = OnceLock::new();
+    *RELEASE.get_or_init(|| {
+        let version = jvmti.system_property(c"java.vm.specification.version");
+        version.and_then(|text| text.parse().ok()).unwrap_or(0)
+    })
+}

@@ -1,0 +1,60 @@
+//! Where a thread is: its shadow stack beside what the VM says of its frames.
+
+pub mod alike;
+pub mod calls;
+pub mod contexts;
+pub mod frames;
+pub mod here;
+pub mod innermost;
+mod known;
+pub mod monitor;
+pub mod scopes;
+#[cfg(test)]
+mod simulated;
+pub mod tasks;
+pub mod trace;
+pub mod unloading;
+pub mod upcall;
+pub mod verify;
+
+use std::ops::Deref;
+
+use crate::thread::Counters;
+
+use alike::Alike;
+use frames::FrameCache;
+use tasks::Tasks;
+use trace::Archive;
+
+pub use known::add as add_class;
+
+pub struct Stack {
+    pub counters: Counters,
+    pub frames: FrameCache,
+    /// Only with `verify=N`: what was compared already.
+    pub alike: Alike,
+    /// What the log says of classes that are gone.
+    pub archive: Archive,
+    /// Where tasks of executors were submitted.
+    pub tasks: Tasks,
+}
+
+impl Deref for Stack {
+    type Target = Counters;
+
+    fn deref(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Stack {
+    pub fn new(counters: Counters) -> Stack {
+        Stack {
+            counters,
+            frames: FrameCache::default(),
+            alike: Alike::default(),
+            archive: Archive::default(),
+            tasks: Tasks::default(),
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Frames that the VM enters by itself: where their slots are, and what lies between.
+//!
+//! A class initialiser, say, runs in the middle of a method. The thread's pointer may be stale then:
+//! it is right only between a call's hook and the callee's entry. But the VM knows the stack, and
+//! every frame with hooks has exactly one slot, so the frames are counted from the thread's first one
+//! on. Those without a slot (methods without hooks, natives) between the last slot and the new frame
+//! get slots of their own.
+
+use lucce_callgraph::{MethodId, SiteId};
+
+use crate::book::Book;
+use crate::memory::counter::count;
+use crate::memory::slots::{LOST, Slot};
+use crate::stack::Stack;
+use crate::stack::frames::{Frame, Kind, PIECE, Walk};
+use crate::stack::innermost;
+use crate::thread::{ThreadState, Upcall};
+use lucce_vm::Env;
+
+/// Where a frame stands, as the VM says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stands {
+    pub method: MethodId,
+    /// As `StackTraceElement` has it.
+    pub line: i32,
+}
+
+impl Stands {
+    /// `method` is that of `frame`.
+    pub fn of(method: MethodId, frame: &Frame) -> Stands {
+        let line = frame.line();
+        Stands { method, line }
+    }
+
+    /// Whether `site` is in the method at the line.
+    fn is_at(self, book: &Book, site: SiteId) -> bool {
+        book.site(site.0).is_some_and(|info| {
+            book.is_same(info.method, self.method.0) && book.line(&info) == self.line
+        })
+    }
+
+    /// A site in the method at the line; 0: no ids are left.
+    pub fn site(self, stack: &Stack) -> SiteId {
+        SiteId(stack.extra_site(self.method.0, self.line))
+    }
+}
+
+/// What the VM says about the current frames.
+pub struct Callers {
+    /// The slot above that of the innermost frame that has one.
+    pub slot: Slot,
+    /// Where that frame stands, if there is one.
+    pub innermost: Option<Stands>,
+    /// Where the frames without a slot above it stand, outermost first.
+    pub missing: Vec<Stands>,
+    /// Slots below that hold no site, and where their frames stand: see [`repair`].
+    pub bare: Vec<(Slot, Stands)>,
+    /// Every frame that traces show is in the book, and those below have slots.
+    pub whole: bool,
+}
+
+/// In a slot whose frame was entered before the hooks were live.
+const NO_SITE: SiteId = SiteId(0);
+
+/// The slots of the frames that call.
+struct Below {
+    /// The next one above.
+    slot: Slot,
+    bare: Vec<(Slot, Stands)>,
+    /// Some frame has none.
+    gaps: bool,
+}
+
+/// The slot for a frame that the VM has entered; its pointer was `pointer`. `own` frames on top of
+/// the stack are the frame itself.
+pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: usize) -> Slot {
+    count(&stack.counts.upcalls);
+    let mut walk = Walk::new(stack, env, own + innermost::FRAMES);
+    let entered: Vec<Frame> = walk.by_ref().take(own).collect();
+    let slotless = !entered.iter().any(|frame| frame.method.slot);
+    let top: Vec<Frame> = walk.by_ref().take(innermost::FRAMES).collect();
+    let called = match &top[..] {
+        _ if !state.owns(pointer) => None,
+        [native, caller, ..] => {
+            let called = called_native(&stack.book(), native, caller, pointer);
+            called.or_else(|| innermost::callers(stack, state, &top, pointer))
+        }
+        _ => None,
+    };
+    let counted = || {
+        let mut frames = top;
+        frames.extend(walk.rest()?);
+        // A trace without one of its frames would be wrong.
+        let are_known = frames
+            .iter()
+            .all(|frame| frame.method.kind != Kind::Unknown);
+        are_known
+            .then(|| callers(&stack.book(), state, &frames))
+            .flatten()
+    };
+    let Some(callers) = called.or_else(counted) else {
+        return lost(stack, state, pointer);
+    };
+    callers.begin(state, (pointer, slotless), &mut |stands, site| {
+        wanted_site(stack, stands, site)
+    })
+}
+
+/// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
+/// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
+/// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
+fn called_native(book: &Book, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
+    let native_at = Stands::of(native.method.id()?, native);
+    let caller_at = Stands::of(caller.method.id()?, caller);
+    if !native.method.is_announced() || !caller.has_slot() {
+        return None;
+    }
+    let is_there = caller_at.is_at(book, pointer.below().site());
+    is_there.then(|| Callers {
+        slot: pointer,
+        innermost: Some(caller_at),
+        missing: vec![native_at],
+        bare: Vec::new(),
+        whole: true,
+    })
+}
+
+/// The slots do not say what the VM says: better no trace than a wrong one.
+fn lost(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
+    count(&stack.counts.upcalls_lost);
+    pointer.write(SiteId(LOST));
+    let slot = pointer.above();
+    state.push(Upcall {
+        slot,
+        pointer,
+        changed: None,
+        slotless: false,
+    });
+    slot
+}
+
+/// The slot of the frame that code without hooks is about to call.
+pub fn next_slot(stack: &Stack, env: Env, state: &ThreadState) -> Option<Slot> {
+    let frames = Walk::new(stack, env, PIECE).rest()?;
+    let callers = callers(&stack.book(), state, &frames)?;
+    Some(callers.fill(&mut |stands, _| Some(stands.site(stack))))
+}
+
+/// The site for a frame that stands there; `None`: the slot's, which is given, says it already.
+pub type SiteFor<'a> = dyn FnMut(Stands, SiteId) -> Option<SiteId> + 'a;
+
+impl Callers {
+    /// The VM enters a frame, whose pointer was `pointer`: its slot.
+    pub fn begin(
+        &self,
+        state: &ThreadState,
+        (pointer, slotless): (Slot, bool),
+        site_for: &mut SiteFor<'_>,
+    ) -> Slot {
+        state.forget_above(self.slot, self.slot.up(self.missing.len()));
+        let mut changed = None;
+        if let Some(innermost) = self.innermost {
+            let below = self.slot.below();
+            if let Some(site) = site_for(innermost, below.site()) {
+                changed = Some((below, below.site()));
+                below.write(site);
+            }
+        }
+        let slot = self.fill(site_for);
+        state.push(Upcall {
+            slot,
+            pointer,
+            changed,
+            slotless,
+        });
+        slot
+    }
+
+    /// Gives sites to the slots that hold none, up to the innermost frame's, `top`.
+    pub fn repair(&self, top: Slot, site_for: &mut SiteFor<'_>) {
+        let innermost = self.innermost.map(|stands| (top, stands));
+        for &(at, stands) in self.bare.iter().chain(&innermost) {
+            if at.site() == NO_SITE {
+                at.write(site_for(stands, NO_SITE).unwrap_or(NO_SITE));
+            }
+        }
+    }
+
+    /// Gives slots to the frames that have none; the next one.
+    fn fill(&self, site_for: &mut SiteFor<'_>) -> Slot {
+        let mut slot = self.slot;
+        for missing in &self.missing {
+            // Whatever is there is another frame's.
+            slot.write(site_for(*missing, NO_SITE).unwrap_or(NO_SITE));
+            slot = slot.above();
+        }
+        slot
+    }
+}
+
+/// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
+/// have it.
+pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
+    let mut known: Vec<_> = frames
+        .iter()
+        .filter_map(|frame| match frame.method.kind {
+            Kind::Known(id) => Some((MethodId(id), frame)),
+            _ => None,
+        })
+        .collect();
+    known.reverse();
+    let whole = frames
+        .iter()
+        .all(|frame| frame.method.kind != Kind::Unknown);
+    let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
+        return Some(Callers {
+            slot: state.first_slot(),
+            innermost: None,
+            missing: stand(&known),
+            bare: Vec::new(),
+            whole,
+        });
+    };
+    let (below, above) = known.split_at(innermost);
+    let Below { slot, bare, gaps } = slots_of(book, below, state.first_slot())?;
+    let (own, above) = above.split_first()?;
+    Some(Callers {
+        slot: slot.above(),
+        innermost: Some(Stands::of(own.0, own.1)),
+        missing: stand(above),
+        bare,
+        whole: whole && !gaps,
+    })
+}
+
+fn stand(frames: &[(MethodId, &Frame)]) -> Vec<Stands> {
+    let each = frames.iter().map(|(id, frame)| Stands::of(*id, frame));
+    each.collect()
+}
+
+/// The slots of `frames`, outermost first. Below another frame, natives and methods without hooks have
+/// one, too. `None`: a frame has not, so the next one was entered in a way that we know nothing of.
+fn slots_of(book: &Book, frames: &[(MethodId, &Frame)], first: Slot) -> Option<Below> {
+    let mut below = Below {
+        slot: first,
+        bare: Vec::new(),
+        gaps: false,
+    };
+    for (id, frame) in frames {
+        let site = below.slot.site();
+        // Entered before the hooks were live.
+        let is_bare = site == NO_SITE && frame.has_slot();
+        if is_bare {
+            below.bare.push((below.slot, Stands::of(*id, frame)));
+        }
+        if is_bare
+            || book
+                .site(site.0)
+                .is_some_and(|info| book.is_same(info.method, id.0))
+        {
+            below.slot = below.slot.above();
+        } else if site != NO_SITE {
+            return None;
+        } else {
+            below.gaps = true;
+        }
+    }
+    Some(below)
+}
+
+/// The site for a frame that stands there; `None` if `site` already says it.
+pub fn wanted_site(stack: &Stack, stands: Stands, site: SiteId) -> Option<SiteId> {
+    let is_right = stands.is_at(&stack.book(), site);
+    (!is_right).then(|| stands.site(stack))
+}
+
+/// The frame with slot `slot` is left: the pointer from before it was entered.
+pub fn leave(state: &ThreadState, slot: Slot) -> Slot {
+    let Some(upcall) = state.pop(slot) else {
+        return slot;
+    };
+    if let Some((at, site)) = upcall.changed {
+        // Without the memo: it was that of another callee.
+        at.write(site);
+    }
+    upcall.pointer
+}
+
+/// Gives sites to slots that have none: their frames were entered before the hooks were live.
+/// `top` is the slot of the innermost frame. Returns whether `slot` has a site now.
+pub fn repair(stack: &Stack, env: Env, state: &ThreadState, slot: Slot, top: Slot) -> bool {
+    count(&stack.counts.repairs);
+    let Some(frames) = Walk::new(stack, env, PIECE).rest() else {
+        return false;
+    };
+    // Natives and methods without hooks have slots, too, below what the VM has entered.
+    let found = callers(&stack.book(), state, &frames);
+    let Some(callers) = found.filter(|found| found.slot == top.above()) else {
+        return false;
+    };
+    callers.repair(top, &mut |stands, _| Some(stands.site(stack)));
+    slot.site() != NO_SITE
+}

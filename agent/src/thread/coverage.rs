@@ -1,0 +1,363 @@
+//! What of all allocations is counted: beside its own counters the log has what the VM says that each thread allocated.
+//!
+//! A thread is *followed* from the moment when events are recorded, or from its start. Whoever follows it keeps what the VM
+//! had counted by then. The log's cells are set
+//! * when a thread ends, and when the VM does;
+//! * now and then, by a thread of the agent's own that only reads memory: for a JVM that is killed. The longer the program
+//!   has run, the rarer: what is missing then is a thousandth of what the program allocated, as long as it allocates evenly.
+//!
+//! What the agent itself makes in a thread of the program does not count (`ours`). Where counters cannot be compared, because
+//! allocations of some classes or of some of the time only are counted, nothing is followed, and the log says why.
+//!
+//! The VM counts what virtual threads allocate for the threads that carry them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use lucce_tracelog::{Counters as CellBlock, ThreadId, VmCell};
+
+use crate::options::{Level, Options};
+use crate::thread::Counters;
+use crate::thread::lane::Lane;
+use lucce_vm::Env;
+use lucce_vm::Field;
+use lucce_vm::clock;
+use lucce_vm::signals;
+use lucce_vm::thread_count::{VmCount, VmThread};
+
+/// The cells of the log are made so many at a time.
+const CELLS: u32 = 64;
+/// Between two readings while the program runs.
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(10);
+/// Of the time since the start, between two readings; and of that, what a reading may take.
+const PART: u32 = 1000;
+
+const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
+
+#[derive(Default)]
+pub struct Coverage {
+    vm: OnceLock<Vm>,
+    state: Mutex<State>,
+}
+
+/// How the VM is asked.
+struct Vm {
+    count: VmCount,
+    /// `Thread`'s fields: where the VM has the thread, and its number.
+    at: Field,
+    number: Field,
+}
+
+#[derive(Default)]
+struct State {
+    living: HashMap<VmThread, Living>,
+    rows: HashMap<Row, Sum>,
+    cells: Option<Arc<CellBlock<VmCell>>>,
+    next_cell: usize,
+    /// Nothing changes any more.
+    is_over: bool,
+}
+
+/// Threads that have a cell of the log together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Row {
+    /// 0: nothing was counted in them.
+    thread: ThreadId,
+    carriers: bool,
+}
+
+/// A thread that is followed.
+struct Living {
+    row: Row,
+    /// What the VM had counted before, and what the agent has made since.
+    before: u64,
+    number: i64,
+    /// It has told of itself since it was found, so it lives as long as its entry.
+    is_sure: bool,
+}
+
+#[derive(Default)]
+struct Sum {
+    /// Of threads that have ended.
+    ended: u64,
+    cell: Option<(Arc<CellBlock<VmCell>>, usize)>,
+}
+
+impl Coverage {
+    /// The current thread and all others are followed from now on.
+    pub fn start(&self, counters: &'static Counters, env: Env) {
+        if let Some(reason) = incomparable(&counters.options) {
+            return tell_none(counters, reason);
+        }
+        match Vm::new(counters, env) {
+            None => tell_none(counters, "this VM does not say what it allocates"),
+            Some(vm) => {
+                let vm = self.vm.get_or_init(|| vm);
+                self.follow_all(counters, env, vm);
+                read_now_and_then(counters);
+            }
+        }
+    }
+
+    fn follow_all(&self, counters: &Counters, env: Env, vm: &Vm) {
+        let current = vm.count.thread(env.raw());
+        let mut state = self.state();
+        for thread in counters.jvmti.threads() {
+            let at = vm.at(env, thread);
+            let number = env.get_long(thread, vm.number.id());
+            if let Some(before) = vm.count.ask(env.raw(), number) {
+                let living = state.living.entry(at).or_insert(Living {
+                    row: Row::nameless(is_carrier(counters, env, thread)),
+                    before,
+                    number,
+                    is_sure: false,
+                });
+                living.is_sure |= at == current;
+            }
+            env.forget(thread);
+        }
+    }
+
+    /// `thread`, the current one, begins.
+    pub fn begins(&self, counters: &Counters, env: Env, thread: jobject) {
+        let Some(vm) = self.vm.get() else { return };
+        let carries = is_carrier(counters, env, thread);
+        let mut state = self.state();
+        let living = state.living.entry(vm.count.thread(env.raw()));
+        living.or_insert_with(Living::begun).row.carriers = carries;
+    }
+
+    /// The current thread counts in this lane.
+    pub fn counts_in(&self, lane: &Lane) {
+        let (Some(vm), Some(id), false) = (self.vm.get(), lane.id, lane.is_virtual) else {
+            return;
+        };
+        let thread = vm.count.thread(lane.env as *mut JNIEnv);
+        let mut state = self.state();
+        // Of a thread that native code attaches, the constructor of its `Thread` comes before its start.
+        let living = state.living.entry(thread).or_insert_with(Living::begun);
+        living.is_sure = true;
+        living.row.thread = id;
+    }
+
+    /// The current thread has ended.
+    pub fn ends(&self, counters: &Counters, env: Env) {
+        let Some(vm) = self.vm.get() else { return };
+        let thread = vm.count.thread(env.raw());
+        let mut state = self.state();
+        if let Some(living) = state.living.remove(&thread) {
+            let all = vm.count.read(thread).unwrap_or(living.before);
+            let sum = state.rows.entry(living.row).or_default();
+            sum.ended += all.saturating_sub(living.before);
+            let sum = sum.ended;
+            // Others that live have the nameless rows, too: the next reading sets those.
+            if living.row.thread != ThreadId(0) {
+                state.set(counters, living.row, sum);
+            }
+        }
+    }
+
+    /// The VM ends, or the agent leaves it: the log says what the VM says now, and no thread is read any more.
+    pub fn ends_all(&self, counters: &Counters, env: Env) {
+        self.read(counters, Some(env));
+        let mut state = self.state();
+        state.living.clear();
+        state.is_over = true;
+    }
+
+    /// The log says what the VM says now. `env` is the current thread's; without one, threads are left out that have not
+    /// told of themselves.
+    pub fn read(&self, counters: &Counters, env: Option<Env>) {
+        let Some(vm) = self.vm.get() else { return };
+        let mut state = self.state();
+        if state.is_over {
+            return;
+        }
+        let mut sums: HashMap<Row, u64> = HashMap::new();
+        for (row, sum) in &state.rows {
+            sums.insert(*row, sum.ended);
+        }
+        for (thread, living) in &state.living {
+            let all = match (living.is_sure, env) {
+                (true, _) => vm.count.read(*thread),
+                (false, Some(env)) => vm.count.ask(env.raw(), living.number),
+                (false, None) => None,
+            };
+            let since = all.map_or(0, |all| all.saturating_sub(living.before));
+            *sums.entry(living.row).or_default() += since;
+        }
+        for (row, sum) in sums {
+            state.set(counters, row, sum);
+        }
+    }
+
+    /// What `make` makes in the current thread is the agent's own, not the program's.
+    pub fn ours<T>(&self, env: Env, make: impl FnOnce() -> T) -> T {
+        let Some(vm) = self.vm.get() else {
+            return make();
+        };
+        let thread = vm.count.thread(env.raw());
+        let before = vm.count.read(thread);
+        let made = make();
+        if let (Some(before), Some(after)) = (before, vm.count.read(thread))
+            && let Some(living) = self.state().living.get_mut(&thread)
+        {
+            living.before += after.saturating_sub(before);
+        }
+        made
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// From now on counters say less than the VM does.
+pub fn interrupted(counters: &Counters, reason: &str) {
+    if counters.coverage.vm.get().is_some() {
+        tell_none(counters, reason);
+    }
+}
+
+fn tell_none(counters: &Counters, reason: &str) {
+    counters.meta("coverage.none", reason);
+}
+
+/// Why counters cannot be compared with what the VM says.
+fn incomparable(options: &Options) -> Option<&'static str> {
+    if !options.events.alloc && options.events.sampled.is_none() {
+        return Some("allocations were not counted");
+    }
+    if options.is_partial() {
+        return Some("classes out of scope (instrument=, include=, exclude=) were not counted");
+    }
+    options
+        .burst
+        .is_some()
+        .then_some("events were counted in bursts only")
+}
+
+impl Vm {
+    fn new(counters: &Counters, env: Env) -> Option<Vm> {
+        let class = env.find_class(c"java/lang/Thread")?;
+        let field = |name| env.field(class, name, c"J").map(Field::new);
+        let fields = (field(c"eetop"), field(c"tid"));
+        env.forget(class);
+        let (Some(at), Some(number)) = fields else {
+            return None;
+        };
+        let thread = counters.jvmti.current_thread()?;
+        let current = VmThread(env.get_long(thread, at.id()) as usize);
+        env.forget(thread);
+        let count = VmCount::new(env.raw(), current)?;
+        Some(Vm { count, at, number })
+    }
+
+    fn at(&self, env: Env, thread: jobject) -> VmThread {
+        VmThread(env.get_long(thread, self.at.id()) as usize)
+    }
+}
+
+fn is_carrier(counters: &Counters, env: Env, thread: jobject) -> bool {
+    let class = env.class_of(thread);
+    let name = counters.jvmti.signature(class);
+    env.forget(class);
+    name.is_some_and(|name| name == CARRIER)
+}
+
+impl Living {
+    /// A thread of which everything is counted; it has told of itself.
+    fn begun() -> Living {
+        Living {
+            row: Row::nameless(false),
+            before: 0,
+            number: 0,
+            is_sure: true,
+        }
+    }
+}
+
+impl Row {
+    fn nameless(carriers: bool) -> Row {
+        let thread = ThreadId(0);
+        Row { thread, carriers }
+    }
+}
+
+impl State {
+    fn set(&mut self, counters: &Counters, row: Row, bytes: u64) {
+        if self.rows.get(&row).is_none_or(|sum| sum.cell.is_none()) {
+            let cell = self.new_cell(counters);
+            if let Some((cells, at)) = &cell
+                && let Some(cell) = cells.get(*at)
+            {
+                cell.claim(row.thread, row.carriers);
+            }
+            self.rows.entry(row).or_default().cell = cell;
+        }
+        let cell = self.rows.get(&row).and_then(|sum| sum.cell.as_ref());
+        if let Some((cells, at)) = cell
+            && let Some(cell) = cells.get(*at)
+        {
+            cell.set(bytes, clock::nanos());
+        }
+    }
+
+    /// `None`: the log is full.
+    fn new_cell(&mut self, counters: &Counters) -> Option<(Arc<CellBlock<VmCell>>, usize)> {
+        if self
+            .cells
+            .as_ref()
+            .is_none_or(|cells| self.next_cell >= cells.len())
+        {
+            self.cells = counters.log.vm_counters(CELLS).ok().map(Arc::new);
+            self.next_cell = 0;
+        }
+        let cells = Arc::clone(self.cells.as_ref()?);
+        self.next_cell += 1;
+        Some((cells, self.next_cell - 1))
+    }
+}
+
+/// Without the thread the log of a JVM that is killed says nothing of threads that had not ended.
+fn read_now_and_then(counters: &'static Counters) {
+    let thread = std::thread::Builder::new().name("lucce-coverage".into());
+    let started = signals::blocked(|| thread.spawn(move || run(counters)));
+    if let Err(error) = started {
+        counters.say(Level::Debug, &format!("coverage: {error}"));
+    }
+}
+
+fn run(counters: &Counters) {
+    let begin = Instant::now();
+    let mut pause = SHORTEST;
+    while !counters.ended.wait(Instant::now() + pause) {
+        let before = Instant::now();
+        counters.coverage.read(counters, None);
+        pause = next(begin.elapsed(), before.elapsed());
+    }
+}
+
+/// How long to wait, so long after the start and after a reading has taken so long.
+fn next(since: Duration, took: Duration) -> Duration {
+    (since / PART)
+        .clamp(SHORTEST, LONGEST)
+        .max(took.saturating_mul(PART))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_rarely_enough_not_to_be_noticed() {
+        let (ms, s) = (Duration::from_millis, Duration::from_secs);
+        assert_eq!(next(ms(5), ms(0)), SHORTEST);
+        assert_eq!(next(s(100), ms(0)), ms(100));
+        assert_eq!(next(s(86_400), ms(0)), LONGEST);
+        assert_eq!(next(s(1), ms(2)), s(2));
+    }
+}

@@ -1,0 +1,37 @@
+//! Events that the VM tells of: their kinds, the cells that they are counted in, and what a thread waits for.
+
+use std::cell::Cell;
+
+use lucce_tracelog::EventCell;
+
+/// A kind of event, and how it came about: a word behind the class's name.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub how: &'static str,
+}
+
+impl Kind {
+    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> Kind {
+        Kind { name, unit, how }
+    }
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Found(pub &'static EventCell);
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    pub found: Found,
+    pub since: u64,
+}
+
+/// Monitors that a thread waits for: to enter one, or to be notified. The second may end in the first.
+#[derive(Default, Debug)]
+pub struct Waits {
+    pub enter: Cell<Option<Waiting>>,
+    pub wait: Cell<Option<Waiting>>,
+}

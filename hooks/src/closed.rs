@@ -1,0 +1,287 @@
+//! The JDKs of this machine are the oracle of what is known of them.
+//!
+//! What is called without a hook must have none, or the pointer is not where its caller left it: looked up for every call
+//! in the base module. What the tables name must be there, and what they say of hidden methods be so.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use lucce_bytecode::ClassFile;
+
+use crate::Kinds;
+use crate::jdk::hidden::is_hidden;
+use crate::jdk::leaves::{INVOKE_CLEANER, UNSAFE};
+use crate::jdk::roles::HIDDEN;
+use crate::jdk::{Fact, named};
+use crate::{FrameKind, Shape, Wants, shapes};
+
+#[path = "../../bytecode/tests/all/jdk.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of bytecode compile and keep files, too"
+)]
+mod jdk;
+
+type Key = (String, String, String);
+
+/// What a call may find.
+struct Found {
+    native: bool,
+    shape: Shape,
+}
+
+#[derive(Default)]
+struct Known {
+    methods: HashMap<Key, Found>,
+    supers: HashMap<String, String>,
+    quiet: HashSet<Key>,
+}
+
+/// What the tests want of a JDK.
+struct Read {
+    version: u32,
+    /// The classes of its `java.base`.
+    base: Vec<Vec<u8>>,
+    /// Facts that hold for it, by their place in the list.
+    facts: BTreeSet<usize>,
+    /// Methods with `@Hidden`, or without, where the table says otherwise.
+    hidden_otherwise: Vec<String>,
+}
+
+/// All JDKs of this machine, read once.
+static JDKS: LazyLock<Vec<Read>> = LazyLock::new(|| jdk::images().iter().map(read).collect());
+
+fn read(jdk: &jdk::Jdk) -> Read {
+    let named = named();
+    let mut read = Read {
+        version: jdk.version,
+        base: Vec::new(),
+        facts: BTreeSet::new(),
+        hidden_otherwise: Vec::new(),
+    };
+    let wanted = |class: &str| {
+        let is_of = |fact: &Fact| match fact.class.strip_suffix('*') {
+            Some(prefix) => class.starts_with(prefix),
+            None => class == fact.class,
+        };
+        named.iter().any(is_of)
+    };
+    jdk.for_each_class(|class| {
+        let is_base = class.module == "java.base" && class.name != "module-info";
+        if !is_base && !wanted(&class.name) {
+            return;
+        }
+        let parsed = ClassFile::parse(&class.bytes).unwrap();
+        for method in parsed.methods() {
+            let (name, descriptor) = (&*method.name, &*method.descriptor);
+            let holds = |(_, fact): &(usize, &Fact)| fact.is(&class.name, name, descriptor);
+            let found = named.iter().enumerate().filter(holds);
+            read.facts.extend(found.map(|(index, _)| index));
+            let said = is_hidden(jdk.version, &class.name, name, descriptor);
+            if is_base && method.has_annotation(HIDDEN) != said {
+                let text = format!("{}.{name}{descriptor}", class.name);
+                read.hidden_otherwise.push(text);
+            }
+        }
+        if is_base {
+            read.base.push(class.bytes);
+        }
+    });
+    assert!(read.base.len() > 5000, "{} classes", read.base.len());
+    read
+}
+
+/// A new JDK lacks what some rows name; `facts.txt` says which rows. BLESS=1 writes it anew.
+#[test]
+fn the_list_of_facts_is_what_the_jdks_have() {
+    const TESTED: [u32; 3] = [17, 21, 25];
+    let has = |index: usize, version: u32| {
+        let jdk = JDKS.iter().find(|jdk| jdk.version == version);
+        jdk.is_some_and(|jdk| jdk.facts.contains(&index))
+    };
+    let mut text = String::from("# Table, class, method, and the JDKs that have it: 17, 21, 25.\n");
+    for (index, fact) in named().iter().enumerate() {
+        let mut line = format!("{} {} {}", fact.table, fact.class, fact.method);
+        for version in TESTED.into_iter().filter(|version| has(index, *version)) {
+            write!(line, " {version}").unwrap();
+        }
+        writeln!(text, "{line}").unwrap();
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/jdk/facts.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    // A JDK that is not there is not asked.
+    let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
+    let asked: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
+    let without = |line: &str| {
+        let words = line.split(' ');
+        let kept = words.filter(|word| {
+            word.parse()
+                .map_or(true, |version: u32| asked.contains(&version))
+        });
+        kept.collect::<Vec<_>>().join(" ")
+    };
+    let lines = |text: &str| text.lines().skip(1).map(without).collect::<Vec<_>>();
+    let known = std::fs::read_to_string(file).unwrap();
+    assert_eq!(lines(&known), lines(&text));
+    let row = |line: &String| line.ends_with(|c: char| c.is_ascii_digit());
+    let of_none: Vec<String> = lines(&known)
+        .into_iter()
+        .filter(|line| !row(line))
+        .collect();
+    assert!(
+        asked.len() < TESTED.len() || of_none.is_empty(),
+        "of no JDK: {of_none:#?}"
+    );
+}
+
+/// The annotations are the oracle.
+#[test]
+fn the_table_of_hidden_methods_says_what_the_jdks_say() {
+    let known = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
+    for jdk in known {
+        assert_eq!(
+            jdk.hidden_otherwise,
+            Vec::<String>::new(),
+            "JDK {}",
+            jdk.version
+        );
+    }
+}
+
+fn key(owner: &str, name: &str, descriptor: &str) -> Key {
+    (owner.into(), name.into(), descriptor.into())
+}
+
+impl Known {
+    /// As if all classes had been loaded before each of them.
+    fn of(classes: &[Vec<u8>], events: Kinds) -> Known {
+        let mut known = Known::default();
+        loop {
+            let before = known.quiet.len();
+            for bytes in classes {
+                known.add(bytes, events);
+            }
+            if known.quiet.len() == before {
+                return known;
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], events: Kinds) {
+        let class = ClassFile::parse(bytes).unwrap();
+        let quiet = &self.quiet;
+        let wants = Wants {
+            events,
+            idle: false,
+            trusted: true,
+            holds: &|_| true,
+            jdk_is_out_of_scope: false,
+            calls_quiet: &|call| quiet.contains(&key(&call.owner, &call.name, &call.descriptor)),
+        };
+        let shapes = shapes(&class, wants).unwrap();
+        for (method, shape) in class.methods().iter().zip(shapes) {
+            let key = key(class.name(), &method.name, &method.descriptor);
+            if shape.quiet && class.name().starts_with("java/") {
+                self.quiet.insert(key.clone());
+            }
+            let native = method.code.is_none();
+            self.methods.insert(key, Found { native, shape });
+        }
+        if let Some(of) = class.super_name() {
+            self.supers.insert(class.name().into(), of.into());
+        }
+    }
+
+    fn resolve(&self, owner: &str, name: &str, descriptor: &str) -> Option<&Found> {
+        let mut class = owner;
+        loop {
+            if let Some(found) = self.methods.get(&key(class, name, descriptor)) {
+                return Some(found);
+            }
+            class = self.supers.get(class)?;
+        }
+    }
+
+    fn is_thrown(&self, class: &str) -> bool {
+        class == "java/lang/Throwable"
+            || self.supers.get(class).is_some_and(|of| self.is_thrown(of))
+    }
+
+    /// Calls without a hook of methods that have some.
+    fn open_ends(&self, bytes: &[u8]) -> Vec<String> {
+        let class = ClassFile::parse(bytes).unwrap();
+        let mut found = Vec::new();
+        for method in class.methods() {
+            let Some(code) = &method.code else { continue };
+            let own = &self.methods[&key(class.name(), &method.name, &method.descriptor)].shape;
+            let is_unsafe = class.name() == UNSAFE && method.name != INVOKE_CLEANER;
+            if own.transparent || own.frame == FrameKind::Leaf && !is_leaf(own) && !is_unsafe {
+                continue;
+            }
+            let scan = class.scan(code).unwrap();
+            let hooked = |bci| own.places.iter().any(|place| place.bci == bci);
+            for call in scan.calls.iter().filter(|call| !hooked(call.bci)) {
+                // Whoever throws does not go on; its text is made first.
+                let throws = is_unsafe && call.owner == "java/lang/StringBuilder"
+                    || call.name == "<init>" && self.is_thrown(&call.owner);
+                let called = self.resolve(&call.owner, &call.name, &call.descriptor);
+                let is_safe = called.is_none_or(|called| {
+                    called.native
+                        || called.shape.frame == FrameKind::Vm
+                        || call.owner == UNSAFE && call.name != INVOKE_CLEANER
+                        || is_leaf(&called.shape)
+                });
+                if !throws && !is_safe {
+                    let from = format!("{}.{}", class.name(), method.name);
+                    found.push(format!(
+                        "{from} calls {}.{}{}",
+                        call.owner, call.name, call.descriptor
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn is_leaf(shape: &Shape) -> bool {
+    shape.frame == FrameKind::Leaf && shape.places.is_empty() && shape.restores.is_empty()
+}
+
+#[test]
+fn what_is_called_without_a_hook_has_none() {
+    assert!(!JDKS.is_empty());
+    for jdk in &*JDKS {
+        check(&jdk.base);
+    }
+}
+
+fn check(classes: &[Vec<u8>]) {
+    let of = |set: fn(&mut Kinds)| {
+        let mut events = Kinds::default();
+        set(&mut events);
+        events
+    };
+    let waiting = |events: &mut Kinds| (events.lock, events.io, events.thread) = (true, true, true);
+    for events in [
+        of(|_| {}),
+        of(|events| events.alloc = true),
+        of(|events| events.call = true),
+        of(waiting),
+    ] {
+        let known = Known::of(classes, events);
+        assert!(
+            events.call || known.quiet.len() > 1000,
+            "{} quiet methods",
+            known.quiet.len()
+        );
+        let open: Vec<String> = classes
+            .iter()
+            .flat_map(|bytes| known.open_ends(bytes))
+            .collect();
+        assert!(open.is_empty(), "{}", open.join("\n"));
+    }
+}

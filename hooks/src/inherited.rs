@@ -1,0 +1,123 @@
+//! Helpers for classes whose loader need not know the helper class.
+//!
+//! A class names what its loader finds, and a loader may have a list of what it lets through: it would refuse
+//! `java/lang/LucceRt`, or notice that it is asked for it. So classes of a program's own loaders call the
+//! helpers by way of `java/lang/Object`, which inherits them to every class: the constant names the superclass, which
+//! has been loaded before the class and which no loader is asked for again. The methods are static and synthetic,
+//! public because code of interfaces may not call protected ones, and reflection does not show them.
+
+use lucce_bytecode::{Helper, NewMethod};
+
+use crate::helpers::{
+    ALLOC, ALLOC_HERE, ARRAYS, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
+    ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB, PUB_HERE, PUB_UNSAID,
+    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS, WAS_ASKED, WAS_ENTERED,
+    WAS_SAID, array_helper,
+};
+use crate::jdk::intrinsics::INTRINSICS;
+
+/// What the names of these methods begin with; no compiler makes such names.
+pub const PREFIX: &str = "$lucce$";
+/// With it, the names of `WAS`.
+pub const SILENT_SAID: &str = "$lucce$was";
+pub const SILENT_ENTERED: &str = "$lucce$entered";
+pub const SILENT_ASKED: &str = "$lucce$asked";
+
+const ARRAYS_OF: [&str; 9] = [
+    "[B",
+    "[Z",
+    "[S",
+    "[C",
+    "[I",
+    "[F",
+    "[J",
+    "[D",
+    "[Ljava/lang/Object;",
+];
+
+/// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
+pub fn methods() -> Vec<NewMethod<'static>> {
+    const PUBLIC_STATIC_SYNTHETIC: u16 = 0x1009;
+    let arrays = ARRAYS_OF.iter();
+    let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
+    let mut helpers = vec![
+        ENTER,
+        ENTER_AT,
+        ENTER_VM,
+        EXIT,
+        EXIT_VM,
+        UNWIND_VM,
+        RESTORE,
+        PUB,
+        PUB_HERE,
+        PUB_UNSAID,
+        CHANGED,
+        ALLOC,
+        ALLOC_HERE,
+        ARRAYS,
+        CURRENT,
+        EVENT,
+        CALLED,
+        CALLED_VM,
+        SCOPE,
+        SCOPE_END,
+        CLONES,
+        CLONED,
+        MADE,
+        MADE_ALL,
+        MADE_HERE,
+        UNSEEN_COPY,
+        UNSEEN_NEW,
+    ];
+    helpers.extend(arrays);
+    for intrinsic in INTRINSICS {
+        if !helpers.contains(&intrinsic.counted) {
+            helpers.push(intrinsic.counted);
+        }
+    }
+    let mut silent: Vec<Helper<'_>> = Vec::new();
+    for helper in &helpers {
+        let silenced = silenced(helper);
+        if !silent.contains(&silenced) {
+            silent.push(silenced);
+        }
+    }
+    helpers.extend(silent);
+    let method = |helper| NewMethod {
+        prefix: PREFIX,
+        helper,
+        access: PUBLIC_STATIC_SYNTHETIC,
+        annotation: "Ljdk/internal/vm/annotation/ForceInline;",
+    };
+    helpers.into_iter().map(method).collect()
+}
+
+/// What hooks of an earlier time call in place of this helper.
+fn silenced(helper: &Helper<'static>) -> Helper<'static> {
+    Helper {
+        class: WAS,
+        name: match helper.descriptor.ends_with('J') {
+            _ if ASKING.contains(&helper.name) => WAS_ASKED,
+            true => WAS_ENTERED,
+            false => WAS_SAID,
+        },
+        descriptor: helper.descriptor,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_helper_is_inherited_once() {
+        let methods = methods();
+        let keys: HashSet<_> = methods
+            .iter()
+            .map(|one| (one.helper.name, one.helper.descriptor))
+            .collect();
+        assert_eq!(keys.len(), methods.len());
+    }
+}

@@ -1,0 +1,447 @@
+//! From shapes to what the rewriter inserts, once ids are known.
+
+use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, Scan};
+
+use crate::helpers::{
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
+    CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM,
+    EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS,
+    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING,
+    REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, REJECTED, RESTORE, RUNS,
+    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN,
+    UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper, new_fields,
+};
+use crate::inherited;
+use crate::jdk::intrinsics::INTRINSICS;
+use crate::jdk::roles::{peek, restores, role_name, switch};
+use crate::jdk::{io, recorder, tasks};
+use crate::making::{Making, unseen_places};
+use crate::shape::{FrameKind, Mark, Place, Shape};
+use crate::view::hiding;
+
+/// What a method that takes a slot has beside what the default mode needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hooks {
+    /// The recording is told when it ends.
+    pub exits: bool,
+    /// Its context is looked up at entry.
+    pub at_entry: bool,
+    /// It puts the pointer back when it ends: code without hooks may call it.
+    pub restores: bool,
+    /// See [`super::Wants::trusted`].
+    pub trusted: bool,
+    /// Its loader is not asked for the helper class: see `inherited`.
+    pub inherits: bool,
+    /// Its class's objects, if they are tasks, carry where they were submitted.
+    pub tasks: bool,
+    /// Allocations are counted: classes know how they are called and how large their objects are.
+    pub alloc: bool,
+}
+
+impl Hooks {
+    /// Whether a method without its own slot's address has all that it needs.
+    fn keep_nothing(self) -> bool {
+        !self.exits && !self.at_entry && !self.restores
+    }
+
+    fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
+        let returns = matches!(
+            frame,
+            FrameKind::Push | FrameKind::First | FrameKind::Thread
+        );
+        // A virtual thread has ended, for the agent, before its first method returns.
+        if self.exits && returns && frame != FrameKind::First {
+            method.exit = Some(EXIT);
+        }
+        if self.exits && frame == FrameKind::Vm && method.unwind.is_some() {
+            method.unwind = Some(UNWIND_VM);
+        }
+        if self.restores && returns && method.inserts.iter().any(|(_, insert)| moves(insert)) {
+            method.exit = Some(RESTORE);
+            // Who creates objects does it for constructors, see `outside`.
+            method.unwind = Some(RESTORE).filter(|_| name != "<init>");
+        }
+        if self.at_entry && frame == FrameKind::Push {
+            method.entry = Some(Entry {
+                helper: ENTER_AT,
+                argument: Some(id as i32),
+            });
+        }
+    }
+}
+
+/// Whether the insertion moves the pointer.
+fn moves(insert: &Insert<'_>) -> bool {
+    matches!(
+        insert,
+        Insert::Mark { .. }
+            | Insert::MarkTwo { .. }
+            | Insert::MarkLocal { .. }
+            | Insert::MarkTop { .. }
+            | Insert::MarkPair { .. }
+            | Insert::ReplaceWithContext { .. }
+    )
+}
+
+/// Puts ids into the shapes. `sites` are the ids of each method's places, `native_site` those of
+/// bracketed natives by method index.
+pub fn plan(
+    class: &ClassFile<'_>,
+    shapes: &[Shape],
+    first_method: u32,
+    first_site: u32,
+    native_site: &dyn Fn(usize) -> u32,
+    hooks: Hooks,
+) -> Plan<'static> {
+    let mut plan = Plan::default();
+    let mut site = first_site;
+    for (index, shape) in shapes.iter().enumerate() {
+        let id = first_method + index as u32;
+        let entry_site = shape.counts_entries().then_some(site as i32);
+        let here = shape.here && hooks.keep_nothing();
+        let inserts = shape.places.iter().flat_map(|place| {
+            let inserts = inserts(place, (shape, here), site as i32, native_site);
+            site += 1;
+            inserts
+        });
+        let inserts = inserts.collect();
+        if shape.frame != FrameKind::Leaf {
+            let method = class.methods().get(index);
+            let name = method.map_or("", |method| &method.name);
+            let mut method = method_plan(shape, id, inserts, name == "<init>");
+            hooks.add(&mut method, shape.frame, id, name);
+            if recorder::loses(role_name(class, hooks.trusted), name) {
+                method.exit = Some(EXIT_UNSAID);
+            }
+            count_entries(&mut method, shape.frame, entry_site);
+            if here {
+                method.entry = None;
+            }
+            plan.methods.insert(index, method);
+        }
+    }
+    plan.fields = new_fields(class.name(), hooks.alloc);
+    if class.name() == "java/lang/Object" {
+        plan.new_methods = inherited::methods();
+    }
+    if hooks.inherits {
+        plan.inherited = Some(inherited::PREFIX);
+    }
+    if hooks.tasks {
+        plan.fields.extend(tasks::field(class.name()));
+    }
+    plan
+}
+
+/// The entry hook counts or records, too, if there is a site for it.
+fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Option<i32>) {
+    let helper = match frame {
+        FrameKind::Push => CALLED,
+        FrameKind::First => CALLED_FIRST,
+        FrameKind::Thread => CALLED_THREAD,
+        FrameKind::Vm => CALLED_VM,
+        FrameKind::Leaf
+        | FrameKind::Peek
+        | FrameKind::PeekVm
+        | FrameKind::ToCarrier
+        | FrameKind::ToVirtual
+        | FrameKind::Pinned => return,
+    };
+    if site.is_some() {
+        method.entry = Some(Entry {
+            helper,
+            argument: site,
+        });
+    }
+}
+
+fn method_plan(
+    shape: &Shape,
+    id: u32,
+    mut inserts: Vec<(u16, Insert<'static>)>,
+    is_constructor: bool,
+) -> MethodPlan<'static> {
+    // Native code that calls the same method again finds the pointer where it was.
+    let (entry, exit, unwind) = match shape.frame {
+        FrameKind::Peek => {
+            let moves = !shape.restores.is_empty();
+            (ENTER, moves.then_some(RESTORE), None)
+        }
+        FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
+        FrameKind::First => (ENTER_FIRST, None, None),
+        FrameKind::ToCarrier => (TO_CARRIER, None, None),
+        FrameKind::ToVirtual => (ENTER, Some(TO_VIRTUAL), None),
+        FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
+        FrameKind::Thread => (ENTER_THREAD, None, None),
+        FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
+    };
+    let argument = match shape.frame {
+        FrameKind::Vm => Some(id as i32),
+        // It is in no trace.
+        FrameKind::PeekVm => Some(0),
+        _ => None,
+    };
+    let restores = shape
+        .restores
+        .iter()
+        .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
+    inserts.extend(restores);
+    inserts.extend(shape.unseen.iter().flat_map(unseen));
+    inserts.sort_by_key(|(bci, _)| *bci);
+    // A constructor has no handler for what it throws: the next upcall clears up.
+    let unwind = unwind.filter(|_| !is_constructor);
+    MethodPlan {
+        entry: Some(Entry {
+            helper: entry,
+            argument,
+        }),
+        exit,
+        unwind,
+        inserts,
+    }
+}
+
+/// `here`: the method keeps nothing, see [`Shape::here`].
+fn inserts(
+    place: &Place,
+    (shape, here): (&Shape, bool),
+    site: i32,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Vec<(u16, Insert<'static>)> {
+    let mark = Insert::Mark {
+        helper: match (here, shape.switches) {
+            (true, _) => PUB_HERE,
+            (false, true) => PUB_SWITCHING,
+            (false, false) => PUB,
+        },
+        site,
+    };
+    let insert = match &place.mark {
+        Mark::Unsaid => Insert::Mark {
+            helper: PUB_UNSAID,
+            site,
+        },
+        Mark::Call | Mark::Monitor => mark,
+        Mark::Hides => return vec![(place.bci, REDIRECT_HIDING)],
+        Mark::Asks => return vec![(place.bci, mark), (place.bci, REDIRECT_ASKING)],
+        Mark::Changes => {
+            let helper = CHANGED;
+            return vec![
+                (place.bci, mark),
+                (place.bci, Insert::After { helper, site }),
+            ];
+        }
+        Mark::Traced => {
+            let helper = TRACED;
+            return vec![
+                (place.bci, mark),
+                (place.bci, Insert::AfterDup { helper, site }),
+            ];
+        }
+        Mark::Describes(local) => Insert::MarkLocal {
+            helper: DESCRIBES,
+            site,
+            local: *local,
+        },
+        Mark::Made(making) => return made(*making, place.bci, (here, site)),
+        Mark::Io(operation) => {
+            let inserts = io::inserts(*operation, site).into_iter();
+            return inserts.map(|insert| (place.bci, insert)).collect();
+        }
+        Mark::Park(helper) => Insert::ReplaceWithContext {
+            helper: *helper,
+            site,
+        },
+        Mark::Bracket(native) => bracket(native_site(*native), site),
+        Mark::BracketMaking(native) => {
+            let helper = MADE;
+            let bracket = bracket(native_site(*native), site);
+            return vec![
+                (place.bci, bracket),
+                (place.bci, Insert::AfterDup { helper, site }),
+            ];
+        }
+        Mark::New(_) => Insert::After {
+            helper: if here { ALLOC_HERE } else { ALLOC },
+            site,
+        },
+        Mark::Array(descriptor) => Insert::AfterDup {
+            helper: array_helper(descriptor, here),
+            site,
+        },
+        Mark::Arrays(_) => Insert::AfterDup {
+            helper: ARRAYS,
+            site,
+        },
+        Mark::Intrinsic(index) => {
+            let helper = INTRINSICS[*index].counted;
+            let site = *index as i32 + 1;
+            let counted = Insert::AfterDup { helper, site };
+            return vec![(place.bci, mark), (place.bci, counted)];
+        }
+        Mark::Uncounted => {
+            let redirect = Insert::Redirect {
+                helper: NEW_BYTES_FOR,
+            };
+            return vec![(place.bci, mark), (place.bci, redirect)];
+        }
+        Mark::Current => Insert::ReplaceWithContext {
+            helper: CURRENT,
+            site,
+        },
+        Mark::Event => Insert::ReplaceWithContext {
+            helper: EVENT,
+            site,
+        },
+        Mark::Entry => return Vec::new(),
+        Mark::Start => Insert::MarkLocal {
+            helper: STARTS,
+            site,
+            local: 0,
+        },
+        Mark::Submit(local) => submit(*local, site),
+        Mark::Reject(local) => Insert::MarkLocal {
+            helper: REJECTED,
+            site,
+            local: *local,
+        },
+        Mark::Run => Insert::MarkTop { helper: RUNS, site },
+        Mark::Ran => Insert::Mark { helper: RAN, site },
+        Mark::Schedule => Insert::Mark {
+            helper: SCHEDULES,
+            site,
+        },
+        Mark::Scope => Insert::ReplaceWithContext {
+            helper: SCOPE,
+            site,
+        },
+        Mark::ScopeEnd => Insert::ReplaceWithContext {
+            helper: SCOPE_END,
+            site,
+        },
+        Mark::DefineHidden => {
+            return vec![(place.bci, mark), (place.bci, REDIRECT_DEFINITION)];
+        }
+    };
+    vec![(place.bci, insert)]
+}
+
+fn bracket(native: u32, site: i32) -> Insert<'static> {
+    Insert::MarkTwo {
+        helper: PUB_NATIVE,
+        site,
+        inner: native as i32,
+    }
+}
+
+/// Behind a call that has made an object. What is native calls nothing that would need a site before it.
+fn made(making: Making, bci: u16, (here, site): (bool, i32)) -> Vec<(u16, Insert<'static>)> {
+    let after = |helper| (bci, Insert::AfterDup { helper, site });
+    match making {
+        Making::Object if here => vec![after(MADE_HERE)],
+        Making::Object => vec![after(MADE)],
+        Making::All => vec![after(MADE_ALL)],
+        Making::Texts => vec![after(MADE_TEXTS)],
+        Making::Reflected if here => vec![after(REFLECTED_HERE)],
+        Making::Reflected => vec![after(REFLECTED)],
+        Making::Clone => {
+            let helper = CLONES;
+            vec![(bci, Insert::MarkTop { helper, site }), after(CLONED)]
+        }
+    }
+}
+
+/// What is made in code that traces do not show is counted for whoever has called it.
+fn unseen(place: &Place) -> Vec<(u16, Insert<'static>)> {
+    let site = UNSEEN;
+    let after = |helper, site| vec![(place.bci, Insert::AfterDup { helper, site })];
+    match &place.mark {
+        Mark::New(_) => vec![(place.bci, Insert::AfterNew { helper: UNSEEN_NEW })],
+        Mark::Array(_) => after(MADE, site),
+        Mark::Arrays(_) => after(MADE_ALL, site),
+        Mark::Made(making) => made(*making, place.bci, (false, site)),
+        Mark::Intrinsic(index) => after(UNSEEN_COPY, *index as i32 + 1),
+        _ => Vec::new(),
+    }
+}
+
+fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
+    let helper = SUBMITTED;
+    match local {
+        Some(local) => Insert::MarkLocal {
+            helper,
+            site,
+            local,
+        },
+        None => Insert::MarkTop { helper, site },
+    }
+}
+
+/// For classes that never reach the hook: their methods have no slots, and what they call is where it
+/// would be without them. `alloc`: what they make is counted.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, Error> {
+    let mut plan = Plan::default();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let mut shape = Shape::none();
+        let scan = class.scan(code)?;
+        shape.restores = restores(&method.name, &scan);
+        if alloc {
+            shape.unseen = unseen_places(class, &scan);
+        }
+        if !shape.restores.is_empty() || !shape.unseen.is_empty() {
+            shape.frame = peek(&method.name);
+            plan.methods
+                .insert(index, method_plan(&shape, 0, Vec::new(), false));
+        }
+    }
+    Ok(plan)
+}
+
+/// For the methods by which a virtual thread acts as its carrier, where their class is not in scope: what the carrier runs
+/// may be.
+pub fn switch_plan(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+) -> Option<MethodPlan<'static>> {
+    let shape = Shape {
+        frame: switch(class, method)?,
+        ..Shape::none()
+    };
+    let places = hiding(class, scan).into_iter();
+    let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
+    Some(method_plan(&shape, 0, inserts, false))
+}
+
+/// Inserts into one method, with the places where they go.
+pub type InsertsAt = Vec<(u16, Insert<'static>)>;
+
+/// The inserts by which what a class makes that traces do not show is counted, by method: for classes that are
+/// otherwise as those out of scope. `holds`: whether a class of the JDK is in scope; where it is not, nothing that its
+/// methods make is counted.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn unseen_inserts(
+    class: &ClassFile<'_>,
+    holds: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(usize, InsertsAt)>, Error> {
+    let mut found = Vec::new();
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let places = unseen_places(class, &class.scan(code)?);
+        let counts = |place: &&Place| match place.mark {
+            Mark::Intrinsic(index) => INTRINSICS.get(index).is_some_and(|of| holds(of.class)),
+            _ => true,
+        };
+        let inserts: Vec<_> = places.iter().filter(counts).flat_map(unseen).collect();
+        if !inserts.is_empty() {
+            found.push((index, inserts));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,92 @@
+//! All rows of all tables as one list: which methods of the JDK they name.
+//!
+//! `facts.txt` has a line for each, with the versions of the JDK that have such a method: written by a test that reads the
+//! classes of the JDKs (`closed.rs`), compared by it ever after.
+
+use crate::jdk::{agents, hidden, intrinsics, io, leaves, quiet, recorder, roles, vm_calls};
+
+/// For each fact the table, class, method and the JDKs that have it.
+pub const FACTS: &str = include_str!("facts.txt");
+
+/// A method that a table names. Class and method are patterns: with `*` at their end a prefix.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fact {
+    pub table: &'static str,
+    pub class: String,
+    /// A name, perhaps with its descriptor.
+    pub method: String,
+}
+
+/// What all tables name.
+pub fn named() -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |table, class: &str, method: &str| {
+        facts.push(Fact {
+            table,
+            class: class.into(),
+            method: method.into(),
+        });
+    };
+    for (class, method) in vm_calls::METHODS.iter().chain(&vm_calls::ONLY_ENTERED) {
+        add("vm_calls", class, method);
+    }
+    for (class, method) in &vm_calls::FINALIZABLE {
+        add("vm_calls", class, method);
+    }
+    for (class, method) in &recorder::CALLED {
+        add("recorder", class, method);
+    }
+    for (class, methods) in &leaves::LEAVES {
+        for method in methods.unwrap_or(&["*"]) {
+            add("leaves", class, method);
+        }
+    }
+    for class in &quiet::CLASSES {
+        add("quiet", class, "*");
+    }
+    for (class, methods) in &quiet::METHODS {
+        for method in *methods {
+            add("quiet", class, method);
+        }
+    }
+    for intrinsic in &intrinsics::INTRINSICS {
+        let method = format!("{}{}", intrinsic.name, intrinsic.descriptor);
+        add("intrinsics", intrinsic.class, &method);
+    }
+    for (class, method) in &roles::CALLED_BY_UNSAFE {
+        add("roles", class, method);
+    }
+    for method in &roles::MOUNTING {
+        add("roles", "java/lang/Thread", method);
+    }
+    for (class, methods) in &hidden::HIDDEN {
+        for method in *methods {
+            add("hidden", class, method);
+        }
+    }
+    for operation in &io::OPERATIONS {
+        let method = format!("{}{}", operation.name, operation.descriptor);
+        add("io", operation.owner, &method);
+    }
+    add("agents", agents::IMPLEMENTATION, "transform");
+    facts.sort();
+    facts.dedup();
+    facts
+}
+
+impl Fact {
+    /// Whether the fact means this method.
+    pub fn is(&self, class: &str, method: &str, descriptor: &str) -> bool {
+        let owns = match self.class.strip_suffix('*') {
+            Some(prefix) => class.starts_with(prefix),
+            None => self.class == class,
+        };
+        owns && match self.method.strip_suffix('*') {
+            Some(prefix) => method.starts_with(prefix),
+            None => self
+                .method
+                .strip_prefix(method)
+                .is_some_and(|rest| rest.is_empty() || rest == descriptor),
+        }
+    }
+}

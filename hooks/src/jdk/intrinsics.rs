@@ -1,0 +1,52 @@
+//! Methods that allocate and for which the compiler may substitute code of its own.
+
+use lucce_bytecode::Helper;
+
+use crate::helpers::helper;
+
+/// A method that allocates and for which the compiler may substitute code of its own, without our
+/// hooks. Its allocation is counted by the caller, on its behalf, whether it was substituted or not.
+pub struct Intrinsic {
+    pub class: &'static str,
+    pub name: &'static str,
+    pub descriptor: &'static str,
+    /// What it allocates, as a descriptor.
+    pub allocates: &'static str,
+    pub counted: Helper<'static>,
+    /// The method that it calls to allocate.
+    pub through: Option<&'static str>,
+}
+
+/// The n-th has the reserved site n + 1.
+pub const INTRINSICS: [Intrinsic; 3] = [
+    Intrinsic {
+        class: "java/util/Arrays",
+        name: "copyOf",
+        descriptor: "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;",
+        allocates: "[Ljava/lang/Object;",
+        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        through: None,
+    },
+    Intrinsic {
+        class: "java/util/Arrays",
+        name: "copyOfRange",
+        descriptor: "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;",
+        allocates: "[Ljava/lang/Object;",
+        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        through: None,
+    },
+    Intrinsic {
+        class: "java/lang/StringUTF16",
+        name: "toBytes",
+        descriptor: "([CII)[B",
+        allocates: "[B",
+        counted: helper("counted", "([BJI)V"),
+        through: Some("newBytesFor"),
+    },
+];
+
+pub fn intrinsic(class: &str, name: &str, descriptor: &str) -> Option<usize> {
+    INTRINSICS
+        .iter()
+        .position(|i| i.class == class && i.name == name && i.descriptor == descriptor)
+}

@@ -1,0 +1,16 @@
+//! Facts about JDKs: the one folder that a new JDK touches. `docs/new-jdk.md` says how each table was made and how it is
+//! checked; `facts.txt` says which JDKs have what each row names.
+
+pub mod agents;
+mod facts;
+pub mod hidden;
+pub mod intrinsics;
+pub mod io;
+pub mod leaves;
+pub mod quiet;
+pub mod recorder;
+pub mod roles;
+pub mod tasks;
+pub mod vm_calls;
+
+pub use facts::{FACTS, Fact, named};

@@ -1,0 +1,275 @@
+//! The methods that the VM enters by itself, where the thread's pointer may be stale.
+//!
+//! How the lists were made: `HotSpot` enters Java by `JavaCalls` (and by the stubs of foreign
+//! functions and of continuations, whose methods are hidden ones). Every call of `JavaCalls::*` in the
+//! code of the `libjvm.so` of JDK 17 and of JDK 25 was looked up, and which names and descriptors it
+//! passes. Not in the lists:
+//!
+//! - what JNI calls: that is bracketed; reflection's natives: bracketed as well;
+//! - `Thread.run`: a thread's first frame, for which the pointer is right; what makes a `Thread` for
+//!   native code that attaches itself, and `VirtualThread.run`: they are kinds of frames of their own;
+//! - what runs before the VM is initialised, or only while an archive of classes is written;
+//! - JVMCI: those compilers are not in these JDKs;
+//! - methods in which nothing happens that could ask for a context: constructors of exceptions that
+//!   the VM throws (but [`METHODS`] has the one with a text of its own to make, and what JFR calls
+//!   from them, and `thrown` asks who has called those in which a trace is noted), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
+//!   `System.getProperty`, `Throwable.getCause`, `Character.isJavaIdentifierStart` and `…Part`;
+//! - `Thread.interrupt` for debuggers: asking the VM each time would cost every program more than these
+//!   traces are worth; `ArrayList.add` for JFR's list of events, see `recorder`.
+//!
+//! A class initialiser below a frame that is in no list finds slots that are not those of the frames,
+//! and its events count as lost.
+
+use crate::jdk::recorder;
+
+/// Called on objects of any class, by name and descriptor.
+const ANY_CLASS: [&str; 4] = [
+    "loadClass(Ljava/lang/String;)Ljava/lang/Class;",
+    "printStackTrace()V",
+    "getStackTrace()[Ljava/lang/StackTraceElement;",
+    "appendToClassPathForInstrumentation(Ljava/lang/String;)V",
+];
+
+/// Class and method, with the descriptor where other overloads are called often. `*`: every prefix
+/// match.
+pub const METHODS: [(&str, &str); 56] = [
+    // In the middle of any method: linking, loading and initialising.
+    ("java/lang/invoke/MethodHandleNatives", "link*"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "findMethodHandleType",
+    ),
+    ("java/lang/ref/Finalizer", "register"),
+    ("java/lang/ClassLoader", "addClass"),
+    ("java/lang/ClassLoader", "checkPackageAccess"),
+    ("java/lang/ClassLoader", "findNative"),
+    ("java/lang/ClassLoader", "getPlatformClassLoader"),
+    ("java/lang/ClassLoader", "getSystemClassLoader"),
+    ("java/lang/ClassLoader", "getResourceAsByteArray"),
+    ("jdk/internal/loader/NativeLibraries", "getFromClass"),
+    ("java/lang/Throwable", "initCause"),
+    (
+        "java/lang/BootstrapMethodError",
+        "<init>(Ljava/lang/Throwable;)V",
+    ),
+    // Classes from an archive: where they come from.
+    ("jdk/internal/loader/ClassLoaders", "toFileURL"),
+    (
+        "jdk/internal/loader/BuiltinClassLoader",
+        "defineOrCheckPackage",
+    ),
+    ("java/security/SecureClassLoader", "getProtectionDomain"),
+    (
+        "java/security/CodeSource",
+        "<init>(Ljava/net/URL;[Ljava/security/CodeSigner;)V",
+    ),
+    ("java/util/jar/Manifest", "<init>(Ljava/io/InputStream;)V"),
+    ("java/net/URL", "<init>(Ljava/lang/String;)V"),
+    // Repeatedly, or without a bracket, from a native method.
+    (
+        "java/lang/StackStreamFactory$AbstractStackWalker",
+        "doStackWalk",
+    ),
+    ("java/lang/LiveStackFrameInfo", "asPrimitive"),
+    (
+        "java/lang/StackTraceElement",
+        "of([Ljava/lang/StackTraceElement;)[Ljava/lang/StackTraceElement;",
+    ),
+    ("java/lang/management/ThreadInfo", "<init>*"),
+    ("sun/management/ManagementFactoryHelper", "create*"),
+    (
+        "com/sun/management/internal/GarbageCollectorExtImpl",
+        "createGarbageCollector",
+    ),
+    (
+        "jdk/internal/foreign/abi/ProgrammableUpcallHandler",
+        "invoke",
+    ),
+    // The ends of threads and of the VM.
+    ("java/lang/Thread", "dispatchUncaughtException"),
+    ("java/lang/Thread", "exit"),
+    ("java/lang/Shutdown", "shutdown"),
+    // The VM's own threads, one call after the other: signals, notifications, sensors.
+    ("jdk/internal/misc/Signal", "dispatch"),
+    (
+        "com/sun/management/internal/GarbageCollectorExtImpl",
+        "createGCNotification",
+    ),
+    (
+        "com/sun/management/internal/GarbageCollectorExtImpl",
+        "getGcInfoBuilder",
+    ),
+    ("com/sun/management/GcInfo", "<init>*"),
+    (
+        "com/sun/management/internal/DiagnosticCommandImpl",
+        "getDiagnosticCommandMBean",
+    ),
+    (
+        "com/sun/management/internal/DiagnosticCommandImpl",
+        "createDiagnosticFrameworkNotification",
+    ),
+    ("sun/management/Sensor", "trigger*"),
+    ("sun/management/Sensor", "clear*"),
+    // Diagnostic commands: of a tool that attaches, or through the MBean.
+    ("jdk/internal/vm/VMSupport", "serialize*"),
+    // The agent's properties, one by one.
+    ("java/util/Properties", "put"),
+    ("jdk/internal/vm/ThreadDumper", "dumpThreads*"),
+    ("jdk/internal/vm/JcmdVThreadCommands", "print*"),
+    ("jdk/internal/agent/Agent", "startAgent"),
+    ("jdk/internal/agent/Agent", "startLocalManagementAgent"),
+    ("jdk/internal/agent/Agent", "startRemoteManagementAgent"),
+    ("jdk/internal/agent/Agent", "stopRemoteManagementAgent"),
+    ("jdk/internal/agent/Agent", "getManagementAgentStatus"),
+    ("jdk/internal/misc/CDS", "dumpSharedArchive"),
+    ("java/lang/System", "runFinalization"),
+    ("java/lang/ref/FinalizerHistogram", "getFinalizerHistogram"),
+    // JFR.
+    ("jdk/jfr/internal/JVMUpcalls", "*"),
+    ("jdk/jfr/internal/dcmd/*", "*"),
+    // In constructors of exceptions, which the VM may have called.
+    ("jdk/jfr/internal/instrument/ThrowableTracer", "trace*"),
+    ("jdk/internal/event/ThrowableTracer", "trace*"),
+    // Other agents, and modules for them and for attaching tools.
+    ("jdk/internal/module/Modules", "transformedByAgent"),
+    ("jdk/internal/module/Modules", "loadModule"),
+    ("jdk/internal/module/Modules", "add*"),
+    ("java/lang/ThreadGroup", "subgroupsAsArray"),
+];
+
+/// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
+/// not asked for.
+pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
+    lists(&METHODS, class, method, descriptor)
+        || lists(&recorder::CALLED, class, method, descriptor)
+        || ANY_CLASS
+            .iter()
+            .any(|name| matches(name, method, descriptor))
+}
+
+/// Whether code of Flight Recorder calls this method.
+pub fn recorder_calls(class: &str, method: &str) -> bool {
+    lists(&recorder::CALLED, class, method, "")
+}
+
+/// Every method of every class is asked for, so a class that is not the owner must cost little: names of other
+/// lengths are not compared.
+fn lists(patterns: &[(&str, &str)], class: &str, method: &str, descriptor: &str) -> bool {
+    patterns
+        .iter()
+        .any(|(owner, pattern)| is_owner(owner, class) && matches(pattern, method, descriptor))
+}
+
+fn is_owner(owner: &str, class: &str) -> bool {
+    let is_prefixed = |prefix| class.starts_with(prefix);
+    owner == class || owner.strip_suffix('*').is_some_and(is_prefixed)
+}
+
+/// The same, of methods in which nothing happens but that they are entered: for those who count that.
+pub const ONLY_ENTERED: [(&str, &str); 7] = [
+    ("java/lang/System", "getProperty"),
+    ("java/lang/Throwable", "getCause"),
+    ("java/lang/Character", "isJavaIdentifierStart"),
+    ("java/lang/Character", "isJavaIdentifierPart"),
+    ("java/lang/management/MemoryUsage", "<init>"),
+    ("jdk/jfr/internal/event/EventWriter", "<init>"),
+    ("java/io/ByteArrayInputStream", "<init>"),
+];
+
+/// Whether the VM calls this method by itself, if every entry of a method matters.
+pub fn only_enters(class: &str, method: &str) -> bool {
+    ONLY_ENTERED.contains(&(class, method))
+}
+
+/// What the VM runs at the end of the constructor of an object with a finalizer: it makes a reference,
+/// and calls nothing else. It needs no frame if nobody listens.
+pub const FINALIZABLE: [(&str, &str); 3] = [
+    ("java/lang/ref/Finalizer", "register"),
+    ("java/lang/ref/Finalizer", "<init>"),
+    ("java/lang/ref/FinalReference", "<init>"),
+];
+
+/// Whether nothing happens in this method that the VM enters but an allocation and a lock.
+pub fn only_allocates(class: &str, method: &str) -> bool {
+    FINALIZABLE.contains(&(class, method))
+}
+
+/// A pattern is a name, a name with its descriptor, or a prefix of a name with `*`.
+fn matches(pattern: &str, name: &str, descriptor: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => pattern
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest == descriptor),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_flight_recorder_calls_asks_the_vm() {
+        let write = "(JJLjava/lang/String;Z)V";
+        assert!(enters(
+            "jdk/jfr/internal/handlers/EventHandler12_3",
+            "write",
+            write
+        ));
+        assert!(enters(
+            "jdk/jfr/internal/event/EventWriter",
+            "putString",
+            "(Ljava/lang/String;)V"
+        ));
+        assert!(!enters(
+            "jdk/jfr/internal/StringPool",
+            "addString",
+            "(Ljava/lang/String;)J"
+        ));
+    }
+
+    #[test]
+    fn names_and_prefixes_match_every_descriptor() {
+        let natives = "java/lang/invoke/MethodHandleNatives";
+        assert!(enters(natives, "linkCallSite", "()V"));
+        assert!(enters("java/lang/ref/Finalizer", "register", "(I)V"));
+        assert!(!enters("java/lang/ref/Finalizer", "runFinalizer", "()V"));
+        assert!(!enters("a/MethodHandleNatives", "linkCallSite", "()V"));
+        assert!(enters("jdk/jfr/internal/dcmd/DCmdStart", "execute", "()V"));
+        assert!(!enters("jdk/jfr/internal/dcmd", "execute", "()V"));
+    }
+
+    #[test]
+    fn only_what_makes_objects_finalizable_needs_no_frame() {
+        assert!(only_allocates("java/lang/ref/Finalizer", "register"));
+        assert!(!only_allocates("java/lang/ref/Finalizer", "runFinalizer"));
+        assert!(!only_allocates("java/lang/ref/Reference", "<init>"));
+    }
+
+    #[test]
+    fn a_descriptor_leaves_out_the_other_overloads() {
+        let url = "java/net/URL";
+        assert!(enters(url, "<init>", "(Ljava/lang/String;)V"));
+        assert!(!enters(
+            url,
+            "<init>",
+            "(Ljava/net/URL;Ljava/lang/String;)V"
+        ));
+        assert!(!enters(url, "<init>", ""));
+    }
+
+    #[test]
+    fn some_are_called_on_any_class() {
+        assert!(enters("a/B", "printStackTrace", "()V"));
+        assert!(!enters(
+            "a/B",
+            "printStackTrace",
+            "(Ljava/io/PrintStream;)V"
+        ));
+        assert!(!enters(
+            "a/B",
+            "loadClass",
+            "(Ljava/lang/String;Z)Ljava/lang/Class;"
+        ));
+    }
+}

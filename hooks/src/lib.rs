@@ -1,0 +1,43 @@
+//! What to insert into a class: decided from its bytes and names alone.
+//!
+//! ```text
+//! class ─► view: which hooks each method needs ─► shapes ─► ids (book) ─► inserts: what the rewriter puts in
+//!           │
+//!           └─ asks about calls (calls, `jdk::leaves`, `jdk::intrinsics`) and about methods (`jdk::roles`)
+//! ```
+//!
+//! A method's frame is of one [`FrameKind`].
+
+mod kinds;
+
+mod shape;
+
+pub mod helpers;
+
+pub mod jdk;
+
+mod calls;
+mod making;
+
+mod view;
+
+pub mod inherited;
+mod inserts;
+
+mod outside;
+mod silence;
+
+pub use helpers::{RT, TRANSFORM};
+pub use inherited::{PREFIX as INHERITED, methods as inherited_methods};
+pub use inserts::{Hooks, hidden_plan, plan};
+pub use jdk::intrinsics::INTRINSICS;
+pub use jdk::leaves::{is_leaf, is_leaf_call};
+pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
+pub use kinds::Kinds;
+pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
+pub use shape::{FrameKind, Mark, Place, Shape};
+pub use silence::{INSTEAD, silenced};
+pub use view::{Wants, shapes};
+
+#[cfg(test)]
+mod closed;

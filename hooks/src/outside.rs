@@ -1,0 +1,244 @@
+//! Classes that are not in scope: what little they need, so that what they call finds its slot.
+//!
+//! Their frames have no slots and are in no trace. In between the pointer says where the slot of
+//! the method in scope is that such a frame may call next: whoever is in scope puts the pointer back when it
+//! ends, by a return or by an exception. What is left:
+//!
+//! | who | what it does |
+//! |---|---|
+//! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
+//! | the first method of a virtual thread | gives the thread its slots |
+//! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch` |
+//! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
+//! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
+//! | who calls natives that read and write, with `events=io`, or parks the thread, with `events=lock` | asks the VM which frame in scope does it |
+//! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
+
+use lucce_bytecode::{
+    Call, ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan,
+};
+
+use crate::calls::{defines_hidden, park, starts};
+use crate::helpers::{
+    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
+    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, new_fields,
+};
+use crate::inherited::methods as inherited_methods;
+use crate::inserts::{switch_plan, unseen_inserts};
+use crate::jdk::leaves::is_leaf_call;
+use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
+use crate::jdk::{agents, io, vm_calls};
+use crate::kinds::Kinds;
+
+/// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
+/// may call, one in scope. `counts`: what is counted. `trusted`: see `Wants`.
+///
+/// # Errors
+/// The class's code is malformed; the VM will say so itself.
+pub fn plan(
+    class: &ClassFile<'_>,
+    trusted: bool,
+    creates: &dyn Fn(&str) -> bool,
+    counts: Kinds,
+) -> Result<Plan<'static>, Error> {
+    let mut plan = Plan::default();
+    let name = role_name(class, trusted);
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(code) = &method.code else { continue };
+        let scan = class.scan(code)?;
+        let planned = method_plan(name, method, &scan, creates);
+        let starts = || start(name, method, &scan);
+        let start = counts.thread.then(starts).flatten();
+        let mut planned = start.or(planned);
+        if counts.io {
+            let inserts = io::inserts_outside(name, &scan, &|call| is_native(class, call));
+            planned = with_more(planned, inserts);
+        }
+        if counts.lock {
+            planned = with_more(planned, parks(name, &scan));
+        }
+        if is_pinned(name, &method.name) && !scan.calls.is_empty() {
+            let entry = Some(Entry {
+                helper: ENTER_PINNED,
+                argument: None,
+            });
+            let pinned = MethodPlan {
+                entry,
+                exit: Some(EXIT_PINNED),
+                unwind: Some(EXIT_PINNED),
+                inserts: Vec::new(),
+            };
+            planned = Some(pinned);
+        }
+        let asks = scan.calls.iter();
+        let asks = asks.filter(|call| agents::asks(name, call));
+        planned = with_more(
+            planned,
+            asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
+        );
+        planned = switch_plan(name, method, &scan).or(planned);
+        if let Some(planned) = planned {
+            plan.methods.insert(index, planned);
+        }
+    }
+    plan.fields = new_fields(name, counts.alloc);
+    if name == "java/lang/Object" {
+        plan.new_methods = inherited_methods();
+    }
+    Ok(plan)
+}
+
+/// The plan for a hidden class, which is in no trace. `counts`: it is in scope, so what it makes is counted for
+/// the innermost frame in scope. `holds`: whether a class of the JDK is in scope, too.
+///
+/// # Errors
+/// The class's code is malformed.
+pub fn hidden_plan(
+    class: &ClassFile<'_>,
+    creates: &dyn Fn(&str) -> bool,
+    (counts, holds): (bool, &dyn Fn(&str) -> bool),
+) -> Result<Plan<'static>, Error> {
+    let mut plan = plan(class, true, creates, Kinds::default())?;
+    if counts {
+        for (index, inserts) in unseen_inserts(class, holds)? {
+            let planned = with_more(plan.methods.remove(&index), inserts);
+            plan.methods.extend(planned.map(|planned| (index, planned)));
+        }
+    }
+    Ok(plan)
+}
+
+/// In place of a site, where the calling class is out of scope.
+const OUTSIDE: i32 = -1;
+
+fn parks(class: &str, scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
+    let parks = scan.calls.iter().filter_map(|call| {
+        let insert = Insert::ReplaceWithContext {
+            helper: park(class, call)?,
+            site: OUTSIDE,
+        };
+        Some((call.bci, insert))
+    });
+    parks.collect()
+}
+
+fn is_native(class: &ClassFile<'_>, call: &Call<'_>) -> bool {
+    let mut methods = class.methods().iter();
+    let called = |method: &&Method<'_>| {
+        (&*method.name, &*method.descriptor) == (&*call.name, &*call.descriptor)
+    };
+    call.owner == class.name()
+        && methods
+            .find(called)
+            .is_some_and(|method| method.code.is_none())
+}
+
+/// The same with more at calls that have nothing but [`RESTORE`] before them.
+fn with_more(
+    planned: Option<MethodPlan<'static>>,
+    inserts: Vec<(u16, Insert<'static>)>,
+) -> Option<MethodPlan<'static>> {
+    if inserts.is_empty() {
+        return planned;
+    }
+    let mut planned = planned.unwrap_or_default();
+    let entry = Entry {
+        helper: ENTER,
+        argument: None,
+    };
+    planned.entry.get_or_insert(entry);
+    planned.inserts.extend(inserts);
+    planned.inserts.sort_by_key(|(bci, _)| *bci);
+    Some(planned)
+}
+
+fn method_plan(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<MethodPlan<'static>> {
+    if class.starts_with(RT) {
+        return None;
+    }
+    let hides = |call: &&Call<'_>| !class.is_empty() && defines_hidden(call);
+    if let Some(call) = scan.calls.iter().find(hides) {
+        return Some(MethodPlan {
+            inserts: vec![(call.bci, REDIRECT_DEFINITION)],
+            ..MethodPlan::default()
+        });
+    }
+    let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
+    let (entry, exit, unwind) = hooks(class, method, scan, creates)?;
+    calls().next()?;
+    let restores = calls().map(|call| (call.bci, Insert::Before { helper: RESTORE }));
+    Some(MethodPlan {
+        entry: Some(entry),
+        exit,
+        unwind: unwind.filter(|_| method.name != "<init>"),
+        inserts: restores.collect(),
+    })
+}
+
+/// The method by which a thread starts another one.
+fn start(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> Option<MethodPlan<'static>> {
+    let call = scan.calls.iter().find(|call| starts(class, method, call))?;
+    let insert = Insert::MarkLocal {
+        helper: STARTS_OUTSIDE,
+        // It has none.
+        site: 0,
+        local: 0,
+    };
+    Some(MethodPlan {
+        entry: Some(Entry {
+            helper: ENTER,
+            argument: None,
+        }),
+        inserts: vec![(call.bci, insert)],
+        ..MethodPlan::default()
+    })
+}
+
+type Hooks = (
+    Entry<'static>,
+    Option<Helper<'static>>,
+    Option<Helper<'static>>,
+);
+
+/// What is done at entry, before returns and for exceptions that pass; `None`: nothing.
+fn hooks(
+    class: &str,
+    method: &Method<'_>,
+    scan: &Scan<'_>,
+    creates: &dyn Fn(&str) -> bool,
+) -> Option<Hooks> {
+    let name = &*method.name;
+    let entry = |helper, argument| Entry { helper, argument };
+    if starts_virtual_thread(class, name, &method.descriptor) {
+        return Some((entry(ENTER_FIRST, None), None, None));
+    }
+    if vm_calls::only_allocates(class, name) {
+        return None;
+    }
+    if asks_the_vm(class, name, &method.descriptor) {
+        // It is in no trace.
+        return Some((entry(ENTER_VM, Some(0)), Some(EXIT_VM), Some(EXIT_VM)));
+    }
+    let mut calls = scan.calls.iter();
+    let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
+        || calls.any(|call| match &*call.name {
+            "<init>" => !is_leaf_call(call) && creates(&call.owner),
+            // A handle of a constructor.
+            "linkToSpecial" => call.owner == METHOD_HANDLE,
+            _ => false,
+        });
+    may_create.then_some((entry(ENTER, None), None, Some(RESTORE)))
+}
+
+/// Whether the VM enters this method in the middle of others.
+fn asks_the_vm(class: &str, method: &str, descriptor: &str) -> bool {
+    method == CLASS_INITIALIZER || vm_calls::enters(class, method, descriptor)
+}
+
+const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";
+const CONSTRUCTOR: &str = "java/lang/reflect/Constructor";

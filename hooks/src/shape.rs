@@ -1,0 +1,154 @@
+//! What is done to a method before ids are known: its frame's kind and the places that get hooks.
+
+use lucce_bytecode::Helper;
+
+use crate::making::Making;
+
+/// How a method takes part in the shadow stack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// No hooks: it calls nothing that could ask for a context.
+    Leaf,
+    /// Takes a slot.
+    Push,
+    /// Takes a slot after asking the VM for its caller: the VM may call it anywhere.
+    Vm,
+    /// Takes a slot: the first of its thread's.
+    First,
+    /// Takes a slot: the VM may call it on a native thread that attaches itself, from no frame.
+    Thread,
+    /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
+    Peek,
+    /// The same for a class initialiser, which the VM enters.
+    PeekVm,
+    /// Makes the carrier of a virtual thread the current one, on the virtual thread's stack: see `toCarrier` in
+    /// the helper class. Has no slot and is not shown, either.
+    ToCarrier,
+    /// Makes the virtual thread the current one again.
+    ToVirtual,
+    /// Takes a slot; what it calls is no part of a virtual thread's being unmounted: see `enterPinned` in the
+    /// helper class.
+    Pinned,
+}
+
+/// What a site is, and for allocations the descriptor of what is allocated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Mark {
+    Call,
+    /// A call of a native method of the same class that calls back; the native's method index.
+    Bracket(usize),
+    /// The same of one that makes an object and calls its constructor.
+    BracketMaking(usize),
+    New(String),
+    Array(String),
+    /// Several dimensions at once.
+    Arrays(String),
+    /// A call of one of [`super::INTRINSICS`]: the allocation in it is counted here.
+    Intrinsic(usize),
+    /// In the body of one of [`super::INTRINSICS`]: a call replaced by a helper that does not count.
+    Uncounted,
+    Current,
+    /// `CallContext.event`
+    Event,
+    /// A call that makes an object without bytecode that makes one: what call, and how it is counted.
+    Made(Making),
+    /// The call by which the VM notes a trace of the stack.
+    Traced,
+    /// In constructors of `Throwable`, before it is noted where: the local that may hold the message.
+    Describes(u8),
+    /// `monitorenter`: the event itself comes from the VM.
+    Monitor,
+    /// Reads or writes a file or a socket: which operation of `io`.
+    Io(u8),
+    /// Parks the thread; the helper that does it.
+    Park(Helper<'static>),
+    /// A call of a native method that calls back more than once, from nowhere.
+    Unsaid,
+    /// The call that asks Java agents for a class.
+    Asks,
+    /// A call of a native method that gives classes other code.
+    Changes,
+    /// A call that is left out: the VM would tell agents nothing until its counterpart.
+    Hides,
+    /// The method's entry, where entries are counted or recorded.
+    Entry,
+    /// The call by which a thread starts another one, `this`.
+    Start,
+    /// An executor is given a task, which is in this local, or on top of the stack.
+    Submit(Option<u8>),
+    /// The executor does not take the task in this local, after all.
+    Reject(u8),
+    /// An executor runs the task on top of the stack.
+    Run,
+    /// An executor has done with the task that it ran.
+    Ran,
+    /// A virtual thread gives an executor its own continuation.
+    Schedule,
+    /// The frame goes on in a context that is given, and when that ends.
+    Scope,
+    ScopeEnd,
+    /// `ClassLoader.defineClass0`: marked and redirected.
+    DefineHidden,
+}
+
+/// A place in a method that gets a hook.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub bci: u16,
+    pub mark: Mark,
+}
+
+/// What is done to one method, before ids are known.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub frame: FrameKind,
+    /// Left alone on purpose, and not shown in traces.
+    pub transparent: bool,
+    pub places: Vec<Place>,
+    pub lines: Vec<(u16, u16)>,
+    /// Calls of a [`FrameKind::Peek`] before which the pointer is put back.
+    pub restores: Vec<u16>,
+    /// Of a method that is not shown: what it makes, which is counted for its caller.
+    pub unseen: Vec<Place>,
+    /// Runs on a carrier while the current thread may be a virtual one.
+    pub switches: bool,
+    /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is
+    /// one of it: whoever calls it need not say from where.
+    pub quiet: bool,
+    /// Until its last hook has run the pointer says where the method's slot is: nothing needs to be kept.
+    pub here: bool,
+    /// The method is one of [`super::INTRINSICS`]: which, and the bci of its allocation.
+    pub intrinsic: Option<(usize, u16)>,
+}
+
+impl Shape {
+    /// Of a method that is left as it is.
+    pub fn without_hooks(hidden: bool) -> Shape {
+        Shape {
+            transparent: hidden,
+            ..Shape::none()
+        }
+    }
+
+    pub fn none() -> Shape {
+        Shape {
+            frame: FrameKind::Leaf,
+            transparent: false,
+            places: Vec::new(),
+            lines: Vec::new(),
+            restores: Vec::new(),
+            unseen: Vec::new(),
+            switches: false,
+            quiet: false,
+            here: false,
+            intrinsic: None,
+        }
+    }
+
+    /// Whether the first place is the entry.
+    pub fn counts_entries(&self) -> bool {
+        self.places
+            .first()
+            .is_some_and(|place| place.mark == Mark::Entry)
+    }
+}

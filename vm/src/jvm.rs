@@ -1,0 +1,763 @@
+//! The JVM's two function tables, wrapped as far as the agent uses them.
+//!
+//! Every function here may be called only with the environment of the calling thread; object
+//! handles are local references unless a name says otherwise. No call runs Java code, except
+//! `call_long` and `call_void`.
+#![allow(unsafe_code, reason = "calls through the JVM's function tables")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+
+use jvmti_bindings::sys::jni::{
+    JNI_OK, JNI_VERSION_10, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong,
+    jmethodID, jobject, jvalue,
+};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_bytecode::mutf8;
+
+/// A result of the VM that is not success.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed(pub jint);
+
+/// The VM's tool interface; may be used from any thread.
+#[derive(Clone, Copy)]
+pub struct Jvmti(*mut ti::jvmtiEnv);
+
+// SAFETY: JVMTI environments are not bound to a thread (JVMTI specification, "Environments").
+unsafe impl Send for Jvmti {}
+// SAFETY: as above.
+unsafe impl Sync for Jvmti {}
+
+/// The VM itself; may be used from any thread.
+#[derive(Clone, Copy)]
+pub struct Vm(*mut JavaVM);
+
+// SAFETY: the invocation interface is not bound to a thread (JNI specification, chapter 5).
+unsafe impl Send for Vm {}
+// SAFETY: as above.
+unsafe impl Sync for Vm {}
+
+impl Vm {
+    /// `vm` is what the VM gave to the agent.
+    pub fn new(vm: *mut JavaVM) -> Vm {
+        Vm(vm)
+    }
+
+    /// The calling thread's environment, if the VM knows the thread.
+    pub fn env(self) -> Option<*mut JNIEnv> {
+        let mut env = ptr::null_mut();
+        // SAFETY: `vm` is the VM's own.
+        let code = unsafe { ((**self.0).GetEnv)(self.0, &mut env, JNI_VERSION_10) };
+        (code == JNI_OK).then_some(env.cast())
+    }
+
+    /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code.
+    pub fn in_thread<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, Failed> {
+        let mut env = ptr::null_mut();
+        // SAFETY: `vm` is the VM's own; no arguments means no name and no group.
+        let code =
+            unsafe { ((**self.0).AttachCurrentThreadAsDaemon)(self.0, &mut env, ptr::null_mut()) };
+        if code != JNI_OK {
+            return Err(Failed(code));
+        }
+        let result = body(env.cast());
+        // SAFETY: as above.
+        unsafe { ((**self.0).DetachCurrentThread)(self.0) };
+        Ok(result)
+    }
+}
+
+/// A frame of a Java stack as the VM sees it.
+pub type FrameInfo = ti::jvmtiFrameInfo;
+
+/// Calls a function of the tool interface; missing functions count as failures.
+macro_rules! call {
+    ($self:ident, $name:ident $(, $arg:expr)*) => {{
+        // SAFETY: the table belongs to this environment; arguments follow its prototypes.
+        unsafe {
+            match (*(*$self.0).functions).$name {
+                Some(f) => check(f($self.0 $(, $arg)*)),
+                None => Err(Failed(-1)),
+            }
+        }
+    }};
+}
+
+fn check(code: ti::jvmtiError) -> Result<(), Failed> {
+    if code == ti::jvmtiError::NONE {
+        Ok(())
+    } else {
+        Err(Failed(code.raw()))
+    }
+}
+
+impl Jvmti {
+    /// The newest interface version that has what is needed: 21 knows virtual threads.
+    pub fn of(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
+        for version in [ti::JVMTI_VERSION_21, ti::JVMTI_VERSION_11] {
+            let mut env = ptr::null_mut();
+            // SAFETY: `vm` is what the VM gave to Agent_OnLoad.
+            let code = unsafe { ((**vm).GetEnv)(vm, &mut env, version) };
+            if code == JNI_OK {
+                return Ok(Jvmti(env.cast()));
+            }
+        }
+        Err(Failed(-3))
+    }
+
+    pub fn add_capabilities(self, wanted: &ti::jvmtiCapabilities) -> Result<(), Failed> {
+        call!(self, AddCapabilities, wanted)
+    }
+
+    pub fn potential(self) -> Result<ti::jvmtiCapabilities, Failed> {
+        let mut found = ti::jvmtiCapabilities::default();
+        call!(self, GetPotentialCapabilities, &mut found)?;
+        Ok(found)
+    }
+
+    pub fn set_callbacks(self, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), Failed> {
+        let size = size_of::<ti::jvmtiEventCallbacks>() as jint;
+        call!(self, SetEventCallbacks, callbacks, size)
+    }
+
+    pub fn enable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
+        self.notify(ti::JVMTI_ENABLE, event)
+    }
+
+    pub fn disable(self, event: ti::jvmtiEvent) -> Result<(), Failed> {
+        self.notify(ti::JVMTI_DISABLE, event)
+    }
+
+    fn notify(self, mode: ti::jvmtiEventMode, event: ti::jvmtiEvent) -> Result<(), Failed> {
+        call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
+    }
+
+    /// Of the VM's Java: 17, 21, …
+    pub fn feature(self) -> Result<u32, Failed> {
+        let mut version = 0;
+        call!(self, GetVersionNumber, &mut version)?;
+        Ok(ti::version_feature(version).into())
+    }
+
+    /// Ends this environment, which must not be used again.
+    pub fn dispose(self) {
+        // Fails only for what is no environment.
+        let _ = call!(self, DisposeEnvironment);
+    }
+
+    pub fn give_back(self, capabilities: &ti::jvmtiCapabilities) -> Result<(), Failed> {
+        call!(self, RelinquishCapabilities, capabilities)
+    }
+
+    /// Mean of the bytes between two samples of allocations; 0: each is one.
+    pub fn sample_every(self, bytes: u32) -> Result<(), Failed> {
+        call!(self, SetHeapSamplingInterval, bytes as jint)
+    }
+
+    pub fn system_property(self, key: &CStr) -> Option<String> {
+        let mut text = ptr::null_mut();
+        call!(self, GetSystemProperty, key.as_ptr(), &mut text).ok()?;
+        // As it came from the system.
+        Some(self.text_by(text, |text| text.to_string_lossy().into_owned()))
+    }
+
+    /// Copies and frees a string of the VM, which is in modified UTF-8.
+    fn text(self, text: *mut c_char) -> String {
+        self.text_by(text, |text| mutf8::decode(text.to_bytes()).into_owned())
+    }
+
+    fn text_by(self, text: *mut c_char, read: impl FnOnce(&CStr) -> String) -> String {
+        if text.is_null() {
+            return String::new();
+        }
+        // SAFETY: the VM gave a terminated string that this function owns.
+        let copy = read(unsafe { CStr::from_ptr(text) });
+        self.free(text.cast());
+        copy
+    }
+
+    fn free(self, memory: *mut u8) {
+        // Fails only for memory that is not the VM's.
+        let _ = call!(self, Deallocate, memory);
+    }
+
+    /// Memory that the VM will free: for class bytes.
+    pub fn bytes_for_vm(self, bytes: &[u8]) -> Option<*mut u8> {
+        let mut memory = ptr::null_mut();
+        call!(self, Allocate, bytes.len() as jlong, &mut memory).ok()?;
+        // SAFETY: just allocated, of that size.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
+        Some(memory)
+    }
+
+    /// Frames of the current thread, innermost first, from depth `start`.
+    pub fn stack(self, start: usize, into: &mut [FrameInfo]) -> Result<usize, Failed> {
+        let mut count = 0;
+        let (start, room) = (start as jint, into.len() as jint);
+        call!(
+            self,
+            GetStackTrace,
+            ptr::null_mut(),
+            start,
+            room,
+            into.as_mut_ptr(),
+            &mut count
+        )?;
+        Ok(count as usize)
+    }
+
+    /// Method and location of the current thread's frame at `depth`; 0 is the innermost.
+    pub fn frame(self, depth: i32) -> Option<(jmethodID, i64)> {
+        let (mut method, mut location) = (ptr::null_mut(), 0);
+        call!(
+            self,
+            GetFrameLocation,
+            ptr::null_mut(),
+            depth,
+            &mut method,
+            &mut location
+        )
+        .ok()?;
+        Some((method, location))
+    }
+
+    pub fn current_thread(self) -> Option<jobject> {
+        let mut thread = ptr::null_mut();
+        call!(self, GetCurrentThread, &mut thread).ok()?;
+        (!thread.is_null()).then_some(thread)
+    }
+
+    /// Platform threads that live.
+    pub fn threads(self) -> Vec<jobject> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        if call!(self, GetAllThreads, &mut count, &mut table).is_err() || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` references in memory that this function owns.
+        let threads = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        threads
+    }
+
+    pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), Failed> {
+        call!(self, SetBreakpoint, method, location)
+    }
+
+    pub fn methods(self, class: jclass) -> Vec<jmethodID> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        if call!(self, GetClassMethods, class, &mut count, &mut table).is_err() || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` ids that this function owns.
+        let methods = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        methods
+    }
+
+    pub fn declaring_class(self, method: jmethodID) -> Option<jclass> {
+        let mut class = ptr::null_mut();
+        call!(self, GetMethodDeclaringClass, method, &mut class).ok()?;
+        Some(class)
+    }
+
+    /// Name and descriptor.
+    pub fn method_name(self, method: jmethodID) -> Option<(String, String)> {
+        let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
+        call!(
+            self,
+            GetMethodName,
+            method,
+            &mut name,
+            &mut descriptor,
+            ptr::null_mut()
+        )
+        .ok()?;
+        Some((self.text(name), self.text(descriptor)))
+    }
+
+    /// Access flags, as the class file has them.
+    pub fn modifiers(self, method: jmethodID) -> u16 {
+        let mut flags = 0;
+        match call!(self, GetMethodModifiers, method, &mut flags) {
+            Ok(()) => flags as u16,
+            Err(_) => 0,
+        }
+    }
+
+    pub fn source_file(self, class: jclass) -> Option<String> {
+        let mut text = ptr::null_mut();
+        call!(self, GetSourceFileName, class, &mut text).ok()?;
+        Some(self.text(text))
+    }
+
+    /// `La/b/C;`
+    pub fn signature(self, class: jclass) -> Option<String> {
+        let mut text = ptr::null_mut();
+        call!(self, GetClassSignature, class, &mut text, ptr::null_mut()).ok()?;
+        Some(self.text(text))
+    }
+
+    /// Null: the boot loader.
+    pub fn loader(self, class: jclass) -> Option<jobject> {
+        let mut loader = ptr::null_mut();
+        call!(self, GetClassLoader, class, &mut loader).ok()?;
+        Some(loader)
+    }
+
+    pub fn is_native(self, method: jmethodID) -> bool {
+        let mut native = 0;
+        call!(self, IsMethodNative, method, &mut native).is_ok() && native != 0
+    }
+
+    /// (start, line), sorted as the class file has it. Empty: none.
+    pub fn lines(self, method: jmethodID) -> Vec<(i64, i32)> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        if call!(self, GetLineNumberTable, method, &mut count, &mut table).is_err()
+            || table.is_null()
+        {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` entries that this function owns.
+        let entries = unsafe { std::slice::from_raw_parts(table, count as usize) };
+        let lines = entries
+            .iter()
+            .map(|e| (e.start_location, e.line_number))
+            .collect();
+        self.free(table.cast());
+        lines
+    }
+
+    /// A method's code as the VM runs it.
+    pub fn bytecodes(self, method: jmethodID) -> Vec<u8> {
+        let (mut count, mut code) = (0, ptr::null_mut());
+        if call!(self, GetBytecodes, method, &mut count, &mut code).is_err() || code.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` bytes that this function owns.
+        let bytes = unsafe { std::slice::from_raw_parts(code, count as usize) }.to_vec();
+        self.free(code);
+        bytes
+    }
+
+    pub fn tag(self, object: jobject) -> Result<i64, Failed> {
+        let mut tag = 0;
+        call!(self, GetTag, object, &mut tag)?;
+        Ok(tag)
+    }
+
+    pub fn set_tag(self, object: jobject, tag: i64) -> Result<(), Failed> {
+        call!(self, SetTag, object, tag)
+    }
+
+    pub fn object_size(self, object: jobject) -> Option<u64> {
+        let mut size = 0;
+        call!(self, GetObjectSize, object, &mut size).ok()?;
+        u64::try_from(size).ok()
+    }
+
+    /// All at once.
+    pub fn redefine(self, classes: &[(jclass, &Vec<u8>)]) -> Result<(), Failed> {
+        let definition = |(class, bytes): &(jclass, &Vec<u8>)| ti::jvmtiClassDefinition {
+            klass: *class,
+            class_byte_count: bytes.len() as jint,
+            class_bytes: bytes.as_ptr(),
+        };
+        let all: Vec<_> = classes.iter().map(definition).collect();
+        call!(self, RedefineClasses, all.len() as jint, all.as_ptr())
+    }
+
+    /// What was kept with a thread; null: nothing. `None`: the VM does not say.
+    pub fn kept(self, thread: jobject) -> Option<*mut c_void> {
+        let mut kept = ptr::null_mut();
+        call!(self, GetThreadLocalStorage, thread, &mut kept).ok()?;
+        Some(kept)
+    }
+
+    /// Keeps it with a thread.
+    pub fn keep(self, thread: jobject, what: *mut c_void) -> Result<(), Failed> {
+        call!(self, SetThreadLocalStorage, thread, what)
+    }
+
+    /// The current thread's name. Not while a virtual thread is being mounted or unmounted.
+    pub fn thread_name(self, env: Env) -> Option<String> {
+        // SAFETY: a plain C structure, filled in by the call.
+        let mut info: ti::jvmtiThreadInfo = unsafe { std::mem::zeroed() };
+        call!(self, GetThreadInfo, ptr::null_mut(), &mut info).ok()?;
+        env.forget(info.thread_group);
+        env.forget(info.context_class_loader);
+        Some(self.text(info.name))
+    }
+
+    /// `this` of the innermost frame of the current thread that has one.
+    pub fn innermost_this(self) -> Option<jobject> {
+        const FRAMES: jint = 8;
+        (0..FRAMES).find_map(|depth| {
+            let mut this = ptr::null_mut();
+            call!(self, GetLocalInstance, ptr::null_mut(), depth, &mut this).ok()?;
+            (!this.is_null()).then_some(this)
+        })
+    }
+
+    /// A copy of the JNI function table.
+    pub fn jni_table(self) -> Option<*mut JNINativeInterface_> {
+        let mut table = ptr::null_mut();
+        call!(self, GetJNIFunctionTable, &mut table).ok()?;
+        Some(table)
+    }
+
+    pub fn set_jni_table(self, table: *const JNINativeInterface_) -> Result<(), Failed> {
+        call!(self, SetJNIFunctionTable, table)
+    }
+}
+
+/// The calling thread's JNI environment.
+#[derive(Clone, Copy)]
+pub struct Env {
+    env: *mut JNIEnv,
+    /// The functions to use: those from before brackets were installed.
+    table: *const JNINativeInterface_,
+}
+
+/// Calls a JNI function.
+macro_rules! jni {
+    ($self:ident, $name:ident $(, $arg:expr)*) => {{
+        // SAFETY: the table is the VM's own; arguments follow its prototypes.
+        unsafe { ((*$self.table).$name)($self.env $(, $arg)*) }
+    }};
+}
+
+impl Env {
+    /// `env` is the calling thread's; `table` null: the table that it has now.
+    pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> Env {
+        let table = match table.is_null() {
+            // SAFETY: the VM passed `env` to the function that is running.
+            true => unsafe { *env },
+            false => table,
+        };
+        Env { env, table }
+    }
+
+    /// The environment itself.
+    pub fn raw(self) -> *mut JNIEnv {
+        self.env
+    }
+
+    /// Room for so many references at once, more than the sixteen that there always is.
+    pub fn reserve(self, references: jint) {
+        // Without memory the VM says so, and the references come one by one.
+        jni!(self, EnsureLocalCapacity, references);
+    }
+
+    pub fn forget(self, object: jobject) {
+        if !object.is_null() {
+            jni!(self, DeleteLocalRef, object);
+        }
+    }
+
+    /// Versions before 21 know none.
+    pub fn is_virtual_thread(self, thread: jobject) -> bool {
+        const JNI_21: jint = 0x0015_0000;
+        jni!(self, GetVersion) >= JNI_21 && jni!(self, IsVirtualThread, thread) != 0
+    }
+
+    pub fn has_exception(self) -> bool {
+        jni!(self, ExceptionCheck) != 0
+    }
+
+    pub fn clear(self) {
+        jni!(self, ExceptionClear);
+    }
+
+    /// Takes the pending exception away; null: there is none.
+    pub fn take_exception(self) -> jobject {
+        let exception = jni!(self, ExceptionOccurred);
+        if !exception.is_null() {
+            self.clear();
+        }
+        exception
+    }
+
+    pub fn throw(self, exception: jobject) {
+        jni!(self, Throw, exception);
+    }
+
+    pub fn throw_new(self, class: &CStr, message: &str) {
+        let message = CString::new(message).unwrap_or_default();
+        if let Some(class) = self.find_class(class) {
+            jni!(self, ThrowNew, class, message.as_ptr());
+            self.forget(class);
+        }
+    }
+
+    pub fn find_class(self, name: &CStr) -> Option<jclass> {
+        let class = jni!(self, FindClass, name.as_ptr());
+        self.checked(class)
+    }
+
+    /// Null after an exception becomes `None`, without the exception.
+    fn checked<T>(self, pointer: *mut T) -> Option<*mut T> {
+        if self.has_exception() {
+            self.clear();
+            return None;
+        }
+        (!pointer.is_null()).then_some(pointer)
+    }
+
+    pub fn define_boot_class(self, name: &CStr, bytes: &[u8]) -> Option<jclass> {
+        let class = jni!(
+            self,
+            DefineClass,
+            name.as_ptr(),
+            ptr::null_mut(),
+            bytes.as_ptr().cast(),
+            bytes.len() as jint
+        );
+        self.checked(class)
+    }
+
+    pub fn global(self, object: jobject) -> jobject {
+        jni!(self, NewGlobalRef, object)
+    }
+
+    pub fn weak_global(self, object: jobject) -> jobject {
+        jni!(self, NewWeakGlobalRef, object)
+    }
+
+    pub fn forget_global(self, object: jobject) {
+        jni!(self, DeleteGlobalRef, object);
+    }
+
+    pub fn forget_weak(self, object: jobject) {
+        jni!(self, DeleteWeakGlobalRef, object);
+    }
+
+    /// Whether what a weak reference means was collected.
+    pub fn is_gone(self, weak: jobject) -> bool {
+        self.is_same(weak, ptr::null_mut())
+    }
+
+    pub fn get_object(self, object: jobject, field: jfieldID) -> jobject {
+        jni!(self, GetObjectField, object, field)
+    }
+
+    /// A local reference to what a weak one means; null: it is gone.
+    pub fn local(self, object: jobject) -> jobject {
+        jni!(self, NewLocalRef, object)
+    }
+
+    pub fn is_same(self, a: jobject, b: jobject) -> bool {
+        jni!(self, IsSameObject, a, b) != 0
+    }
+
+    pub fn class_of(self, object: jobject) -> jclass {
+        jni!(self, GetObjectClass, object)
+    }
+
+    pub fn field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
+        let field = jni!(self, GetFieldID, class, name.as_ptr(), descriptor.as_ptr());
+        self.checked(field)
+    }
+
+    pub fn get_long(self, object: jobject, field: jfieldID) -> i64 {
+        jni!(self, GetLongField, object, field)
+    }
+
+    pub fn set_long(self, object: jobject, field: jfieldID, value: i64) {
+        jni!(self, SetLongField, object, field, value);
+    }
+
+    pub fn get_boolean(self, object: jobject, field: jfieldID) -> bool {
+        jni!(self, GetBooleanField, object, field) != 0
+    }
+
+    fn static_field(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jfieldID> {
+        let (name, descriptor) = (name.as_ptr(), descriptor.as_ptr());
+        let field = jni!(self, GetStaticFieldID, class, name, descriptor);
+        self.checked(field)
+    }
+
+    pub fn set_static_long(self, class: jclass, name: &CStr, value: i64) -> Option<()> {
+        let field = self.static_field(class, name, c"J")?;
+        jni!(self, SetStaticLongField, class, field, value);
+        Some(())
+    }
+
+    pub fn static_object(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jobject> {
+        let field = self.static_field(class, name, descriptor)?;
+        Some(jni!(self, GetStaticObjectField, class, field))
+    }
+
+    pub fn set_static_object(
+        self,
+        class: jclass,
+        name: &CStr,
+        descriptor: &CStr,
+        value: jobject,
+    ) -> Option<()> {
+        let field = self.static_field(class, name, descriptor)?;
+        jni!(self, SetStaticObjectField, class, field, value);
+        Some(())
+    }
+
+    pub fn set_static_int(self, class: jclass, name: &CStr, value: i32) -> Option<()> {
+        let field = self.static_field(class, name, c"I")?;
+        jni!(self, SetStaticIntField, class, field, value);
+        Some(())
+    }
+
+    pub fn set_static_boolean(self, class: jclass, name: &CStr) -> Option<()> {
+        let field = self.static_field(class, name, c"Z")?;
+        jni!(self, SetStaticBooleanField, class, field, 1);
+        Some(())
+    }
+
+    pub fn method(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
+        let method = jni!(self, GetMethodID, class, name.as_ptr(), descriptor.as_ptr());
+        self.checked(method)
+    }
+
+    pub fn static_method(self, class: jclass, name: &CStr, descriptor: &CStr) -> Option<jmethodID> {
+        let method = jni!(
+            self,
+            GetStaticMethodID,
+            class,
+            name.as_ptr(),
+            descriptor.as_ptr()
+        );
+        self.checked(method)
+    }
+
+    /// 0 after an exception, which stays pending.
+    pub fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
+        let value = jni!(self, CallStaticLongMethodA, class, method, args.as_ptr());
+        if self.has_exception() { 0 } else { value }
+    }
+
+    /// Whether it ended without an exception.
+    pub fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> bool {
+        jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr());
+        !self.has_exception()
+    }
+
+    /// For natives of the VM that run no Java code.
+    pub fn call_on(self, object: jobject, method: jmethodID, args: &[jvalue]) {
+        jni!(self, CallVoidMethodA, object, method, args.as_ptr());
+        self.clear();
+    }
+
+    /// For natives of the VM that run no Java code.
+    pub fn call_object(
+        self,
+        object: jobject,
+        method: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
+        self.checked(self.call_object_as_is(object, method, args))
+    }
+
+    /// Null as well as an exception are the caller's.
+    pub fn call_object_as_is(self, object: jobject, method: jmethodID, args: &[jvalue]) -> jobject {
+        jni!(self, CallObjectMethodA, object, method, args.as_ptr())
+    }
+
+    pub fn call_static_object(
+        self,
+        class: jclass,
+        method: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
+        let found = jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr());
+        self.checked(found)
+    }
+
+    pub fn string(self, text: &str) -> Option<jobject> {
+        let units = mutf8::to_utf16(text);
+        let string = jni!(self, NewString, units.as_ptr(), units.len() as jint);
+        self.checked(string)
+    }
+
+    /// The first `most` units of a string.
+    pub fn text(self, string: jobject, most: usize) -> String {
+        let length = jni!(self, GetStringLength, string).clamp(0, most as jint);
+        let mut units = vec![0_u16; length as usize];
+        jni!(self, GetStringRegion, string, 0, length, units.as_mut_ptr());
+        mutf8::from_utf16(&units)
+    }
+
+    /// An instance whose constructor did not run.
+    pub fn allocate(self, class: jclass) -> Option<jobject> {
+        let object = jni!(self, AllocObject, class);
+        self.checked(object)
+    }
+
+    pub fn new_bytes(self, length: i32) -> Option<jobject> {
+        let array = jni!(self, NewByteArray, length);
+        self.checked(array)
+    }
+
+    pub fn new_longs(self, length: i32) -> Option<jobject> {
+        let array = jni!(self, NewLongArray, length);
+        self.checked(array)
+    }
+
+    pub fn new_objects(self, class: jclass, length: i32) -> Option<jobject> {
+        let array = jni!(self, NewObjectArray, length, class, ptr::null_mut());
+        self.checked(array)
+    }
+
+    pub fn set_element(self, array: jobject, index: i32, value: jobject) {
+        jni!(self, SetObjectArrayElement, array, index, value);
+    }
+
+    pub fn new_object(
+        self,
+        class: jclass,
+        constructor: jmethodID,
+        args: &[jvalue],
+    ) -> Option<jobject> {
+        let object = jni!(self, NewObjectA, class, constructor, args.as_ptr());
+        self.checked(object)
+    }
+
+    /// A part of a byte array; `None` if it is out of range.
+    pub fn bytes(self, array: jobject, offset: i32, length: i32) -> Option<Vec<u8>> {
+        let mut bytes = vec![0_u8; usize::try_from(length).ok()?];
+        jni!(
+            self,
+            GetByteArrayRegion,
+            array,
+            offset,
+            length,
+            bytes.as_mut_ptr().cast()
+        );
+        if self.has_exception() {
+            self.clear();
+            return None;
+        }
+        Some(bytes)
+    }
+
+    pub fn all_bytes(self, array: jobject) -> Option<Vec<u8>> {
+        let length = jni!(self, GetArrayLength, array);
+        self.bytes(array, 0, length)
+    }
+
+    pub fn byte_array(self, bytes: &[u8]) -> Option<jobject> {
+        let length = jint::try_from(bytes.len()).ok()?;
+        let array = self.new_bytes(length)?;
+        jni!(
+            self,
+            SetByteArrayRegion,
+            array,
+            0,
+            length,
+            bytes.as_ptr().cast()
+        );
+        Some(array)
+    }
+}
+
+/// For names that go to the VM: modified UTF-8 holds no zero.
+pub fn c_string(text: &str) -> CString {
+    CString::new(mutf8::encode(text)).unwrap_or_default()
+}

@@ -1,0 +1,12 @@
+//! The VM's interfaces, wrapped as far as the agent uses them. Nothing here knows what the agent is for.
+
+mod field;
+mod jvm;
+
+pub mod clock;
+pub mod flags;
+pub mod signals;
+pub mod thread_count;
+
+pub use field::Field;
+pub use jvm::{Env, Failed, FrameInfo, Jvmti, Vm, c_string};
