@@ -71,7 +71,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--app NAME]      one application only
       [--limit SIZE]    the largest size of each (default 32m)
   guard                 instructions of rewriting, encoding, decoding and log writing against
-                        counts/counts.txt, and one quick ratio of the agent's cost
+                        research/counts/counts.txt, and one quick ratio of the agent's cost
         [--bless]       writes the counts down
   bench [OPTIONS]       applications with and without agents, side by side; --dacapo JAR, --micro,
                         --footprint: other programs, other costs; bench --help tells all

@@ -15,7 +15,7 @@
 
 mod contexts;
 mod log;
-#[path = "../../bytecode/tests/all/plans.rs"]
+#[path = "../../../bytecode/tests/all/plans.rs"]
 #[allow(dead_code, reason = "shared with the tests, which use all of it")]
 mod plans;
 mod rewrite;
