@@ -19,7 +19,7 @@ use crate::events::lock::ENTER;
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::stack::monitor::monitor as at_monitor;
-use crate::thread::found::Kind;
+use crate::thread::found::EventKind;
 
 /// What a thread waits for, and since when.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ pub fn begins(
     counting: &'static Counting,
     env: Env,
     (thread, object): (jobject, jobject),
-    (kind, which): (&'static Kind, Which),
+    (kind, which): (&'static EventKind, Which),
     since: u64,
 ) {
     // Where the interpreter enters a monitor it stands behind that already.
@@ -98,7 +98,7 @@ fn event(
     counting: &Counting,
     env: Env,
     object: jobject,
-    kind: &'static Kind,
+    kind: &'static EventKind,
 ) -> Option<EventTypeId> {
     let class = match object.is_null() {
         true => object,

@@ -13,7 +13,7 @@ use lucce_vm::{Env, Failed, FrameInfo};
 use crate::counting::Counting;
 use crate::events::samples;
 use crate::memory::counter::count;
-use crate::stack::frames::{Kind, Walk};
+use crate::stack::frames::{MethodKind, Walk};
 use crate::stack::verify;
 use crate::thread::cells;
 use crate::thread::lane::Lane;
@@ -61,7 +61,7 @@ pub struct Local {
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last: Vec<Known>,
-    places: HashMap<(usize, i64), Place>,
+    places: HashMap<(usize, i64), Standing>,
     lane: Option<Lane>,
     virtual_lane: Option<Lane>,
     until_verified: u32,
@@ -84,7 +84,7 @@ struct At {
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum Standing {
     NotShown,
     Shown(Site),
     /// The VM does not say enough.
@@ -215,9 +215,9 @@ impl Local {
         let frames: Vec<FrameInfo> = self.frames.iter().rev().skip(common).copied().collect();
         for frame in frames {
             match self.place(env, frame) {
-                Place::NotShown => {}
-                Place::Unknown => return None,
-                Place::Shown(place) => {
+                Standing::NotShown => {}
+                Standing::Unknown => return None,
+                Standing::Shown(place) => {
                     let context = match at {
                         None => self.counting.encoder.root(place.method),
                         Some(caller) => self.counting.encoder.step(
@@ -242,7 +242,7 @@ impl Local {
         Some(())
     }
 
-    fn place(&mut self, env: Env, frame: FrameInfo) -> Place {
+    fn place(&mut self, env: Env, frame: FrameInfo) -> Standing {
         let key = (frame.method as usize, frame.location);
         if let Some(known) = self.places.get(&key) {
             return *known;
@@ -252,13 +252,13 @@ impl Local {
             .frames
             .resolve(self.counting, env, frame.method);
         let place = match method.kind {
-            Kind::Hidden | Kind::Helper => Place::NotShown,
-            Kind::Unknown => Place::Unknown,
-            Kind::Known(id) => {
+            MethodKind::Hidden | MethodKind::Helper => Standing::NotShown,
+            MethodKind::Unknown => Standing::Unknown,
+            MethodKind::Known(id) => {
                 let line = method.line(frame.location);
                 match self.counting.extra_site(id, line) {
-                    0 => Place::Unknown,
-                    site => Place::Shown(Site {
+                    0 => Standing::Unknown,
+                    site => Standing::Shown(Site {
                         method: MethodId(id),
                         site: SiteId(site),
                         line,

@@ -39,20 +39,20 @@ struct Known {
 struct Twin {
     plain: Box<[u8]>,
     hooked: Box<[u8]>,
-    kind: Kind,
+    kind: LoaderKind,
     class: u32,
 }
 
 /// What hooks depend on but the class itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct LoaderKind {
     is_trusted: bool,
     is_own: bool,
 }
 
-impl Kind {
-    fn of(classes: &Classes, loader: Loader) -> Kind {
-        Kind {
+impl LoaderKind {
+    fn of(classes: &Classes, loader: Loader) -> LoaderKind {
+        LoaderKind {
             is_trusted: classes.loaders.is_trusted(loader),
             is_own: classes.loaders.is_own(loader),
         }
@@ -65,7 +65,7 @@ impl Twins {
         if loader == Loader::BOOT {
             return None;
         }
-        let kind = Kind::of(classes, loader);
+        let kind = LoaderKind::of(classes, loader);
         let known = self.lock();
         let twin = known.twins.get(&sum(bytes))?;
         // The bytes decide: sums may be equal by chance.
@@ -107,7 +107,7 @@ impl Twins {
         let twin = Twin {
             plain: bytes.into(),
             hooked: hooked.into(),
-            kind: Kind::of(classes, loader),
+            kind: LoaderKind::of(classes, loader),
             class: id,
         };
         for gone in known.keep(sum, twin) {
@@ -183,7 +183,7 @@ mod tests {
         Twin {
             plain: vec![0; bytes / 2].into(),
             hooked: vec![0; bytes / 2].into(),
-            kind: Kind {
+            kind: LoaderKind {
                 is_trusted: false,
                 is_own: true,
             },

@@ -28,7 +28,7 @@ pub struct Names {
     /// In the order in which the graph met them: each class loader may have a class of this name.
     classes: HashMap<ClassName, Vec<ClassId>>,
     methods: HashMap<(ClassId, Box<str>, Box<str>), MethodId>,
-    sites: HashMap<(MethodId, Place), SiteId>,
+    sites: HashMap<(MethodId, SitePlace), SiteId>,
 }
 
 /// The class's name as Java prints it, and whether the boot loader has it. Other loaders have numbers
@@ -41,7 +41,7 @@ pub struct ClassName {
 
 /// Where in its method a site is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct SitePlace {
     pub bci: i32,
     pub line: Option<i32>,
     /// The sites of an allocation and of a call may have one bci.
@@ -133,7 +133,7 @@ impl Names {
         self.methods.get(&key).copied()
     }
 
-    pub fn site_of(&self, method: MethodId, place: Place) -> Option<SiteId> {
+    pub fn site_of(&self, method: MethodId, place: SitePlace) -> Option<SiteId> {
         self.sites.get(&(method, place)).copied()
     }
 
@@ -143,7 +143,7 @@ impl Names {
         texts
             + self.classes.len() * size_of::<(ClassName, Vec<ClassId>)>()
             + self.methods.len() * size_of::<((ClassId, Box<str>, Box<str>), MethodId)>()
-            + self.sites.len() * size_of::<((MethodId, Place), SiteId)>()
+            + self.sites.len() * size_of::<((MethodId, SitePlace), SiteId)>()
     }
 
     fn method(&mut self, method: Method<'_>) {
@@ -152,7 +152,7 @@ impl Names {
     }
 
     fn site(&mut self, site: &Site<'_>) {
-        let place = Place {
+        let place = SitePlace {
             bci: site.bci,
             line: site.line,
             allocates: matches!(site.what, SiteKind::New(_) | SiteKind::Array(_)),

@@ -15,7 +15,7 @@ use lucce_tracelog::ClassId;
 
 use crate::book::names::external;
 use crate::book::{Book, Loader, What};
-use crate::comparison::earlier::{ClassName, Earlier, Names, Place};
+use crate::comparison::earlier::{ClassName, Earlier, Names, SitePlace};
 use crate::memory::counter::count;
 
 const BOOT: Loader = Loader(0);
@@ -65,7 +65,7 @@ pub struct NamedPlan {
     nodes: FastMap<MethodId, Planned>,
     /// What each call adds; none: it closes a cycle, or there was no room for it.
     additions: FastMap<Edge, Option<u64>>,
-    found: RefCell<Found>,
+    found: RefCell<Counterpart>,
     matches: Arc<Matches>,
 }
 
@@ -79,7 +79,7 @@ struct Planned {
 
 /// The earlier run's ids of what was asked for, by this run's.
 #[derive(Default)]
-struct Found {
+struct Counterpart {
     classes: FastMap<u32, Option<ClassId>>,
     methods: FastMap<MethodId, Option<MethodId>>,
     sites: FastMap<SiteId, Option<SiteId>>,
@@ -163,7 +163,7 @@ impl NamedPlan {
 
     fn same_place(&self, id: SiteId) -> Option<SiteId> {
         let site = self.book().site(id.0)?;
-        let place = Place {
+        let place = SitePlace {
             bci: site.bci(),
             line: site.line(),
             allocates: matches!(site.what, What::New(_) | What::Array(_)),
@@ -178,7 +178,7 @@ impl NamedPlan {
     }
 }
 
-impl Found {
+impl Counterpart {
     fn method(&mut self, names: &Names, book: &Book, id: MethodId) -> Option<MethodId> {
         let method = book.method(id.0)?;
         let class = self.class(names, book, method.class)?;

@@ -13,7 +13,7 @@ use crate::stack::frames::{Frame, PIECE, Walk};
 use crate::stack::{contexts, here, verify};
 use crate::thread::ThreadState;
 use crate::thread::cells::{event_cell, lane_of};
-use crate::thread::found::{Found, Kind};
+use crate::thread::found::{EventKind, Found};
 use crate::thread::recent::Recent;
 
 impl Found {
@@ -73,7 +73,7 @@ pub fn found(
     env: Env,
     state: &ThreadState,
     here: Option<Here>,
-    what: (&'static Kind, jobject),
+    what: (&'static EventKind, jobject),
 ) -> Option<Found> {
     let Some(here) = here else {
         lost_unless_out_of_scope(counting, env);
@@ -88,7 +88,7 @@ pub fn found(
 
 /// Nobody knows where the current thread is: the event is lost, unless no frame is one of traces.
 pub fn lost_unless_out_of_scope(counting: &Counting, env: Env) {
-    let is_hidden = |frame: Frame| frame.method.kind == frames::Kind::Hidden;
+    let is_hidden = |frame: Frame| frame.method.kind == frames::MethodKind::Hidden;
     if !Walk::new(counting, env, PIECE).all(is_hidden) {
         count(&counting.counts.events_lost);
     }
@@ -99,7 +99,7 @@ pub fn found_here(
     counting: &Counting,
     env: Env,
     state: &ThreadState,
-    what: (&'static Kind, jobject),
+    what: (&'static EventKind, jobject),
 ) -> Option<Found> {
     let here = verified_here(counting, env, state);
     found(counting, env, state, here, what)
@@ -111,7 +111,7 @@ pub fn of_number(
     env: Env,
     state: &ThreadState,
     number: ContextId,
-    what: (&'static Kind, jobject),
+    what: (&'static EventKind, jobject),
 ) -> Option<Found> {
     let found = cell(counting, env, state, (number.0, 0), what, |_| number);
     counted_as_lost(counting, found)
@@ -129,7 +129,7 @@ fn cell(
     env: Env,
     state: &ThreadState,
     place: (u64, u32),
-    (kind, object): (&'static Kind, jobject),
+    (kind, object): (&'static EventKind, jobject),
     number: impl FnOnce(&ThreadState) -> ContextId,
 ) -> Option<Found> {
     let class = match object.is_null() {
@@ -151,7 +151,7 @@ fn cell(
     })
 }
 
-pub fn detail(counting: &Counting, class: jclass, kind: &Kind) -> String {
+pub fn detail(counting: &Counting, class: jclass, kind: &EventKind) -> String {
     let signature = (!class.is_null())
         .then(|| counting.jvmti.signature(class))
         .flatten();

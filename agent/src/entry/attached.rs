@@ -15,7 +15,7 @@ use crate::memory::gate;
 use crate::session::attach;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event};
-use crate::thread::found::Kind;
+use crate::thread::found::EventKind;
 
 /// The VM loads the agent because `lucce attach` says so.
 ///
@@ -134,7 +134,7 @@ unsafe extern "system" fn waited(
     ends(env, thread, to_be_notified);
 }
 
-fn begins(env: *mut JNIEnv, place: (jobject, jobject), what: (&'static Kind, Which)) {
+fn begins(env: *mut JNIEnv, place: (jobject, jobject), what: (&'static EventKind, Which)) {
     let since = clock::nano_time();
     guard_event(gate::LOCK, |agent| {
         locks::begins(agent, agent.env(env), place, what, since);

@@ -15,7 +15,7 @@ use crate::book::NATIVE;
 use crate::memory::slots::Slot;
 use crate::session::Agent;
 use crate::session::guard::guard;
-use crate::stack::frames::Kind;
+use crate::stack::frames::MethodKind;
 use crate::stack::upcall;
 use crate::thread::life::current_state;
 use lucce_vm::Env;
@@ -153,10 +153,10 @@ fn top(agent: &Agent, env: Env) -> Top {
     };
     let resolved = agent.frames.resolve(agent, env, method);
     match resolved.kind {
-        Kind::Known(id) if resolved.native => Top::Native(agent.extra_site(id, NATIVE)),
-        Kind::Known(_) => Top::Java,
+        MethodKind::Known(id) if resolved.native => Top::Native(agent.extra_site(id, NATIVE)),
+        MethodKind::Known(_) => Top::Java,
         // In the middle of it, too: it may be about to put the pointer where it belongs.
-        Kind::Hidden if !resolved.native => Top::Java,
+        MethodKind::Hidden if !resolved.native => Top::Java,
         _ => Top::Hidden,
     }
 }

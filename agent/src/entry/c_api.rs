@@ -18,7 +18,7 @@ use crate::counting::event_types::{MOST_OF_KIND, own_kind};
 use crate::memory::gate;
 use crate::session::Agent;
 use crate::session::guard::guard;
-use crate::stack::frames::Kind;
+use crate::stack::frames::MethodKind;
 use crate::stack::trace;
 use crate::stack::trace::Element;
 use crate::stack::{contexts, here};
@@ -276,7 +276,7 @@ impl Caller {
         }
         let env = agent.env(env);
         let (method, _) = agent.jvmti.frame(0).ok_or(Status::NoContext)?;
-        if agent.frames.resolve(agent, env, method).kind == Kind::Helper {
+        if agent.frames.resolve(agent, env, method).kind == MethodKind::Helper {
             return Err(Status::Busy);
         }
         let own = current_state(agent, env);

@@ -10,10 +10,10 @@ use crate::counting::found::{found, lost_unless_out_of_scope, verified_here};
 use crate::events::sources::EventSource;
 use crate::options::Events;
 use crate::thread::ThreadState;
-use crate::thread::found::Kind;
+use crate::thread::found::EventKind;
 
-static CAUGHT: Kind = Kind::new("exception", "", "caught");
-static UNCAUGHT: Kind = Kind::new("exception", "", "uncaught");
+static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
+static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 
 pub struct Exceptions;
 

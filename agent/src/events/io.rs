@@ -16,19 +16,19 @@ use crate::counting::Counting;
 use crate::counting::found::{found, lost_unless_out_of_scope, of_number, verified_here};
 use crate::options::IO_TIME;
 use crate::thread::ThreadState;
-use crate::thread::found::{Found, Kind};
+use crate::thread::found::{EventKind, Found};
 use lucce_vm::Env;
 
 /// What is done to what, as the events' types have it: by bytes, and by time.
 struct Counted {
-    bytes: Kind,
-    time: Kind,
+    bytes: EventKind,
+    time: EventKind,
 }
 
 const fn counted(how: &'static str) -> Counted {
     Counted {
-        bytes: Kind::new("io", "bytes", how),
-        time: Kind::new(IO_TIME, "ns", how),
+        bytes: EventKind::new("io", "bytes", how),
+        time: EventKind::new(IO_TIME, "ns", how),
     }
 }
 
@@ -99,7 +99,7 @@ impl Done {
         env: Env,
         state: &ThreadState,
         operation: usize,
-        find: impl Fn(&ThreadState, &'static Kind) -> Option<Found>,
+        find: impl Fn(&ThreadState, &'static EventKind) -> Option<Found>,
     ) {
         let Some(counted) = counted_as(operation) else {
             return;

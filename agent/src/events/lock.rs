@@ -18,7 +18,7 @@ use crate::memory::gate;
 use crate::options::Events;
 use crate::stack::{here, monitor};
 use crate::thread::ThreadState;
-use crate::thread::found::{Kind, Waiting};
+use crate::thread::found::{EventKind, Waiting};
 
 /// What the VM tells of.
 pub const LOCKS: [ti::jvmtiEvent; 4] = [
@@ -28,9 +28,9 @@ pub const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_WAITED,
 ];
 
-pub static ENTER: Kind = Kind::new("lock", "ns", "enter");
-pub static WAIT: Kind = Kind::new("lock", "ns", "wait");
-static PARK: Kind = Kind::new("lock", "ns", "park");
+pub static ENTER: EventKind = EventKind::new("lock", "ns", "enter");
+pub static WAIT: EventKind = EventKind::new("lock", "ns", "wait");
+static PARK: EventKind = EventKind::new("lock", "ns", "park");
 
 /// Contended monitors, and waiting for them. Parking has hooks of its own.
 pub struct Locks;

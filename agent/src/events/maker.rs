@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jvmti_bindings::sys::jni::jmethodID;
 
 use crate::counting::Counting;
-use crate::stack::frames::{Kind, Resolved};
+use crate::stack::frames::{MethodKind, Resolved};
 use lucce_vm::{Env, FrameInfo};
 
 /// Who makes it, as far as its frames say.
@@ -45,8 +45,8 @@ pub fn making(counting: &Counting, env: Env, class: &str) -> Option<Making> {
     let mut infos = [NONE; MOST];
     let count = counting.jvmti.stack(0, &mut infos).ok()?;
     let frames = infos.iter().take(count);
-    let frames = frames.map(|info| Found::of(counting, env, info));
-    let mut frames = frames.filter(|found| found.method.kind != Kind::Helper);
+    let frames = frames.map(|info| MakingFrame::of(counting, env, info));
+    let mut frames = frames.filter(|found| found.method.kind != MethodKind::Helper);
     let mut own = 0;
     let mut stage = Stage::Fills;
     loop {
@@ -81,15 +81,15 @@ enum Stage {
 }
 
 /// A frame.
-struct Found {
+struct MakingFrame {
     method: Arc<Resolved>,
     id: jmethodID,
     location: i64,
 }
 
-impl Found {
-    fn of(counting: &Counting, env: Env, info: &FrameInfo) -> Found {
-        Found {
+impl MakingFrame {
+    fn of(counting: &Counting, env: Env, info: &FrameInfo) -> MakingFrame {
+        MakingFrame {
             method: counting.frames.resolve(counting, env, info.method),
             id: info.method,
             location: info.location,
@@ -121,6 +121,6 @@ impl Found {
 
     /// Of bytecode that traces show.
     fn is_plain(&self) -> bool {
-        !self.method.native && matches!(self.method.kind, Kind::Known(_))
+        !self.method.native && matches!(self.method.kind, MethodKind::Known(_))
     }
 }

@@ -12,18 +12,18 @@ use crate::counting::Counting;
 use crate::counting::found::found_here;
 use crate::events::sources::EventSource;
 use crate::options::Events;
-use crate::thread::found::Kind;
+use crate::thread::found::EventKind;
 use crate::thread::life::current_state;
 use crate::thread::{OwnState, ThreadState};
 
-const fn kind(how: &'static str) -> Kind {
-    Kind::new("alloc", "bytes", how)
+const fn kind(how: &'static str) -> EventKind {
+    EventKind::new("alloc", "bytes", how)
 }
 
-static CLONE: Kind = kind("clone");
-static REFLECTION: Kind = kind("reflection");
-static JNI: Kind = kind("JNI");
-pub static VM: Kind = kind("VM");
+static CLONE: EventKind = kind("clone");
+static REFLECTION: EventKind = kind("reflection");
+static JNI: EventKind = kind("JNI");
+pub static VM: EventKind = kind("VM");
 
 /// By the class whose native method makes the object.
 const REFLECTING: [&str; 3] = [
@@ -61,7 +61,7 @@ pub fn allocated(counting: &Counting, env: Env, state: &ThreadState, object: job
 }
 
 /// `None`: a hook counts it.
-fn how(counting: &Counting, env: Env, object: jobject) -> Option<&'static Kind> {
+fn how(counting: &Counting, env: Env, object: jobject) -> Option<&'static EventKind> {
     let Some((method, _)) = counting.jvmti.frame(0) else {
         return Some(&VM);
     };
@@ -131,7 +131,7 @@ fn made(
     counting: &Counting,
     env: Env,
     state: &ThreadState,
-    (kind, object, bytes): (&'static Kind, jobject, u64),
+    (kind, object, bytes): (&'static EventKind, jobject, u64),
 ) {
     if let Some(found) = found_here(counting, env, state, (kind, object)) {
         found.count(counting, env, state, bytes);

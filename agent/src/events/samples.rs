@@ -11,7 +11,7 @@ use lucce_vm::{Env, Failed};
 use crate::counting::Counting;
 use crate::counting::found::lost_unless_out_of_scope;
 use crate::memory::counter::count;
-use crate::stack::frames::Kind;
+use crate::stack::frames::MethodKind;
 use crate::stack::here::Made;
 use crate::stack::{contexts, here, verify};
 use crate::thread::cells::lane_of;
@@ -38,7 +38,7 @@ pub fn sampled(counting: &Counting, env: Env, thread: jobject, class: jclass, si
     if let Some(state) = own.get() {
         record(counting, env, state, class, size);
     } else if counting.jvmti.frame(0).is_some_and(|(method, _)| {
-        counting.frames.resolve(counting, env, method).kind != Kind::Helper
+        counting.frames.resolve(counting, env, method).kind != MethodKind::Helper
     }) {
         count(&counting.counts.events_lost);
     }

@@ -17,7 +17,7 @@ use lucce_tracelog::Generation;
 
 /// Where objects of a type are made.
 #[derive(PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct Birth {
     pub context: ContextId,
     /// The type, as a descriptor.
     pub of: Box<str>,
@@ -26,7 +26,7 @@ pub struct Place {
 /// What is known of a place, by its number in the log.
 #[derive(Debug)]
 struct Known {
-    place: Arc<Place>,
+    place: Arc<Birth>,
     /// The log has its name.
     told: bool,
     objects: u32,
@@ -45,7 +45,7 @@ pub struct Followed<R> {
     capacity: usize,
     interval: u64,
     objects: Vec<Object<R>>,
-    keys: HashMap<Arc<Place>, u32>,
+    keys: HashMap<Arc<Birth>, u32>,
     places: HashMap<u32, Known>,
     next_key: u32,
     thinned: u32,
@@ -95,7 +95,7 @@ impl<R: Copy> Followed<R> {
         self.objects.len() >= self.capacity
     }
 
-    pub fn add(&mut self, place: Place, born: u64, size: u64, reference: R) {
+    pub fn add(&mut self, place: Birth, born: u64, size: u64, reference: R) {
         let key = self.key(place);
         if let Some(known) = self.places.get_mut(&key) {
             known.objects += 1;
@@ -108,7 +108,7 @@ impl<R: Copy> Followed<R> {
         });
     }
 
-    fn key(&mut self, place: Place) -> u32 {
+    fn key(&mut self, place: Birth) -> u32 {
         if let Some(&known) = self.keys.get(&place) {
             return known;
         }
@@ -200,7 +200,7 @@ impl<R: Copy> Followed<R> {
     }
 
     /// The place of a row, when it is asked for the first time.
-    pub fn tell(&mut self, key: u32) -> Option<Arc<Place>> {
+    pub fn tell(&mut self, key: u32) -> Option<Arc<Birth>> {
         let known = self.places.get_mut(&key)?;
         let told = std::mem::replace(&mut known.told, true);
         (!told).then(|| Arc::clone(&known.place))
@@ -239,8 +239,8 @@ mod tests {
 
     use super::*;
 
-    fn place(context: u64, of: &str) -> Place {
-        Place {
+    fn place(context: u64, of: &str) -> Birth {
+        Birth {
             context: ContextId(context),
             of: of.into(),
         }

@@ -32,7 +32,7 @@ use crate::attach;
 use crate::counting::Counting;
 use crate::counting::stream;
 use crate::leaks::canaries::{Canaries, Canary, Freed, Look};
-use crate::leaks::followed::{Followed, Place};
+use crate::leaks::followed::{Birth, Followed};
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::stack::contexts;
@@ -380,17 +380,17 @@ fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, N
 
 struct NotTheProgram;
 
-fn place(counting: &Counting, context: Option<ContextId>, class: jclass) -> Option<Place> {
+fn place(counting: &Counting, context: Option<ContextId>, class: jclass) -> Option<Birth> {
     let context = context?;
     let of = counting.jvmti.signature(class)?;
-    (context != ContextId::UNKNOWN).then(|| Place {
+    (context != ContextId::UNKNOWN).then(|| Birth {
         context,
         of: of.into(),
     })
 }
 
 /// With `record=stream` a followed object is an event of its own.
-fn tell(counting: &Counting, env: Env, place: &Place, size: u64) {
+fn tell(counting: &Counting, env: Env, place: &Birth, size: u64) {
     if counting.streamer.is_none() {
         return;
     }

@@ -33,13 +33,13 @@ pub struct Events {
 }
 
 /// What can be asked for and switched.
-struct Kind {
+struct Choice {
     name: &'static str,
     gate: u64,
     is_wanted: fn(&Events) -> bool,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Choice; 9] = [
     kind("alloc", gate::ALLOC, |events| events.alloc),
     kind("alloc=all", gate::OBJECTS, |events| events.objects),
     kind("alloc=SIZE", gate::SAMPLES, |events| {
@@ -56,8 +56,8 @@ const NONE: &str = "none";
 /// What the VM itself takes.
 const LEAK_INTERVAL: u32 = 512 << 10;
 
-const fn kind(name: &'static str, gate: u64, is_wanted: fn(&Events) -> bool) -> Kind {
-    Kind {
+const fn kind(name: &'static str, gate: u64, is_wanted: fn(&Events) -> bool) -> Choice {
+    Choice {
         name,
         gate,
         is_wanted,

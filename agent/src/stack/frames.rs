@@ -16,7 +16,7 @@ use lucce_vm::{Env, Failed, FrameInfo};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MethodKind {
     /// The helper class itself.
     Helper,
     /// Not shown in stack traces: hidden classes and methods, frames of virtual thread switching,
@@ -31,7 +31,7 @@ pub enum Kind {
 /// A method of the VM, resolved once.
 #[derive(Debug)]
 pub struct Resolved {
-    pub kind: Kind,
+    pub kind: MethodKind,
     pub native: bool,
     /// Whether its frames have a slot.
     pub slot: bool,
@@ -56,7 +56,7 @@ pub struct Resolved {
 impl Resolved {
     pub fn id(&self) -> Option<MethodId> {
         match self.kind {
-            Kind::Known(id) => Some(MethodId(id)),
+            MethodKind::Known(id) => Some(MethodId(id)),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl Resolved {
     /// A method whose frames have a slot or not, with a line for each location.
     pub fn simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> Resolved {
         Resolved {
-            kind: Kind::Known(method.0),
+            kind: MethodKind::Known(method.0),
             native: false,
             slot,
             vm: None,
@@ -153,7 +153,7 @@ impl FrameCache {
                     new
                 }
             };
-            if method.kind != Kind::Helper {
+            if method.kind != MethodKind::Helper {
                 let location = info.location;
                 frames.push(Frame { method, location });
             }
@@ -191,7 +191,7 @@ impl FrameCache {
 
 fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
     let mut resolved = Resolved {
-        kind: Kind::Unknown,
+        kind: MethodKind::Unknown,
         native: stack.jvmti.is_native(method),
         slot: false,
         vm: None,
@@ -229,12 +229,12 @@ fn fill(
     resolved.method_name = method_name;
     let is_inherited = name == "java/lang/Object" && resolved.method_name.starts_with(INHERITED);
     if name.starts_with("java/lang/LucceRt") || is_inherited {
-        resolved.kind = Kind::Helper;
+        resolved.kind = MethodKind::Helper;
         return None;
     }
     // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
     if name.contains('.') {
-        resolved.kind = Kind::Hidden;
+        resolved.kind = MethodKind::Hidden;
         // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
         resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
         return None;
@@ -243,7 +243,7 @@ fn fill(
     // In a stable order: those that begin at one place stay as they are.
     resolved.lines.sort_by_key(|(start, _)| *start);
     if !holds(stack, id, name) {
-        resolved.kind = Kind::Hidden;
+        resolved.kind = MethodKind::Hidden;
         return None;
     }
     if stack.attached.is_some() && stack.book().class_named(id, name).is_none() {
@@ -258,9 +258,9 @@ fn fill(
     let id = book.find_method(info, &resolved.method_name, &descriptor)?;
     let info = book.method(id)?;
     resolved.kind = if info.transparent {
-        Kind::Hidden
+        MethodKind::Hidden
     } else {
-        Kind::Known(id)
+        MethodKind::Known(id)
     };
     resolved.slot = info.has_slot();
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
@@ -323,7 +323,7 @@ impl Frame {
     /// The method's id and line, if traces show it.
     pub fn shown(&self) -> Option<(MethodId, i32)> {
         match self.method.kind {
-            Kind::Known(id) => Some((MethodId(id), self.line())),
+            MethodKind::Known(id) => Some((MethodId(id), self.line())),
             _ => None,
         }
     }
@@ -445,7 +445,7 @@ impl<'a> Walk<'a> {
         let cache = &self.stack.frames;
         if let (true, Some(innermost)) = (self.depth == found.len(), found.first()) {
             let innermost = cache.resolve(self.stack, self.env, innermost.method);
-            self.in_helper = innermost.kind == Kind::Helper;
+            self.in_helper = innermost.kind == MethodKind::Helper;
         }
         self.frames = cache.resolve_all(self.stack, self.env, &found).into_iter();
     }

@@ -14,7 +14,7 @@ use lucce_callgraph::{MethodId, SiteId};
 use crate::book::Book;
 use crate::memory::slots::Slot;
 use crate::stack::Stack;
-use crate::stack::frames::{Frame, Kind};
+use crate::stack::frames::{Frame, MethodKind};
 use crate::stack::upcall::{Callers, Stands};
 use crate::thread::ThreadState;
 
@@ -54,9 +54,9 @@ pub fn proven(
             return None;
         }
         match frame.method.kind {
-            Kind::Known(id) => known.push((MethodId(id), frame)),
-            Kind::Hidden => {}
-            Kind::Helper | Kind::Unknown => return None,
+            MethodKind::Known(id) => known.push((MethodId(id), frame)),
+            MethodKind::Hidden => {}
+            MethodKind::Helper | MethodKind::Unknown => return None,
         }
     }
     let innermost = known.iter().position(|(_, frame)| frame.has_slot())?;

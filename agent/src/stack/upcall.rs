@@ -12,7 +12,7 @@ use crate::book::Book;
 use crate::memory::counter::count;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::Stack;
-use crate::stack::frames::{Frame, Kind, PIECE, Walk};
+use crate::stack::frames::{Frame, MethodKind, PIECE, Walk};
 use crate::stack::innermost;
 use crate::thread::{ThreadState, Upcall};
 use lucce_vm::Env;
@@ -93,7 +93,7 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         // A trace without one of its frames would be wrong.
         let are_known = frames
             .iter()
-            .all(|frame| frame.method.kind != Kind::Unknown);
+            .all(|frame| frame.method.kind != MethodKind::Unknown);
         are_known
             .then(|| callers(&stack.book(), state, &frames))
             .flatten()
@@ -204,14 +204,14 @@ pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Cal
     let mut known: Vec<_> = frames
         .iter()
         .filter_map(|frame| match frame.method.kind {
-            Kind::Known(id) => Some((MethodId(id), frame)),
+            MethodKind::Known(id) => Some((MethodId(id), frame)),
             _ => None,
         })
         .collect();
     known.reverse();
     let whole = frames
         .iter()
-        .all(|frame| frame.method.kind != Kind::Unknown);
+        .all(|frame| frame.method.kind != MethodKind::Unknown);
     let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
         return Some(Callers {
             slot: state.first_slot(),

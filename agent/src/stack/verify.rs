@@ -11,7 +11,7 @@ use crate::book::{Book, NATIVE};
 use crate::options::Level;
 use crate::stack::Stack;
 use crate::stack::alike::Pair;
-use crate::stack::frames::{Frame, Kind, Walk};
+use crate::stack::frames::{Frame, MethodKind, Walk};
 use crate::stack::scopes;
 use lucce_vm::Env;
 
@@ -45,7 +45,7 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
     };
     let mut real = stack.frames.resolve_all(stack, env, &raw);
     real.drain(..own.min(real.len()));
-    real.retain(|frame| frame.method.kind != Kind::Hidden);
+    real.retain(|frame| frame.method.kind != MethodKind::Hidden);
     let decoded = stack.encoder.decode(number, MethodId::EVENT);
     let book = stack.book();
     let same = match &decoded {

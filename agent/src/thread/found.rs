@@ -6,15 +6,15 @@ use lucce_tracelog::EventCell;
 
 /// A kind of event, and how it came about: a word behind the class's name.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Kind {
+pub struct EventKind {
     pub name: &'static str,
     pub unit: &'static str,
     pub how: &'static str,
 }
 
-impl Kind {
-    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> Kind {
-        Kind { name, unit, how }
+impl EventKind {
+    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> EventKind {
+        EventKind { name, unit, how }
     }
 }
 

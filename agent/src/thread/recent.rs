@@ -4,26 +4,32 @@
 use jvmti_bindings::sys::jni::{jclass, jobject};
 
 use crate::memory::java_table::MULTIPLIER;
-use crate::thread::found::{Found, Kind};
+use crate::thread::found::{EventKind, Found};
 use lucce_vm::Env;
 
 const ENTRIES: usize = 64;
 
 /// A context as the thread keeps it, and a site.
-type Place = (u64, u32);
+type Spot = (u64, u32);
 
 /// A place, the class of an object to which something of a kind happened there, and the cell.
 #[derive(Clone, Copy)]
 pub struct Recent {
-    place: Place,
-    kind: &'static Kind,
+    place: Spot,
+    kind: &'static EventKind,
     /// A weak global reference: it stays the same while the class is loaded, and means nothing later.
     class: usize,
     found: Found,
 }
 
 impl Recent {
-    pub fn new(env: Env, place: Place, kind: &'static Kind, class: jclass, found: Found) -> Recent {
+    pub fn new(
+        env: Env,
+        place: Spot,
+        kind: &'static EventKind,
+        class: jclass,
+        found: Found,
+    ) -> Recent {
         Recent {
             place,
             kind,
@@ -44,8 +50,8 @@ impl RecentCells {
     pub fn find(
         &self,
         env: Env,
-        place: Place,
-        kind: &'static Kind,
+        place: Spot,
+        kind: &'static EventKind,
         class: jclass,
     ) -> Option<Found> {
         let known = self.0.get(index(place))?.as_ref()?;
@@ -68,7 +74,7 @@ impl RecentCells {
     }
 }
 
-fn index(place: Place) -> usize {
+fn index(place: Spot) -> usize {
     let key = place.0 ^ u64::from(place.1).rotate_left(40);
     (key.wrapping_mul(MULTIPLIER) >> (64 - ENTRIES.trailing_zeros())) as usize
 }
