@@ -89,4 +89,4 @@ pub use symbols::Extract;
 pub use taken::Taken;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};
-pub use view::{LeakText, LeaksText, Page, RunText};
+pub use view::{LeakText, LeaksText, Page, Refresh, RunText, SuspectText};

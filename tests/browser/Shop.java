@@ -52,12 +52,27 @@ public final class Shop {
         another.join();
     }
 
-    public static void main(String[] args) throws InterruptedException {
+    /** Until whoever has started it closes its standard input. */
+    private static void goOn() throws Exception {
+        while (System.in.available() == 0) {
+            tree(8);
+            Thread.sleep(10);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
         int rounds = Integer.parseInt(args[0]);
         for (int round = 0; round < rounds; round++) {
             tree(12);
             orders(2_000);
+            if (List.of(args).contains("collect")) {
+                System.gc();
+            }
         }
         contend();
+        if (List.of(args).contains("on")) {
+            System.out.println("goes on");
+            goOn();
+        }
     }
 }

@@ -1,6 +1,7 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
-//   PAGES     a folder with one.html, two.html (of two runs), and one.json, one-lock.json (reports of the run)
+//   PAGES     a folder with one.html, two.html (of two runs), leaks.html (of a run whose objects were followed), and one.json,
+//             one-lock.json (reports of the run)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
 import assert from "node:assert/strict";
@@ -200,6 +201,21 @@ describe("a page of two runs", () => {
     const counts = await inPage(`data.kinds[${lock}].count`);
     assert.ok(counts[0] > 0 && counts[1] > 0);
     assert.ok(row.now > 0 && row.now < await inPage(`sumsOf(1).total`) / counts[1] + 1);
+  });
+});
+
+describe("a page of a run whose objects were followed", () => {
+  test("shows what lives and is not proven to leak, with what is missing for a verdict", async () => {
+    await open("leaks", "#tab=leaks");
+    const { suspects } = await inPage(`data.leaks`);
+    assert.ok(suspects.length > 0, "nothing lives");
+    await page.getByRole("heading", { name: "Not proven, but alive" }).waitFor();
+    const shown = page.locator("section.suspect");
+    assert.equal(await shown.count(), suspects.length);
+    const text = await shown.first().innerText();
+    assert.ok(text.includes(suspects[0].at) && text.includes(suspects[0].verdict), text);
+    assert.match(suspects[0].head, /^about [\d,]+ bytes/);
+    assert.match(suspects[0].verdict, /ages?\b/);
   });
 });
 

@@ -51,7 +51,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
             [--quick]   a few of them on one JVM
   soak [CLASSES]        as many classes that come and go, of one name and of many, on each JDK: how much
                         the process grows (default 1000000, which takes an hour or more and 2 GB of disk)
-  page-tests            the page of `lucce view` in Chromium
+  page-tests            the pages of `lucce view` and `lucce serve` in Chromium
   format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)

@@ -1,8 +1,9 @@
-//! `page-tests`: the page of `lucce view` in a real Chromium, driven by Playwright.
+//! `page-tests`: the page of `lucce view` and that of `lucce serve` in a real Chromium, driven by Playwright.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use crate::{Outcome, jdk, place, tools};
 
@@ -18,14 +19,70 @@ pub fn tests() -> Outcome {
     let [old, one] = &logs;
     view(&[one], &folder.join("one.html"))?;
     view(&[old, one], &folder.join("two.html"))?;
+    let leaks = folder.join("leaks.lucce");
+    let mut followed = program(&folder, (&leaks, "events=leak=1k"), 4)?;
+    tools::run_quietly(followed.arg("collect"))?;
+    view(&[&leaks], &folder.join("leaks.html"))?;
     report(one, "alloc", &folder.join("one.json"))?;
     report(one, "lock", &folder.join("one-lock.json"))?;
+    let live = Live::start(&folder)?;
     let mut node = Command::new("node");
-    node.arg("--test").arg(sources().join("view.test.mjs"));
+    node.arg("--test")
+        .arg(sources().join("view.test.mjs"))
+        .arg(sources().join("serve.test.mjs"));
     node.env("PAGES", &folder)
+        .env("SERVED", &live.address)
+        .env("PROGRAM", live.program.0.id().to_string())
         .env("CHROMIUM", "/usr/bin/chromium")
         .env("PLAYWRIGHT", installed()?);
     tools::run(&mut node)
+}
+
+/// A program that goes on under the agent, and `lucce serve` of it. Both end with this.
+struct Live {
+    program: Process,
+    _server: Process,
+    address: String,
+}
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail for one that has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Live {
+    fn start(folder: &Path) -> Result<Live, String> {
+        let mut java = program(folder, (&folder.join("live.lucce"), EVENTS), 1)?;
+        let (program, _) = said(java.arg("on").stdin(Stdio::piped()))?;
+        let mut lucce = Command::new(place::lucce());
+        let pid = program.0.id().to_string();
+        let (server, address) = said(lucce.args(["serve", &pid, "--interval", "300ms"]))?;
+        Ok(Live {
+            program,
+            _server: server,
+            address,
+        })
+    }
+}
+
+/// Starts it; the first line that it prints.
+fn said(command: &mut Command) -> Result<(Process, String), String> {
+    let started = command.stdout(Stdio::piped()).spawn();
+    let mut process = Process(started.map_err(|e| format!("{command:?}: {e}"))?);
+    let out = process.0.stdout.take().ok_or("no standard output")?;
+    let mut line = String::new();
+    let read = BufReader::new(out).read_line(&mut line);
+    read.map_err(|e| format!("{command:?}: {e}"))?;
+    let line = line.trim().to_owned();
+    match line.is_empty() {
+        true => Err(format!("{command:?} has said nothing")),
+        false => Ok((process, line)),
+    }
 }
 
 fn sources() -> PathBuf {
@@ -43,16 +100,23 @@ pub fn compile(folder: &Path) -> Outcome {
 /// Runs the program under the agent; the log.
 pub fn record(folder: &Path, name: &str, rounds: u32) -> Result<PathBuf, String> {
     let log = folder.join(name).with_extension("lucce");
+    tools::run_quietly(&mut program(folder, (&log, EVENTS), rounds)?)?;
+    Ok(log)
+}
+
+const EVENTS: &str = "events=alloc+lock,record=stream";
+
+/// The program under the agent with these options.
+fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<Command, String> {
     let agent = place::agent();
-    let options = format!("out={},events=alloc+lock,record=stream", log.display());
+    let options = format!("out={},{options}", log.display());
     let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
         .arg("-cp")
         .arg(folder)
         .arg("Shop")
         .arg(rounds.to_string());
-    tools::run_quietly(&mut java)?;
-    Ok(log)
+    Ok(java)
 }
 
 fn view(logs: &[&PathBuf], page: &Path) -> Outcome {

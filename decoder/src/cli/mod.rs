@@ -34,6 +34,7 @@ mod record;
 mod replay;
 mod report;
 mod run;
+mod serve;
 mod started;
 mod stats;
 mod stream;
@@ -76,6 +77,7 @@ enum Verb {
     Record(record::Args),
     Attach(attach::Args),
     Top(top::Args),
+    Serve(serve::Args),
     Push(push::Args),
     Ctl(ctl::Args),
     Bench(bench::Args),
@@ -130,6 +132,7 @@ pub fn main() -> ExitCode {
         Verb::Record(args) => record::run(&args),
         Verb::Attach(args) => attach::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Serve(args) => serve::run(&args),
         Verb::Push(args) => push::run(&args),
         Verb::Ctl(args) => ctl::run(&args),
         Verb::Bench(args) => bench::run(&args),

@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .unwrap_or_else(|| log.with_extension("html"));
     let end = view::make(&[log], &output, &Classes::default())?;
     if args.open {
-        view::show(&output)?;
+        view::show(output.as_os_str())?;
     }
     Ok(end)
 }

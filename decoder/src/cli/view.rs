@@ -1,5 +1,6 @@
 //! `lucce view`: a page for a browser.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .unwrap_or_else(|| newest.with_extension("html"));
     let end = make(&args.files, &output, &args.classes)?;
     if args.open {
-        show(&output)?;
+        show(output.as_os_str())?;
     }
     Ok(end)
 }
@@ -114,7 +115,8 @@ fn add(page: &mut Page, file: &Path, classes: &Classes) -> Result<End, Failure> 
     Ok(end)
 }
 
-fn text(file: &Path, profile: &Profile) -> RunText {
+/// What a page says of a run.
+pub fn text(file: &Path, profile: &Profile) -> RunText {
     let meta = |key: &str| profile.meta.get(key).map(|text| Text(text).to_string());
     let jvm = [meta("jvm.name"), meta("jvm")]
         .into_iter()
@@ -185,8 +187,8 @@ fn notes(profile: &Profile) -> Vec<String> {
     notes
 }
 
-/// By the desktop's own opener.
-pub fn show(page: &Path) -> Result<(), Failure> {
+/// By the desktop's own opener: a file or an address.
+pub fn show(page: &OsStr) -> Result<(), Failure> {
     let started = Command::new("xdg-open")
         .arg(page)
         .stdin(Stdio::null())

@@ -31,6 +31,10 @@ pub struct RunText {
 pub struct LeaksText {
     pub says: String,
     pub found: Vec<LeakText>,
+    /// What else lives; nothing is proven of it.
+    pub suspects: Vec<SuspectText>,
+    /// How many suspects more there are.
+    pub more: u64,
 }
 
 #[derive(Clone, Serialize, Debug)]
@@ -38,6 +42,28 @@ pub struct LeakText {
     pub head: String,
     pub lines: Vec<String>,
     pub trace: String,
+}
+
+#[derive(Clone, Serialize, Debug)]
+pub struct SuspectText {
+    pub head: String,
+    /// The innermost frame of the application.
+    pub at: Option<String>,
+    /// What keeps it from being proven.
+    pub verdict: String,
+}
+
+/// What a page of a JVM that runs knows of its data.
+#[derive(Clone, Serialize, Debug)]
+pub struct Refresh {
+    /// Which reading of the log they are of.
+    pub reading: u64,
+    /// Milliseconds until there are newer data.
+    pub pause: u64,
+    /// How long "lately" is.
+    pub seconds: f64,
+    /// There will be no newer data.
+    pub ended: bool,
 }
 
 #[derive(Serialize)]
@@ -58,6 +84,8 @@ pub struct Data {
     pub rest: Rest,
     pub leaks: Option<LeaksText>,
     pub stream: Option<Line>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Refresh>,
 }
 
 /// A kind of event; sums by run.
@@ -191,6 +219,7 @@ impl Data {
             rest: Rest::default(),
             leaks: None,
             stream: None,
+            live: None,
         }
     }
 }

@@ -14,10 +14,20 @@ const SCRIPT: &str = concat!(
     include_str!("page/model.js"),
     include_str!("page/flame.js"),
     include_str!("page/tables.js"),
+    include_str!("page/live.js"),
     include_str!("page/main.js"),
 );
 
-pub fn page(title: &str, data: &Data) -> String {
+/// See [`super::Page::policy`].
+pub fn policy(is_live: bool) -> String {
+    let data = if is_live { "connect-src 'self'; " } else { "" };
+    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    format!(
+        "default-src 'none'; {data}script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+pub fn page(title: &str, policy: &str, data: &Data) -> String {
     // The data have no value that JSON cannot say.
     let data = to_string(data).unwrap_or_default();
     // Within a script element only `</` and `<!--` mean anything.
@@ -25,8 +35,7 @@ pub fn page(title: &str, data: &Data) -> String {
     let parts = [
         ("{title}", escaped(title)),
         ("{version}", env!("CARGO_PKG_VERSION").into()),
-        ("{style-hash}", hash(STYLE)),
-        ("{script-hash}", hash(SCRIPT)),
+        ("{policy}", policy.to_owned()),
         ("{style}", STYLE.into()),
         ("{script}", SCRIPT.into()),
         ("{data}", data),
@@ -78,20 +87,20 @@ mod tests {
         let data = Data::of_types(vec![
             "</script><script>alert(1)</script><!-- {script}".into(),
         ]);
-        let page = page("a</title><b>", &data);
+        let page = page("a</title><b>", &policy(false), &data);
         assert_eq!(page.matches("</script>").count(), 2);
         assert_eq!(page.matches("<script").count(), 2);
         assert!(!page.contains("<b>") && !page.contains("<!--"));
         assert_eq!(
             page.matches("\"use strict\"").count(),
-            4,
+            5,
             "the script is there once"
         );
     }
 
     #[test]
     fn the_policy_names_what_is_in_the_page() {
-        let page = page("", &Data::of_types(Vec::new()));
+        let page = page("", &policy(false), &Data::of_types(Vec::new()));
         for text in [hash(STYLE), hash(SCRIPT)] {
             assert!(page.contains(&format!("'{text}'")));
         }
@@ -99,5 +108,8 @@ mod tests {
         assert!(
             !page.contains("unsafe-inline") && !page.contains("http:") && !page.contains("https:")
         );
+        assert!(!page.contains("connect-src"), "a file loads nothing");
+        let live = policy(true);
+        assert_eq!(live.replace("connect-src 'self'; ", ""), policy(false));
     }
 }

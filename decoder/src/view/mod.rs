@@ -14,7 +14,7 @@ mod line;
 
 use lucce_stream::Stream;
 
-pub use columns::{LeakText, LeaksText, RunText};
+pub use columns::{LeakText, LeaksText, Refresh, RunText, SuspectText};
 
 use crate::escape::Text;
 use crate::joined::Joined;
@@ -35,6 +35,7 @@ pub struct Page {
     /// Of the newest run.
     steps: Option<line::Steps>,
     leaks: Option<LeaksText>,
+    live: Option<Refresh>,
 }
 
 impl Page {
@@ -62,11 +63,33 @@ impl Page {
         self.leaks = Some(leaks);
     }
 
+    /// From now on it is the page of a JVM that runs, and asks for newer data where it came from. Of its two runs the first is
+    /// what was counted lately, the second what was counted since the start.
+    pub fn live(&mut self, live: Refresh) {
+        self.live = Some(live);
+    }
+
     /// The file.
     #[must_use]
     pub fn html(&self) -> String {
-        let files: Vec<_> = self.texts.iter().map(|text| text.file.as_str()).collect();
-        html::page(&format!("lucce: {}", files.join(" and ")), &self.data())
+        let mut files: Vec<_> = self.texts.iter().map(|text| text.file.as_str()).collect();
+        files.dedup();
+        let title = format!("lucce: {}", files.join(" and "));
+        html::page(&title, &Page::policy(self.live.is_some()), &self.data())
+    }
+
+    /// The data of a page, alone.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // The data have no value that JSON cannot say.
+        serde_json::to_string(&self.data()).unwrap_or_default()
+    }
+
+    /// What a page may run and load (its content security policy): its own script and style, and nothing. `is_live`: newer data from
+    /// where the page came from.
+    #[must_use]
+    pub fn policy(is_live: bool) -> String {
+        html::policy(is_live)
     }
 
     fn data(&self) -> Data {
@@ -99,6 +122,7 @@ impl Page {
             shares,
             rest,
             leaks: self.leaks.clone(),
+            live: self.live.clone(),
             stream,
         }
     }

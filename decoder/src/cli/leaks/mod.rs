@@ -12,7 +12,7 @@ use super::classes::Classes;
 use super::output::{json, plural, stdout};
 use super::progress::Bar;
 use super::{End, Failure, about, complain, ending};
-use report::Report;
+use report::{Report, SUSPECTS};
 use watch::Source;
 
 /// Ranks contexts by the evidence that their objects leak, and says what it is.
@@ -58,10 +58,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 /// For a page: what `lucce leaks` prints.
 pub fn text(profile: &Profile) -> LeaksText {
     const TOP: usize = 100;
+    const SUSPECTS: usize = 30;
     let bar = Bar::new("looking for leaks", 0);
     let leaks = profile.leaks(&|more| bar.tick(more));
     drop(bar);
-    Report::new(profile, &leaks, TOP).text()
+    Report::new(profile, &leaks, TOP, SUSPECTS).text()
 }
 
 /// What keeps the log from telling, however long the run was; a leak that was found is told all the same.
@@ -95,7 +96,7 @@ fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
 }
 
 fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
-    let report = Report::new(profile, leaks, args.top);
+    let report = Report::new(profile, leaks, args.top, SUSPECTS);
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,

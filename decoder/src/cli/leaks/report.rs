@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
     ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame, Suspect,
-    Verdict,
+    SuspectText, Verdict,
 };
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use super::missing;
 use crate::cli::output::{grouped, plural};
 
 /// Suspects that are shown.
-const SUSPECTS: usize = 3;
+pub const SUSPECTS: usize = 3;
 
 #[derive(Serialize)]
 pub struct Report {
@@ -112,8 +112,10 @@ struct LiveRow {
 }
 
 impl Report {
-    pub fn new(profile: &Profile, leaks: &Leaks, top: usize) -> Report {
+    /// At most so many leaks (0: all) and suspects.
+    pub fn new(profile: &Profile, leaks: &Leaks, top: usize, suspects: usize) -> Report {
         let top = if top == 0 { usize::MAX } else { top };
+        let shown = top.min(suspects);
         let last = leaks.last.unwrap_or_default();
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
@@ -142,8 +144,8 @@ impl Report {
             }),
             leaks: rows.map(|leak| Row::new(profile, leak)).collect(),
             more: leaks.findings.len().saturating_sub(top) as u64,
-            more_suspects: suspects.len().saturating_sub(top.min(SUSPECTS)) as u64,
-            suspects: suspects.into_iter().take(top.min(SUSPECTS)).collect(),
+            more_suspects: suspects.len().saturating_sub(shown) as u64,
+            suspects: suspects.into_iter().take(shown).collect(),
         }
     }
 
@@ -159,6 +161,8 @@ impl Report {
                 None => String::from_utf8_lossy(&says).trim_end().to_owned(),
             },
             found: found.map(|(number, row)| row.text(number + 1)).collect(),
+            suspects: self.suspects.iter().map(SuspectRow::text).collect(),
+            more: self.more_suspects,
         }
     }
 
@@ -392,42 +396,54 @@ impl SuspectRow {
         }
     }
 
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self) -> SuspectText {
+        SuspectText {
+            head: self.head(),
+            at: self.at.as_ref().map(ToString::to_string),
+            verdict: self.verdict(),
+        }
+    }
+
+    fn head(&self) -> String {
         let (bytes, objects) = (grouped(self.bytes), plural(self.objects, "object"));
         let (class, id) = (Text(&self.class), &self.id);
-        write!(out, "  about {bytes} bytes  {objects} of {class}  {id}")?;
-        if self.contexts > 1 {
-            write!(out, " and {}", plural(self.contexts - 1, "more context"))?;
+        let head = format!("about {bytes} bytes  {objects} of {class}  {id}");
+        match self.contexts {
+            0 | 1 => head,
+            several => format!("{head} and {}", plural(several - 1, "more context")),
         }
-        writeln!(out)?;
-        if let Some(frame) = &self.at {
-            writeln!(out, "\tat {frame}")?;
-        }
+    }
+
+    fn verdict(&self) -> String {
         let ages = plural(self.generations, "age");
         match (self.needs_old_collections, self.growth_bytes) {
             // What has left one age so far may never leave another.
-            (Some(_), _) if self.generations == 1 => writeln!(
-                out,
-                "    cannot be judged: objects of 1 age of the {} that are needed",
+            (Some(_), _) if self.generations == 1 => format!(
+                "cannot be judged: objects of 1 age of the {} that are needed",
                 self.enough
             ),
-            (Some(more), _) => writeln!(
-                out,
-                "    cannot be judged yet: objects of {} of {} ages; needs about {}",
+            (Some(more), _) => format!(
+                "cannot be judged yet: objects of {} of {} ages; needs about {}",
                 self.generations,
                 self.enough,
                 plural(more, "more old collection")
             ),
-            (None, 0) => writeln!(
-                out,
-                "    no sign of a leak: objects of {ages} live, and about as much as in the middle of the run"
+            (None, 0) => format!(
+                "no sign of a leak: objects of {ages} live, and about as much as in the middle of the run"
             ),
-            (None, more) => writeln!(
-                out,
-                "    may be a leak: objects of {ages} live, {} more than in the middle of the run; that is not enough to be sure",
+            (None, more) => format!(
+                "may be a leak: objects of {ages} live, {} more than in the middle of the run; that is not enough to be sure",
                 plural(more, "byte")
             ),
         }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "  {}", self.head())?;
+        if let Some(frame) = &self.at {
+            writeln!(out, "\tat {frame}")?;
+        }
+        writeln!(out, "    {}", self.verdict())
     }
 }
 

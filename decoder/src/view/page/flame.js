@@ -6,17 +6,6 @@
 const ROW = 18;
 const NARROW = 0.4;
 
-/** Contexts of every node, as ranges of `list` as in `children`. */
-const contextsAt = (() => {
-  const first = new Int32Array(tree.size + 1);
-  for (const node of contexts.node) first[node + 1]++;
-  for (let node = 0; node < tree.size; node++) first[node + 1] += first[node];
-  const list = new Int32Array(contexts.node.length);
-  const next = first.slice();
-  contexts.node.forEach((node, context) => { list[next[node]++] = context; });
-  return { first, list };
-})();
-
 /** How much a set of things weighs in the older and the newer run; with one run all is new. */
 class Weights {
   constructor(sums, older) {
@@ -226,8 +215,40 @@ class FlameView {
   }
 
   close() {
+    cancelAnimationFrame(this.frame);
     this.resize.disconnect();
     tip.hide();
+  }
+
+  /** What is shown of the graph, by names: other data have other boxes. */
+  kept() {
+    return { zoom: this.names(this.zoom), focus: this.names(this.focus), scroll: this.element.scrollTop };
+  }
+
+  restore({ zoom, focus, scroll }) {
+    this.zoom = this.find(zoom);
+    this.focus = this.find(focus);
+    this.view = this.range(this.zoom);
+    this.layout();
+    this.element.scrollTop = scroll;
+    this.paint();
+  }
+
+  names(box) {
+    const names = [];
+    for (let at = box; at.parent; at = at.parent) names.unshift(at.name);
+    return names;
+  }
+
+  /** The box with these names from the root on, as far as there are such boxes. */
+  find(names) {
+    let box = this.root;
+    for (const name of names) {
+      const next = this.list(box).find((child) => child.name === name);
+      if (!next) break;
+      box = next;
+    }
+    return box;
   }
 
   list(box) {

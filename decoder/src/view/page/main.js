@@ -1,36 +1,60 @@
 // The page: what is shown is in the URL's fragment, so a link or a bookmark shows it again.
 "use strict";
 
-const NUMBERS = new Set(["kind", "run", "per", "thread", "method", "from", "to", "k"]);
-const START = {
-  tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, search: "",
-  inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "",
+const NUMBERS = new Set(["run", "from", "to", "k"]);
+/** What is said by its name, for its place in the data differs from run to run: how many there are, and what they are called. */
+const NAMED = {
+  kind: [() => data.kinds.length, (at) => data.kinds[at].name],
+  per: [() => data.kinds.length, (at) => data.kinds[at].name],
+  thread: [() => data.threads.length, (at) => data.threads[at]],
+  method: [() => data.methods.name.length, methodName],
 };
-const state = { ...START, ...stateOfUrl() };
+let initial = start();
+const state = { ...initial, ...stateOfUrl() };
 let open = null;
+
+function start() {
+  return {
+    tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, search: "",
+    inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "",
+  };
+}
+
+/** The place of what has this name; else of that with this number. */
+function placeOf(key, text) {
+  const [count, name] = NAMED[key];
+  for (let at = 0; at < count(); at++) if (name(at) === text) return at;
+  const at = Number.parseInt(text, 10);
+  return at >= 0 && at < count() ? at : undefined;
+}
 
 function stateOfUrl() {
   const said = {};
   for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
-    if (!(key in START)) continue;
-    const value = NUMBERS.has(key) ? Number.parseInt(text, 10) : text;
-    if (!Number.isNaN(value)) said[key] = value;
+    if (!(key in initial)) continue;
+    const value = key in NAMED ? placeOf(key, text) : NUMBERS.has(key) ? Number.parseInt(text, 10) : text;
+    if (value !== undefined && !Number.isNaN(value)) said[key] = value;
   }
-  if (said.kind !== undefined && !data.kinds[said.kind]) delete said.kind;
   if (said.run !== undefined && !data.runs[said.run]) delete said.run;
-  if (said.method !== undefined && !(said.method < data.methods.name.length)) delete said.method;
   return said;
+}
+
+/** The state as the URL says it. */
+function fragment() {
+  const texts = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) if (value !== initial[key]) texts.set(key, key in NAMED && value >= 0 ? NAMED[key][1](value) : value);
+  return texts;
 }
 
 function set(changes) {
   Object.assign(state, changes);
-  const said = new URLSearchParams();
-  for (const [key, value] of Object.entries(state)) if (value !== START[key]) said.set(key, value);
-  history.replaceState(null, "", "#" + said);
+  history.replaceState(null, "", "#" + fragment());
   draw();
 }
 
-const two = data.runs.length > 1;
+/** The page asks for newer data where it came from. Its runs are what was counted lately, and since the start. */
+const isLive = data.live !== undefined;
+const two = data.runs.length > 1 && !isLive;
 const kind = () => data.kinds[state.kind];
 const hasValues = () => data.runs.some((_, run) => kind().value[run] !== 0);
 const measure = () => (state.measure || (kind().unit !== "" || hasValues() ? "value" : "count"));
@@ -85,7 +109,19 @@ const TABS = [
   ["time", "Time line", timeLine, () => data.stream !== null],
 ];
 
+/** A run among several, at the end of a column's head. */
+function runHead(run) {
+  if (isLive) return run === 0 ? `, last ${human(data.live.seconds * 1e9, "ns")}` : "";
+  return two ? [" (old)", " (new)"][run] : "";
+}
+
+function runName(run) {
+  if (isLive) return run === 0 ? `in the last ${human(data.live.seconds * 1e9, "ns")}` : "since the start";
+  return (two ? ["old: ", "new: "][run] : "") + data.runs[run].file;
+}
+
 function draw() {
+  tables = [];
   if (open) open.close();
   open = null;
   document.documentElement.classList.toggle("dark", state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -113,17 +149,23 @@ function stepTab(event, tabs, key) {
 }
 
 function fill(select, options, value) {
-  select.replaceChildren(...options.map(([key, text]) => element("option", { value: key }, text)));
+  const texts = JSON.stringify(options);
+  // A list that is open closes when its options are replaced.
+  if (select.dataset.options !== texts) {
+    select.dataset.options = texts;
+    select.replaceChildren(...options.map(([key, text]) => element("option", { value: key }, text)));
+  }
   select.value = String(value);
 }
 
 function drawControls() {
   const get = (id) => document.getElementById(id);
-  get("title").textContent = "lucce: " + data.runs.map((run) => run.command || run.file).join("  →  ");
+  const shown = two ? data.runs : data.runs.slice(-1);
+  get("title").textContent = "lucce: " + shown.map((run) => run.command || run.file).join("  →  ");
   fill(get("kind"), data.kinds.map((kind, at) => [at, kind.name]), state.kind);
   fill(get("measure"), kind().unit === "" && !hasValues() ? [["count", "number of events"]] : [["value", { bytes: "bytes", ns: "time" }[kind().unit] || "value"], ["count", "number of events"]], measure());
-  fill(get("run"), data.runs.map((run, at) => [at, (at === 0 && two ? "old: " : two ? "new: " : "") + run.file]), state.run);
-  get("run-label").hidden = !two;
+  fill(get("run"), data.runs.map((_, at) => [at, runName(at)]), state.run);
+  get("run-label").hidden = data.runs.length < 2;
   fill(get("per"), [[-1, "run"], ...data.kinds.map((kind, at) => [at, kind.name + " event"])], state.per);
   get("per-label").hidden = data.kinds.length < 2;
   fill(get("thread"), [[-1, "all"], ...data.threads.map((name, at) => [at, name])], state.thread);
@@ -172,22 +214,23 @@ function section(title, ...content) {
 }
 
 function overview() {
-  const runs = data.runs.map((run, at) => section(two ? (at === 0 ? "Old run" : "New run") : "Run",
+  const shown = two ? data.runs : data.runs.slice(-1);
+  const runs = shown.map((run, at) => section(two ? (at === 0 ? "Old run" : "New run") : "Run",
     list([
       ["Log", run.file], ["Run", run.run], ["Command", run.command], ["JVM", run.jvm], ["Started", run.start], ["Duration", run.seconds === null ? null : human(run.seconds * 1e9, "ns")],
-      ["Ended", run.ended ? null : "the JVM was killed or still ran; all that it had recorded is here"],
+      ["Ended", run.ended ? null : isLive && !data.live.ended ? "it runs" : "the JVM was killed or still ran; all that it had recorded is here"],
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
   const totals = table(data.kinds, [
     { head: "Kind", of: (kind) => kind.name, shown: (kind) => element("button", { type: "button", class: "link", onclick: () => set({ kind: data.kinds.indexOf(kind), measure: "" }) }, kind.name) },
     ...data.runs.flatMap((run, at) => [
-      { head: "Events" + (two ? (at ? " (new)" : " (old)") : ""), isNumber: true, of: (kind) => kind.count[at], shown: (kind) => grouped(kind.count[at]) },
-      { head: "Value" + (two ? (at ? " (new)" : " (old)") : ""), isNumber: true, of: (kind) => kind.value[at], shown: (kind) => (kind.unit === "" && kind.value[at] === 0 ? "" : human(kind.value[at], kind.unit)) },
+      { head: "Events" + runHead(at), isNumber: true, of: (kind) => kind.count[at], shown: (kind) => grouped(kind.count[at]) },
+      { head: "Value" + runHead(at), isNumber: true, of: (kind) => kind.value[at], shown: (kind) => (kind.unit === "" && kind.value[at] === 0 ? "" : human(kind.value[at], kind.unit)) },
     ]),
   ], { by: 1 });
   return [
     element("div", { class: "cards" }, ...runs, section("What was counted", totals)),
-    element("div", { class: "cards" }, section("Types", first(byType(), "types")), section("Threads", first(byThread(), "threads")), section("Methods, with all they call", first(byMethod("method"), "methods")), section("Packages, with all they call", first(byMethod("package"), "methods", "package"))),
+    element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
 }
@@ -197,7 +240,7 @@ function restNote() {
   return left === 0 ? null : element("p", { class: "note" }, `${grouped(left)} small contexts are in this page as exact sums only, in boxes and lines named "(rest)". The log has each of them.`);
 }
 
-function first(rows, tab, group) {
+function largestOf(rows, tab, group) {
   const sums = sumsOf(state.run);
   return element("div", {}, table(rows.sort((a, b) => b.amount - a.amount).slice(0, 8), [
     { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
@@ -375,8 +418,11 @@ function waits() {
 }
 
 function leaks() {
-  if (data.leaks.found.length === 0) return element("p", {}, data.leaks.says);
-  return [element("p", {}, data.leaks.says), ...data.leaks.found.map((leak) => section(leak.head, ...leak.lines.map((line) => element("p", {}, line)), element("pre", { tabindex: "0" }, leak.trace)))];
+  const { says, found, suspects, more } = data.leaks;
+  const proven = found.map((leak) => section(leak.head, ...leak.lines.map((line) => element("p", {}, line)), element("pre", { tabindex: "0" }, leak.trace)));
+  if (suspects.length === 0) return [element("p", {}, says), ...proven];
+  const suspected = suspects.map((suspect) => element("section", { class: "suspect" }, element("h3", {}, suspect.head), suspect.at === null ? null : element("pre", { tabindex: "0" }, "\tat " + suspect.at), element("p", {}, suspect.verdict)));
+  return [element("p", {}, says), ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null)];
 }
 
 /** Contexts whose innermost k frames are equal, together. */
@@ -428,7 +474,7 @@ function flame() {
     views.push(view);
     return view.element;
   };
-  open = { close: () => views.forEach((view) => view.close()), ready: () => views.forEach((view) => view.layout()) };
+  open = { views, close: () => views.forEach((view) => view.close()), ready: () => views.forEach((view) => view.layout()) };
   const bar = element("div", { class: "bar" }, check("inverted", "inverted"), check("fold", "fold recursion"), check("leaf", "types as leaves"), two ? check("difference", "difference of both runs") : null,
     element("button", { type: "button", onclick: () => views[0].focus && typeof views[0].focus.key === "number" && views[0].focus.key !== REST && set({ method: views[0].focus.key }) }, "Callers and callees of the chosen box"),
     state.method >= 0 ? element("button", { type: "button", onclick: () => set({ method: -1 }) }, "Back to all") : null,
@@ -586,7 +632,8 @@ document.addEventListener("keydown", (event) => {
   }
 });
 addEventListener("hashchange", () => {
-  Object.assign(state, START, stateOfUrl());
+  Object.assign(state, initial, stateOfUrl());
   draw();
 });
 draw();
+if (isLive) goLive();

@@ -5,26 +5,42 @@
 "use strict";
 
 const REST = -1;
-const data = JSON.parse(document.getElementById("data").textContent);
-const tree = {
-  parent: Int32Array.from(data.nodes.parent),
-  method: Int32Array.from(data.nodes.method),
-  line: Int32Array.from(data.nodes.line),
-  size: data.nodes.parent.length,
-};
-const contexts = data.contexts;
-const shares = data.shares;
-
+let data;
+let tree;
+let contexts;
+let shares;
 /** The children of every node, as a range of `list`: of node n, from `first[n]` up to `first[n + 1]`. */
-const children = (() => {
-  const first = new Int32Array(tree.size + 1);
-  for (let node = 1; node < tree.size; node++) first[tree.parent[node] + 1]++;
-  for (let node = 0; node < tree.size; node++) first[node + 1] += first[node];
-  const list = new Int32Array(Math.max(0, tree.size - 1));
+let children;
+/** The contexts of every node, as ranges of `list` as in `children`. */
+let contextsAt;
+
+/** Makes these data the ones that are shown. */
+function take(said) {
+  data = said;
+  tree = {
+    parent: Int32Array.from(data.nodes.parent),
+    method: Int32Array.from(data.nodes.method),
+    line: Int32Array.from(data.nodes.line),
+    size: data.nodes.parent.length,
+  };
+  contexts = data.contexts;
+  shares = data.shares;
+  children = ranges(tree.size, tree.parent, 1);
+  contextsAt = ranges(tree.size, contexts.node, 0);
+}
+
+/** Places of `of`, from `start` on, by the number that stands there. */
+function ranges(size, of, start) {
+  const first = new Int32Array(size + 1);
+  for (let at = start; at < of.length; at++) first[of[at] + 1]++;
+  for (let at = 0; at < size; at++) first[at + 1] += first[at];
+  const list = new Int32Array(Math.max(0, of.length - start));
   const next = first.slice();
-  for (let node = 1; node < tree.size; node++) list[next[tree.parent[node]]++] = node;
+  for (let at = start; at < of.length; at++) list[next[of[at]]++] = at;
   return { first, list };
-})();
+}
+
+take(JSON.parse(document.getElementById("data").textContent));
 
 function methodName(method) {
   if (method === REST) return "(rest)";

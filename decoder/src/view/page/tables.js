@@ -3,6 +3,11 @@
 
 const PAGE = 100;
 
+/** How the tables that are shown are sorted, filtered and lengthened, in the order in which they were made. */
+let tables = [];
+/** How those before them were that are to look alike; null: tables begin anew. */
+let earlier = null;
+
 function element(name, attributes, ...content) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -18,7 +23,8 @@ function element(name, attributes, ...content) {
  * `details(row)`: what a click on the row shows below it, or null.
  */
 function table(rows, columns, { by = 0, details = null, filter = null, caption } = {}) {
-  const state = { by, down: columns[by].isNumber === true, shown: PAGE, text: "" };
+  const state = { by, down: columns[by].isNumber === true, shown: PAGE, text: "", ...earlier?.[tables.length] };
+  tables.push(state);
   const body = element("tbody");
   const note = element("p", { class: "note", role: "status" });
   const more = element("button", { type: "button", onclick: () => { state.shown += 10 * PAGE; draw(); } }, "Show more");
@@ -69,6 +75,7 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
   const box = element("div", {});
   if (filter) {
     const input = element("input", { type: "search", placeholder: "filter: regular expression", "aria-label": "Filter rows", oninput: () => { state.text = input.value; draw(); } });
+    input.value = state.text;
     box.append(element("div", { class: "bar" }, input, note));
   } else {
     box.append(note);

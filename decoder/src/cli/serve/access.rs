@@ -1,0 +1,197 @@
+//! Who may ask: whoever knows the secret in the address, from a page of this very address.
+//!
+//! Other users of the machine can connect, and pages of other sites can make a browser ask. The former do not know the
+//! secret. The latter do not either; besides, a site whose name is made to mean 127.0.0.1 (DNS rebinding) gives itself away by
+//! the `Host` that the browser sends, and a script of another site by its `Origin`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+
+use super::http::Request;
+
+pub struct Access {
+    port: u16,
+    secret: String,
+}
+
+/// What a request is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    Page,
+    /// The newest data, if they are newer than this reading.
+    Data {
+        after: u64,
+    },
+    /// The page has another address.
+    Elsewhere(String),
+    Refused(&'static str),
+    Unknown,
+    /// Something is to be changed.
+    Method,
+}
+
+impl Access {
+    /// To what listens there, by a new secret.
+    pub fn new(address: SocketAddr) -> io::Result<Access> {
+        let mut bits = [0_u8; 16];
+        File::open("/dev/urandom")?.read_exact(&mut bits)?;
+        let secret = format!("{:032x}", u128::from_ne_bytes(bits));
+        let port = address.port();
+        Ok(Access { port, secret })
+    }
+
+    /// What a person opens.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.secret)
+    }
+
+    pub fn asked(&self, request: &Request) -> Asked {
+        if !matches!(request.hosts.as_slice(), [host] if self.is_own(host)) {
+            return Asked::Refused("this is no name of this server");
+        }
+        if request.origins.iter().any(|origin| !self.is_origin(origin)) {
+            return Asked::Refused("pages of other sites may not ask");
+        }
+        let target = request.target.strip_prefix('/').unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (secret, rest) = match path.split_once('/') {
+            Some((secret, rest)) => (secret, Some(rest)),
+            None => (path, None),
+        };
+        if !is_equal(secret, &self.secret) {
+            return Asked::Refused("the address lacks the secret that lucce serve has printed");
+        }
+        match (request.method.as_str(), rest) {
+            ("GET" | "HEAD", None) => Asked::Elsewhere(format!("/{}/", self.secret)),
+            ("GET" | "HEAD", Some("")) => Asked::Page,
+            ("GET" | "HEAD", Some("data")) => Asked::Data {
+                after: after(query),
+            },
+            ("GET" | "HEAD", Some(_)) => Asked::Unknown,
+            _ => Asked::Method,
+        }
+    }
+
+    fn is_own(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let names = ["127.0.0.1", "localhost"];
+        names.iter().any(|name| {
+            // A browser leaves out the port that all of http has.
+            host == format!("{name}:{}", self.port) || self.port == 80 && host == *name
+        })
+    }
+
+    fn is_origin(&self, origin: &str) -> bool {
+        let host = origin.strip_prefix("http://");
+        host.is_some_and(|host| self.is_own(host))
+    }
+}
+
+/// Takes as long whatever is wrong.
+fn is_equal(said: &str, secret: &str) -> bool {
+    let different = said.bytes().zip(secret.bytes());
+    let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));
+    said.len() == secret.len() && different == 0
+}
+
+/// `after=7`
+fn after(query: &str) -> u64 {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let said = pairs.find(|(key, _)| *key == "after");
+    said.and_then(|(_, number)| number.parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access() -> Access {
+        Access {
+            port: 4321,
+            secret: "00ff".into(),
+        }
+    }
+
+    fn asked(method: &str, target: &str, hosts: &[&str], origins: &[&str]) -> Asked {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        access().asked(&Request {
+            method: method.into(),
+            target: target.into(),
+            hosts: texts(hosts),
+            origins: texts(origins),
+        })
+    }
+
+    const OWN: &[&str] = &["127.0.0.1:4321"];
+
+    fn is_refused(asked: &Asked) -> bool {
+        matches!(asked, Asked::Refused(_))
+    }
+
+    #[test]
+    fn who_knows_the_secret_gets_the_page_and_its_data() {
+        assert_eq!(asked("GET", "/00ff/", OWN, &[]), Asked::Page);
+        assert_eq!(
+            asked("HEAD", "/00ff/", &["LocalHost:4321"], &[]),
+            Asked::Page
+        );
+        let data = |after| Asked::Data { after };
+        assert_eq!(asked("GET", "/00ff/data?after=7", OWN, &[]), data(7));
+        assert_eq!(asked("GET", "/00ff/data?after=x", OWN, &[]), data(0));
+        let own = &["http://127.0.0.1:4321"];
+        assert_eq!(asked("GET", "/00ff/data", OWN, own), data(0));
+        let place = Asked::Elsewhere("/00ff/".into());
+        assert_eq!(asked("GET", "/00ff", OWN, &[]), place);
+        assert_eq!(asked("GET", "/00ff/etc/passwd", OWN, &[]), Asked::Unknown);
+        assert_eq!(asked("POST", "/00ff/", OWN, &[]), Asked::Method);
+    }
+
+    #[test]
+    fn without_the_secret_nothing_is_told() {
+        for target in [
+            "/",
+            "",
+            "/00fe/",
+            "/00f/",
+            "/00ff0/",
+            "/data",
+            "/favicon.ico",
+            "00ff/",
+        ] {
+            for method in ["GET", "POST"] {
+                let asked = asked(method, target, OWN, &[]);
+                assert!(is_refused(&asked), "{method} {target}: {asked:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_were_bent_to_this_machine_are_refused() {
+        let foreign: [&[&str]; 7] = [
+            &[],
+            &["evil.example:4321"],
+            &["127.0.0.1"],
+            &["127.0.0.1:4322"],
+            &["127.0.0.1.evil.example:4321"],
+            &["127.0.0.1:4321", "evil.example:4321"],
+            &["localhost:4321:80"],
+        ];
+        for hosts in foreign {
+            assert!(is_refused(&asked("GET", "/00ff/", hosts, &[])), "{hosts:?}");
+        }
+        for origin in ["http://evil.example", "null", "https://127.0.0.1:4321"] {
+            let asked = asked("GET", "/00ff/data", OWN, &[origin]);
+            assert!(is_refused(&asked), "{origin}");
+        }
+    }
+
+    #[test]
+    fn each_server_has_a_secret_of_its_own() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let [a, b] = [(); 2].map(|()| Access::new(address).unwrap());
+        assert!(a.secret.len() == 32 && a.secret != b.secret);
+        assert!(a.is_own("localhost") && a.is_own("127.0.0.1:80"));
+    }
+}

@@ -1,0 +1,232 @@
+//! As much of HTTP/1.1 as a page on the loopback device takes: one request on a connection, one answer, and the end.
+//!
+//! What a client sends is not trusted: a request's head has a limit, and so has the time that it may take, so a client can
+//! take no more of this process than one thread for some seconds.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A browser's request has one or two.
+const HEAD: usize = 16 << 10;
+const HEADERS: usize = 64;
+/// Until the head is there.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For each piece of the answer.
+const SLOW: Duration = Duration::from_secs(30);
+
+/// What is asked for, and by whom, as far as they say so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    pub method: String,
+    pub target: String,
+    /// All headers of this name.
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+}
+
+pub struct Answer {
+    status: u16,
+    kind: &'static str,
+    /// More headers.
+    head: Vec<(&'static str, String)>,
+    body: Arc<str>,
+}
+
+/// `None`: what came is no request, too long, or did not come in time.
+pub fn request(connection: &mut TcpStream) -> io::Result<Option<Request>> {
+    connection.set_write_timeout(Some(SLOW))?;
+    let until = Instant::now() + PATIENCE;
+    let mut head = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        match parsed(&head) {
+            Parsed::Whole(request) => return Ok(Some(request)),
+            Parsed::Wrong => return Ok(None),
+            Parsed::Part => {}
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || head.len() >= HEAD {
+            return Ok(None);
+        }
+        connection.set_read_timeout(Some(left))?;
+        match connection.read(&mut piece) {
+            Ok(0) => return Ok(None),
+            Ok(length) => head.extend_from_slice(piece.get(..length).unwrap_or_default()),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum Parsed {
+    Whole(Request),
+    Part,
+    Wrong,
+}
+
+fn parsed(head: &[u8]) -> Parsed {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(head) {
+        Ok(httparse::Status::Partial) => return Parsed::Part,
+        Err(_) => return Parsed::Wrong,
+        Ok(httparse::Status::Complete(_)) => {}
+    }
+    let all = |name: &str| {
+        let headers = request.headers.iter();
+        let named = headers.filter(|header| header.name.eq_ignore_ascii_case(name));
+        let texts = named.map(|header| String::from_utf8_lossy(header.value).into_owned());
+        texts.collect()
+    };
+    Parsed::Whole(Request {
+        method: request.method.unwrap_or_default().to_owned(),
+        target: request.path.unwrap_or_default().to_owned(),
+        hosts: all("host"),
+        origins: all("origin"),
+    })
+}
+
+impl Request {
+    pub fn wants_body(&self) -> bool {
+        self.method != "HEAD"
+    }
+}
+
+/// Writes the answer. What the client still sends is taken, so that it reads the answer before it learns that the connection
+/// has ended.
+pub fn answer(connection: &mut TcpStream, with_body: bool, answer: &Answer) -> io::Result<()> {
+    connection.write_all(answer.head_text().as_bytes())?;
+    if with_body {
+        connection.write_all(answer.body.as_bytes())?;
+    }
+    connection.flush()?;
+    connection.shutdown(std::net::Shutdown::Write)?;
+    connection.set_read_timeout(Some(Duration::from_secs(1)))?;
+    let mut rest = [0; 4096];
+    for _ in 0..HEAD / rest.len() {
+        if !matches!(connection.read(&mut rest), Ok(1..)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Answer {
+    fn new(status: u16, kind: &'static str, body: Arc<str>) -> Answer {
+        let head = Vec::new();
+        Answer {
+            status,
+            kind,
+            head,
+            body,
+        }
+    }
+
+    /// `policy`: what the page may load and run. No other page may hold it in a frame.
+    pub fn page(html: Arc<str>, policy: &str) -> Answer {
+        let policy = format!("{policy}; frame-ancestors 'none'");
+        let mut answer = Answer::new(200, "text/html; charset=utf-8", html);
+        answer.head.push(("Content-Security-Policy", policy));
+        answer
+    }
+
+    pub fn data(json: Arc<str>) -> Answer {
+        Answer::new(200, "application/json", json)
+    }
+
+    pub fn nothing_new() -> Answer {
+        Answer::new(204, "application/json", "".into())
+    }
+
+    pub fn moved(place: &str) -> Answer {
+        let mut answer = Answer::new(308, "text/plain; charset=utf-8", "".into());
+        answer.head.push(("Location", place.to_owned()));
+        answer
+    }
+
+    /// In words.
+    pub fn refused(status: u16, why: &str) -> Answer {
+        let mut answer = Answer::new(
+            status,
+            "text/plain; charset=utf-8",
+            format!("{why}\n").into(),
+        );
+        if status == 405 {
+            answer.head.push(("Allow", "GET, HEAD".into()));
+        }
+        answer
+    }
+
+    fn head_text(&self) -> String {
+        let reason = match self.status {
+            200 => "OK",
+            204 => "No Content",
+            308 => "Permanent Redirect",
+            400 => "Bad Request",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            _ => "Internal Server Error",
+        };
+        let length = match self.status {
+            204 => String::new(),
+            _ => format!("Content-Length: {}\r\n", self.body.len()),
+        };
+        let more = self.head.iter();
+        let more: String = more
+            .map(|(key, text)| format!("{key}: {text}\r\n"))
+            .collect();
+        // Neither is it kept, nor named to others, nor taken for something else than it says, nor shown within another site's.
+        format!(
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\n{length}{more}Cache-Control: no-store\r\n\
+             Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
+             Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
+            self.status, self.kind
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_in_pieces() {
+        let text =
+            b"GET /00ff/data?after=3 HTTP/1.1\r\nHost: localhost:1\r\nhost: b\r\nOrigin: c\r\n\r\n";
+        for end in 0..text.len() {
+            assert_eq!(parsed(&text[..end]), Parsed::Part, "{end}");
+        }
+        let Parsed::Whole(request) = parsed(text) else {
+            panic!("it is whole")
+        };
+        assert_eq!(request.target, "/00ff/data?after=3");
+        assert_eq!(request.hosts, ["localhost:1", "b"]);
+        assert_eq!(request.origins, ["c"]);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEADERS + 1));
+        for text in ["\0", "GET\r\n\r\n", "GET / HTTP/9\r\n\r\n", &many] {
+            assert_eq!(parsed(text.as_bytes()), Parsed::Wrong, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_says_how_long_the_body_is() {
+        let text = Answer::page("<p>ä".into(), "default-src 'none'").head_text();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"));
+        assert!(text.contains("Content-Length: 5\r\n"), "{text}");
+        assert!(text.contains("default-src 'none'; frame-ancestors 'none'\r\n"));
+        let text = Answer::nothing_new().head_text();
+        assert!(!text.contains("Content-Length"), "{text}");
+        assert!(Answer::refused(405, "").head_text().contains("Allow: GET"));
+    }
+}
