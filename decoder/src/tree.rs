@@ -23,8 +23,9 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FrameKey(pub u32);
 
-/// One place in so many is remembered; a power of two.
-const SPACING: u64 = 8;
+/// One place in so many is remembered; a power of two. A walk goes past so many known places on average before it knows
+/// where it is: half as many walks half as far, and takes twice the memory.
+const SPACING: u64 = 2;
 
 /// So many children of a node stand in a list; those after them in a table.
 const LISTED: usize = 12;
@@ -119,13 +120,23 @@ impl Tree {
 /// A method in a context: what a step back goes from.
 type Place = (ContextId, MethodId);
 
+/// A place without room between its parts: there are millions of them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Packed([u32; 3]);
+
+impl From<Place> for Packed {
+    fn from((id, method): Place) -> Packed {
+        Packed([id.0 as u32, (id.0 >> 32) as u32, method.0])
+    }
+}
+
 /// Puts the contexts of one run into a tree.
 pub struct Grower<'p, F> {
     graph: &'p Graph,
     /// Callers of a frame of this method are not those of the thread itself.
     ends: Option<MethodId>,
     key: F,
-    known: FxHashMap<Place, NodeId>,
+    known: FxHashMap<Packed, NodeId>,
     path: Vec<(Place, Frame)>,
 }
 
@@ -157,11 +168,13 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
         tree: &mut Tree,
         id: ContextId,
     ) -> Result<(NodeId, Option<Frame>), DecodeError> {
-        let leaf = self
-            .graph
-            .caller(id, MethodId::EVENT)?
-            .map(|(_, leaf)| leaf);
-        let mut node = self.walk_up((id, MethodId::EVENT))?;
+        let at = (id, MethodId::EVENT);
+        let Some((parent, leaf)) = self.graph.caller(at.0, at.1)? else {
+            return Ok((Tree::ROOT, None));
+        };
+        self.path.clear();
+        self.path.push((at, leaf));
+        let mut node = self.walk_up((parent, leaf.method))?;
         while let Some((place, frame)) = self.path.pop() {
             node = match self.ends == Some(frame.method) {
                 true => Tree::ROOT,
@@ -171,18 +184,17 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
                 },
             };
             if is_remembered(place) {
-                self.known.insert(place, node);
+                self.known.insert(place.into(), node);
             }
         }
-        Ok((node, leaf))
+        Ok((node, Some(leaf)))
     }
 
     /// To a node that is known.
     fn walk_up(&mut self, mut at: Place) -> Result<NodeId, DecodeError> {
-        self.path.clear();
         loop {
             if is_remembered(at)
-                && let Some(node) = self.known.get(&at)
+                && let Some(node) = self.known.get(&at.into())
             {
                 return Ok(*node);
             }

@@ -20,7 +20,7 @@ pub fn tests() -> Outcome {
     view(&[one], &folder.join("one.html"))?;
     view(&[old, one], &folder.join("two.html"))?;
     let leaks = folder.join("leaks.lucce");
-    let mut followed = program(&folder, (&leaks, "events=leak=1k"), 4)?;
+    let mut followed = program(&folder, (&leaks, "events=leak=1k"), 24)?;
     tools::run_quietly(followed.arg("collect"))?;
     view(&[&leaks], &folder.join("leaks.html"))?;
     report(one, "alloc", &folder.join("one.json"))?;

@@ -11,12 +11,16 @@ pub struct Bar {
     name: &'static str,
     total: u64,
     done: AtomicU64,
+    /// After so much more the clock is looked at.
+    batch: u64,
     start: Instant,
-    shown: OnceLock<ProgressBar>,
+    /// None: standard error is no terminal.
+    shown: OnceLock<Option<ProgressBar>>,
 }
 
-/// Looking at the clock for every tick would cost more than the work.
+/// Looking at the clock for every tick would cost more than the work, whatever is counted: contexts or bytes.
 const BATCH: u64 = 64;
+const LOOKS: u64 = 1000;
 
 impl Bar {
     pub fn new(name: &'static str, total: u64) -> Self {
@@ -25,6 +29,7 @@ impl Bar {
             name,
             total,
             done,
+            batch: BATCH.max(total / LOOKS),
             start,
             shown,
         }
@@ -33,7 +38,7 @@ impl Bar {
     pub fn tick(&self, more: u64) {
         // Relaxed: only a number on a screen.
         let before = self.done.fetch_add(more, Ordering::Relaxed);
-        if before / BATCH != (before + more) / BATCH
+        if before / self.batch != (before + more) / self.batch
             && self.start.elapsed() > Duration::from_secs(1)
         {
             self.show(before + more);
@@ -45,15 +50,16 @@ impl Bar {
         if self.start.elapsed() > Duration::from_secs(1) {
             self.show(done);
         }
-        if let Some(bar) = self.shown.get() {
+        if let Some(Some(bar)) = self.shown.get() {
             bar.set_length(total);
         }
     }
 
     #[cold]
     fn show(&self, done: u64) {
-        if stderr().is_terminal() {
-            self.shown.get_or_init(|| self.bar()).set_position(done);
+        let bar = || stderr().is_terminal().then(|| self.bar());
+        if let Some(bar) = self.shown.get_or_init(bar) {
+            bar.set_position(done);
         }
     }
 
@@ -68,7 +74,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = self.shown.get() {
+        if let Some(Some(bar)) = self.shown.get() {
             bar.finish_and_clear();
         }
     }
