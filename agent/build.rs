@@ -28,7 +28,26 @@ use edition::Edition;
 use ids::{MethodId, SiteId};
 
 /// The helper classes.
-const CLASSES: [&str; 1] = ["LucceRt"];
+const CLASSES: [&str; 4] = [
+    "LucceRt",
+    "LucceRtEvents",
+    "LucceRtTasks",
+    "LucceRtComparison",
+];
+/// Those that are the same in all editions, beside the classes within classes.
+const OTHERS: [&str; 1] = ["LucceRtWas"];
+/// Types of an array's elements; the bytes before those, and the power of two of one's bytes.
+const ELEMENTS: [[&str; 3]; 9] = [
+    ["Object", "header", "referenceShift"],
+    ["byte", "header", "0"],
+    ["boolean", "header", "0"],
+    ["short", "header", "1"],
+    ["char", "header", "1"],
+    ["int", "header", "2"],
+    ["float", "header", "2"],
+    ["long", "headerOfLongs", "3"],
+    ["double", "headerOfLongs", "3"],
+];
 /// What the compiler must know of classes of the JDK: fields that the agent adds, and what is not public.
 const STUBS: [&str; 3] = [
     "java/stub/java/lang/Class.java",
@@ -95,6 +114,14 @@ fn main() {
         &out.join("source/java/lang/LucceRtLayout.java"),
         &layout_class(),
     );
+    for class in sources() {
+        let file = format!("java/java/lang/{class}.java");
+        let text = fs::read_to_string(&file).expect("the source of a helper class");
+        write(
+            &out.join("source/java/lang").join(format!("{class}.java")),
+            &repeated(&text),
+        );
+    }
     let editions: Vec<_> = Edition::all()
         .into_iter()
         .enumerate()
@@ -102,6 +129,32 @@ fn main() {
         .collect();
     compile_all(&out, &editions);
     write(&out.join("helper_classes.rs"), &table(&editions));
+}
+
+fn sources() -> impl Iterator<Item = &'static str> {
+    CLASSES.into_iter().chain(OTHERS)
+}
+
+/// The text with what stands between `each ELEMENT` and `end` once for each type of array.
+fn repeated(text: &str) -> String {
+    let mut out = String::new();
+    let mut template: Option<String> = None;
+    for line in text.lines() {
+        match (line.trim(), &mut template) {
+            ("// each ELEMENT", None) => template = Some(String::new()),
+            ("// end", Some(lines)) => {
+                for [element, header, shift] in ELEMENTS {
+                    let lines = lines.replace("ELEMENT", element);
+                    out += &lines.replace("HEADER", header).replace("SHIFT", shift);
+                }
+                template = None;
+            }
+            (_, Some(lines)) => *lines += &format!("{line}\n"),
+            (_, None) => out += &format!("{line}\n"),
+        }
+    }
+    assert!(template.is_none(), "a template without its end");
+    out
 }
 
 fn write(file: &Path, text: &str) {
@@ -149,6 +202,8 @@ fn compile_all(out: &Path, editions: &[(Edition, PathBuf)]) {
 }
 
 fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
+    // What an earlier build has left must not be taken for this one's.
+    let _ = fs::remove_dir_all(to);
     let own = to.join("java/lang/LucceRtEdition.java");
     write(&own, &edition_class(*edition));
     let javac = env::var_os("JAVA_HOME")
@@ -166,7 +221,7 @@ fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
         .arg(to.join("natives"))
         .arg(source.join("java/lang/LucceRtLayout.java"))
         .arg(own)
-        .args(CLASSES.map(|class| format!("java/java/lang/{class}.java")))
+        .args(sources().map(|class| source.join(format!("java/lang/{class}.java"))))
         .args(STUBS);
     command.spawn().unwrap_or_else(|e| {
         panic!(
@@ -195,13 +250,13 @@ fn table(editions: &[(Edition, PathBuf)]) -> String {
         let bytes = CLASSES.map(|class| bytes(folder, class)).join(", ");
         let _ = writeln!(text, "    ({edition:?}, [{bytes}]),");
     }
-    let nested = nested(live);
+    let others = others(live);
     let _ = writeln!(
         text,
-        "];\npub static NESTED: [(&CStr, &[u8]); {}] = [",
-        nested.len()
+        "];\npub static OTHERS: [(&CStr, &[u8]); {}] = [",
+        others.len()
     );
-    for class in &nested {
+    for class in &others {
         same_in_all(editions, class);
         let _ = writeln!(
             text,
@@ -229,8 +284,8 @@ fn bytes(folder: &Path, class: &str) -> String {
     format!("include_bytes!({:?})", file.display().to_string())
 }
 
-/// Classes within the helper classes.
-fn nested(live: &Path) -> Vec<String> {
+/// [`OTHERS`] and the classes within classes.
+fn others(live: &Path) -> Vec<String> {
     let files = fs::read_dir(live.join("java/lang")).expect("what was compiled");
     let names = files.map(|file| {
         file.expect("a file")
@@ -239,11 +294,12 @@ fn nested(live: &Path) -> Vec<String> {
             .expect("a name")
     });
     let classes = names.filter_map(|name| Some(name.strip_suffix(".class")?.to_owned()));
-    let mut nested: Vec<String> = classes
-        .filter(|name| name.starts_with("LucceRt") && name.contains('$'))
+    let mut others: Vec<String> = classes
+        .filter(|name| name.starts_with("LucceRt"))
+        .filter(|name| name.contains('$') || OTHERS.contains(&name.as_str()))
         .collect();
-    nested.sort();
-    nested
+    others.sort();
+    others
 }
 
 /// They are defined once.

@@ -2,7 +2,7 @@
 
 use lucce_bytecode::{Alloc, AllocKind, Call, Helper, Method, Scan};
 
-use crate::helpers::{DEFINE_CLASS_0, helper};
+use crate::helpers::{DEFINE_CLASS_0, event};
 use crate::jdk::leaves::UNSAFE;
 use crate::shape::Mark;
 
@@ -33,19 +33,19 @@ const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
         UNSAFE,
         "park",
         "(ZJ)V",
-        helper("park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
+        event("park", "(Ljdk/internal/misc/Unsafe;ZJJI)V"),
     ),
     (
         THREADS,
         "parkVirtualThread",
         "()V",
-        helper("park", "(Ljdk/internal/access/JavaLangAccess;JI)V"),
+        event("park", "(Ljdk/internal/access/JavaLangAccess;JI)V"),
     ),
     (
         THREADS,
         "parkVirtualThread",
         "(J)V",
-        helper("park", "(Ljdk/internal/access/JavaLangAccess;JJI)V"),
+        event("park", "(Ljdk/internal/access/JavaLangAccess;JJI)V"),
     ),
 ];
 const THREADS: &str = "jdk/internal/access/JavaLangAccess";

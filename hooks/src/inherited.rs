@@ -9,10 +9,10 @@
 use lucce_bytecode::{Helper, NewMethod};
 
 use crate::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES, CURRENT, ENTER,
-    ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB, PUB_HERE, PUB_UNSAID,
-    RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS, WAS_ASKED, WAS_ENTERED,
-    WAS_SAID, array_helper,
+    ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES,
+    CURRENT, ENTER, ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB,
+    PUB_HERE, PUB_UNSAID, RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS,
+    WAS_ASKED, WAS_ENTERED, WAS_SAID, array_helper,
 };
 use crate::jdk::intrinsics::INTRINSICS;
 
@@ -22,18 +22,6 @@ pub const PREFIX: &str = "$lucce$";
 pub const SILENT_SAID: &str = "$lucce$was";
 pub const SILENT_ENTERED: &str = "$lucce$entered";
 pub const SILENT_ASKED: &str = "$lucce$asked";
-
-const ARRAYS_OF: [&str; 9] = [
-    "[B",
-    "[Z",
-    "[S",
-    "[C",
-    "[I",
-    "[F",
-    "[J",
-    "[D",
-    "[Ljava/lang/Object;",
-];
 
 /// The methods to add to `java/lang/Object`: every helper that a class of a program's own loader may call.
 pub fn methods() -> Vec<NewMethod<'static>> {

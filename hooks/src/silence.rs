@@ -4,12 +4,12 @@
 //! a Java agent's code has its own.
 //!
 //! A hook is a call of the helper class, so this needs no look at code: the constants that name the called methods are
-//! pointed at methods that do nothing (`LucceRt.Was`), those of inherited helpers at inherited ones. What stands in place
+//! pointed at methods that do nothing (`LucceRtWas`), those of inherited helpers at inherited ones. What stands in place
 //! of a call of the program goes on doing what it does. Its slot is not known: whatever has a number (`current`, `event`,
 //! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
 //! happens in them counts as lost.
 
-use crate::helpers::{ASKING, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
+use crate::helpers::{ASKING, CALLED_BY_HOOKS, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
 use crate::inherited::{
     PREFIX as INHERITED, SILENT_ASKED as INHERITED_WAS_ASKED,
     SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
@@ -117,7 +117,7 @@ impl<'c> Pool<'c> {
         let inherited = name.strip_prefix(INHERITED.as_bytes());
         let note = match inherited {
             Some(note) => note,
-            None if self.text(owner)? == RT.as_bytes() => name,
+            None if calls_hook(self.text(owner)?) => name,
             None => return None,
         };
         let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == note);
@@ -127,6 +127,12 @@ impl<'c> Pool<'c> {
             asks: is_one_of(&ASKING),
         })
     }
+}
+
+fn calls_hook(owner: &[u8]) -> bool {
+    CALLED_BY_HOOKS
+        .iter()
+        .any(|class| class.as_bytes() == owner)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -144,7 +150,7 @@ struct Added {
     bytes: Vec<u8>,
     /// By the text.
     texts: Vec<(&'static str, u16)>,
-    /// `LucceRt.Was`.
+    /// `LucceRtWas`.
     class: Option<u16>,
     methods: Vec<(Note, u16)>,
 }
@@ -221,6 +227,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::helpers::RT;
 
     /// A class that calls a hook, with so many numbers among its constants that there are `count` in all.
     fn class(count: u16) -> Vec<u8> {

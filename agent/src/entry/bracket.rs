@@ -28,9 +28,9 @@ unsafe extern "C" {
 struct Helper {
     class: usize,
     open: usize,
-    pointer: usize,
+    enter: usize,
     bottom: usize,
-    close: usize,
+    restore: usize,
 }
 
 static HELPER: OnceLock<Helper> = OnceLock::new();
@@ -40,9 +40,9 @@ pub fn install(agent: &Agent, env: Env, class: jclass) -> Option<()> {
     let helper = Helper {
         class: class as usize,
         open: env.static_method(class, c"open", c"(I)J")? as usize,
-        pointer: env.static_method(class, c"pointer", c"()J")? as usize,
+        enter: env.static_method(class, c"enter", c"()J")? as usize,
         bottom: env.static_method(class, c"bottom", c"()J")? as usize,
-        close: env.static_method(class, c"close", c"(J)V")? as usize,
+        restore: env.static_method(class, c"restore", c"(J)V")? as usize,
     };
     HELPER.set(helper).ok()?;
     let before = agent.jvmti.jni_table()?;
@@ -77,7 +77,7 @@ pub extern "C" fn lucce_bracket_close(env: *mut JNIEnv, pointer: i64) {
         let thrown = env.take_exception();
         if let Some(helper) = HELPER.get() {
             let pointer = leave(agent, env, pointer);
-            helper.close(env, pointer);
+            helper.restore(env, pointer);
         }
         if !thrown.is_null() {
             env.throw(thrown);
@@ -91,7 +91,7 @@ impl Helper {
         let class = self.class as jclass;
         let pointer = match top(agent, env) {
             Top::Nothing => env.call_long(class, self.bottom as jmethodID, &[]),
-            Top::Hidden => env.call_long(class, self.pointer as jmethodID, &[]),
+            Top::Hidden => env.call_long(class, self.enter as jmethodID, &[]),
             Top::Native(site) => {
                 env.call_long(class, self.open as jmethodID, &[jvalue { i: site as i32 }])
             }
@@ -108,20 +108,20 @@ impl Helper {
     /// Native code that the VM runs in the middle of a Java method: another agent's callback.
     fn in_the_middle(&self, agent: &Agent, env: Env) -> i64 {
         let class = self.class as jclass;
-        let pointer = env.call_long(class, self.pointer as jmethodID, &[]);
+        let pointer = env.call_long(class, self.enter as jmethodID, &[]);
         let own = current_state(agent, env);
         let Some(state) = own.get() else {
             return pointer;
         };
         let slot = upcall::enter(agent, env, state, Slot::at(pointer as usize), 0);
         let slot = slot.pointer() as i64;
-        self.close(env, slot);
+        self.restore(env, slot);
         slot | 1
     }
 
-    fn close(&self, env: Env, pointer: i64) {
+    fn restore(&self, env: Env, pointer: i64) {
         let args = [jvalue { j: pointer }];
-        env.call_void(self.class as jclass, self.close as jmethodID, &args);
+        env.call_void(self.class as jclass, self.restore as jmethodID, &args);
     }
 }
 

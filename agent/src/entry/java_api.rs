@@ -71,7 +71,7 @@ pub extern "system" fn Java_io_lucce_CallContext_event0(
 
 /// `current` in code whose hooks are silent: the helper's frames do not count. Unknown: 0, and an event is lost.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
+pub extern "system" fn Java_java_lang_LucceRtEvents_asked0(env: *mut JNIEnv, _: jclass) -> jlong {
     guard(0, |agent| {
         let number = number_here(agent, agent.env(env), 0);
         if number == Some(ContextId::UNKNOWN) {
@@ -83,7 +83,7 @@ pub extern "system" fn Java_java_lang_LucceRt_asked0(env: *mut JNIEnv, _: jclass
 
 /// `event` in such code; its number.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_told0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
     env: *mut JNIEnv,
     _: jclass,
     kind: jobject,

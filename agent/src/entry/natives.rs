@@ -134,7 +134,7 @@ pub extern "system" fn Java_java_lang_LucceRt_step0(
 
 /// With `tracking=cct`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_child0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_child0(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -155,7 +155,7 @@ pub extern "system" fn Java_java_lang_LucceRt_child0(
 
 /// With `tracking=paper`: a method with slot `slot` was called at `site`, and the graph may change.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_update0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_update0(
     _: *mut JNIEnv,
     _: jclass,
     slot: jlong,
@@ -174,7 +174,7 @@ pub extern "system" fn Java_java_lang_LucceRt_update0(
 
 /// With `tracking=paper`: the number of the frame of `method` with slot `slot`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_number0(
+pub extern "system" fn Java_java_lang_LucceRtComparison_number0(
     _: *mut JNIEnv,
     _: jclass,
     slot: jlong,
@@ -209,7 +209,7 @@ pub extern "system" fn Java_java_lang_LucceRt_insert0(
 
 /// The word of a class of which `made` is an object; null: make one. 0: it gets none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_learn0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_learn0(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -226,7 +226,7 @@ pub extern "system" fn Java_java_lang_LucceRt_learn0(
 
 /// The word of a class, which need not be one of objects; 0: it gets none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_named0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_named0(
     env: *mut JNIEnv,
     _: jclass,
     class: jclass,
@@ -242,7 +242,7 @@ pub extern "system" fn Java_java_lang_LucceRt_named0(
 
 /// The site that stands for objects of a type that are made at `site`; 0: no ids are left.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_typed0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_typed0(
     _: *mut JNIEnv,
     _: jclass,
     site: jint,
@@ -258,7 +258,7 @@ pub extern "system" fn Java_java_lang_LucceRt_typed0(
 }
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_verify(
+pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -330,7 +330,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unmounting(
 /// `CallContext.event`: an event of the program's own, of a kind that Java code does not know, or the first one
 /// in its context. From now on it knows it, at `place` in `kinds`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_event0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_event0(
     env: *mut JNIEnv,
     class: jclass,
     own: OwnState,
@@ -375,7 +375,7 @@ pub extern "system" fn Java_java_lang_LucceRt_record(
 
 /// With `record=stream`: room for an event that Java code writes.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_room0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_room0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -447,7 +447,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
 
 /// The context of a frame of `method` that goes on from where `number` was taken; 0: there is none.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_scope0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_scope0(
     _: *mut JNIEnv,
     _: jclass,
     number: jlong,
@@ -461,7 +461,7 @@ pub extern "system" fn Java_java_lang_LucceRt_scope0(
 
 /// A task without a field is submitted.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_submitted0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
     _: *mut JNIEnv,
     _: jclass,
     task: jobject,
@@ -476,7 +476,11 @@ pub extern "system" fn Java_java_lang_LucceRt_submitted0(
 
 /// A task without a field that was submitted just now is rejected: that run will not come.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclass, task: jobject) {
+pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
+    _: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+) {
     guard((), |agent| {
         if !task.is_null() {
             tasks::rejected(agent, task);
@@ -487,7 +491,7 @@ pub extern "system" fn Java_java_lang_LucceRt_rejected0(_: *mut JNIEnv, _: jclas
 /// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task
 /// carries, 0 if it has no field. 0: it goes on nowhere.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_handed0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     _: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -508,7 +512,7 @@ pub extern "system" fn Java_java_lang_LucceRt_handed0(
 /// An operation at `site` is over: it moved so many bytes and took so long. `number` is its context's;
 /// below 0, `site` is the operation, and the VM is asked for the context.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_io0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_io0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -528,7 +532,7 @@ pub extern "system" fn Java_java_lang_LucceRt_io0(
 
 /// A thread, the current one, has parked for so many nanoseconds.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_parked0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_parked0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -545,7 +549,7 @@ pub extern "system" fn Java_java_lang_LucceRt_parked0(
 
 /// The current thread is about to start `child`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_started0(
+pub extern "system" fn Java_java_lang_LucceRtTasks_started0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
@@ -558,7 +562,7 @@ pub extern "system" fn Java_java_lang_LucceRt_started0(
 
 /// The VM has noted the trace of an exception.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_traced0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_traced0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,

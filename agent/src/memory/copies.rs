@@ -13,7 +13,7 @@ pub type Ways = Copies<{ words(WAY_BITS) }>;
 /// Transitions of the graph. `LucceRt.step` says what a line holds.
 pub type Transitions = Copies<{ words(COPY_BITS) }>;
 
-/// Sites of objects whose class the code does not say. `LucceRt.typed` says what a line holds. Not of the type
+/// Sites of objects whose class the code does not say. `LucceRtEvents.typed` says what a line holds. Not of the type
 /// [`Transitions`]: they grow otherwise.
 #[derive(Default)]
 pub struct TypedSites(Copies<{ words(COPY_BITS) }>);

@@ -93,6 +93,7 @@ shared! {
     INDEX_TYPED: usize = 56;
     /// An entry: context or number, low bits of the site or type, and the cell.
     INDEX_ENTRY_BITS: u32 = 4;
+    INDEX_CELL: usize = 8;
     /// Low bits of a site that an entry has, above the address of the cell.
     LOW_SITE_BITS: u32 = 20;
     /// Low bits of a cell's address, which are 0 and which an entry leaves out.

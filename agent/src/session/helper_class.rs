@@ -22,7 +22,7 @@ use crate::session::edition::Edition;
 /// ```text
 /// NAMES     the helper classes
 /// EDITIONS  their bytes, in this order, by edition
-/// NESTED    classes within them, the same in all editions: name and bytes
+/// OTHERS    classes that are the same in all editions: name and bytes
 /// NATIVES   names and descriptors of their native methods, in this order
 /// ```
 mod built {
@@ -39,8 +39,10 @@ pub type Classes = [jclass; NAMES.len()];
 /// Puts brackets around JNI calls.
 pub type Bracket = fn(&Agent, Env, jclass) -> Option<()>;
 
-/// The helper class that has the agent's fields.
-const FIRST: usize = 0;
+/// What each is for.
+const FRAMES: usize = 0;
+const EVENTS: usize = 1;
+const COMPARISON: usize = 3;
 
 /// Before any Java code runs.
 pub fn define(agent: &Agent, env: Env) -> Option<()> {
@@ -48,14 +50,16 @@ pub fn define(agent: &Agent, env: Env) -> Option<()> {
     for ((class, name), bytes) in classes.iter_mut().zip(NAMES).zip(bytes_of(Edition::BOOT)?) {
         *class = env.define_boot_class(name, bytes)?;
     }
-    for (name, bytes) in built::NESTED {
+    for (name, bytes) in built::OTHERS {
         env.define_boot_class(name, bytes)?;
     }
-    let class = classes[FIRST];
-    env.set_static_long(class, c"kindTypes", agent.own_kinds.address() as i64)?;
+    let types = agent.own_kinds.address();
+    env.set_static_long(classes[EVENTS], c"kindTypes", types as i64)?;
     let graph = agent.comparison.graph();
-    env.set_static_long(class, c"graph", graph as i64)?;
-    env.set_static_long(class, c"beside", agent.stacks.beside as i64)?;
+    env.set_static_long(classes[COMPARISON], c"graph", graph as i64)?;
+    let beside = agent.stacks.beside;
+    env.set_static_long(classes[COMPARISON], c"beside", beside as i64)?;
+    let class = classes[FRAMES];
     let boot = agent.stacks.boot;
     let first = Slot::of_address(boot.start()).above().pointer() as i64;
     env.set_static_long(class, c"bootStacks", first)?;
@@ -74,7 +78,7 @@ pub fn find(env: Env) -> Option<Classes> {
 
 /// The first thread beside the main one has started: there is a current thread to ask for.
 pub fn has_threads(env: Env) -> Option<()> {
-    let class = env.find_class(NAMES[FIRST])?;
+    let class = env.find_class(NAMES[FRAMES])?;
     env.set_static_boolean(class, c"threads");
     env.forget(class);
     Some(())
@@ -82,9 +86,9 @@ pub fn has_threads(env: Env) -> Option<()> {
 
 /// When the VM is initialised: what the live edition needs.
 pub fn prepare(agent: &Agent, env: Env, classes: Classes, bracket: Bracket) -> Option<()> {
-    measure_arrays(agent, env, classes[FIRST])?;
+    measure_arrays(agent, env, classes[EVENTS])?;
     bind(env, classes)?;
-    bracket(agent, env, classes[FIRST])
+    bracket(agent, env, classes[FRAMES])
 }
 
 /// From now on events count.
@@ -113,15 +117,9 @@ fn edition(options: &Options) -> Edition {
     }
 }
 
-pub fn bytes_of(edition: Edition) -> Option<[&'static [u8]; NAMES.len()]> {
+fn bytes_of(edition: Edition) -> Option<[&'static [u8]; NAMES.len()]> {
     let mut all = built::EDITIONS.iter();
     all.find(|(of, _)| *of == edition).map(|(_, bytes)| *bytes)
-}
-
-#[cfg(test)]
-pub fn nested(name: &CStr) -> Option<&'static [u8]> {
-    let mut all = built::NESTED.iter();
-    all.find(|(of, _)| *of == name).map(|(_, bytes)| *bytes)
 }
 
 /// Binds the native methods, which the VM finds by their names: the look-up runs Java code, so it must not
@@ -201,6 +199,15 @@ fn measure_arrays(agent: &Agent, env: Env, class: jclass) -> Option<()> {
         c"referenceShift",
         if references == 8 { 3 } else { 2 },
     )
+}
+
+/// Of the live edition, or the same in all.
+#[cfg(test)]
+pub fn bytes_in_live(name: &str) -> &'static [u8] {
+    let (_, live) = built::EDITIONS[1];
+    let mut all = NAMES.into_iter().zip(live).chain(built::OTHERS);
+    let found = all.find(|(known, _)| known.to_bytes() == name.as_bytes());
+    found.map(|(_, bytes)| bytes).unwrap()
 }
 
 #[cfg(test)]

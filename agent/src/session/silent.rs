@@ -1,9 +1,11 @@
-//! Whatever hooks call in the helper class, as it was compiled, has a silent counterpart there.
+//! What hooks call is in the helper classes, as they were compiled, and has a silent counterpart there.
 
 use std::collections::BTreeSet;
 
 use lucce_bytecode::{ClassFile, Entry, MethodPlan, Plan, rewrite};
-use lucce_hooks::helpers::{ASKING, ENTER, EXIT_VM, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
+use lucce_hooks::helpers::{
+    self, ASKING, CALLED_BY_HOOKS, ENTER, EXIT_VM, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
+};
 use lucce_hooks::inherited::{
     PREFIX as INHERITED, SILENT_ASKED as INHERITED_WAS_ASKED,
     SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
@@ -11,20 +13,11 @@ use lucce_hooks::inherited::{
 };
 use lucce_hooks::{INSTEAD, silenced};
 
-use crate::session::edition::Edition;
-use crate::session::helper_class;
+use crate::session::helper_class::bytes_in_live;
 
-/// The helper classes as events are recorded, and the one with the silent counterparts.
-fn helper() -> &'static [u8] {
-    let live = Edition {
-        live: true,
-        ..Edition::BOOT
-    };
-    helper_class::bytes_of(live).unwrap()[0]
-}
-
-fn silent_class() -> &'static [u8] {
-    helper_class::nested(c"java/lang/LucceRt$Was").unwrap()
+/// The classes that hooks call.
+fn hooked_classes() -> impl Iterator<Item = &'static [u8]> {
+    CALLED_BY_HOOKS.map(bytes_in_live).into_iter()
 }
 
 const PUBLIC_STATIC: u16 = 9;
@@ -67,11 +60,36 @@ fn silent(name: &str, descriptor: &str) -> (String, String) {
     (silent[kind].into(), descriptor.into())
 }
 
-/// A hook that somebody adds to the helper class is silenced as well.
+/// What the hooks' crate names there is, and nothing else that hooks could call.
+#[test]
+fn what_hooks_call_is_there() {
+    // Tables of other files have these: see `calls`, `jdk::io`, `jdk::intrinsics`.
+    let is_elsewhere = |name: &str| name.starts_with("io") || ["park", "counted"].contains(&name);
+    let named: BTreeSet<_> = helpers::all()
+        .map(|helper| (helper.class, helper.name, helper.descriptor))
+        .collect();
+    let classes = CALLED_BY_HOOKS.map(|class| (class, offered(bytes_in_live(class))));
+    for (class, offered) in &classes {
+        for (name, descriptor) in offered {
+            let is_named = named.contains(&(*class, &**name, &**descriptor));
+            assert!(is_named || is_elsewhere(name), "{class}.{name}{descriptor}");
+        }
+    }
+    for (class, name, descriptor) in named {
+        let method = (name.to_string(), descriptor.to_string());
+        let of = classes.iter().find(|(known, _)| *known == class);
+        assert!(
+            of.unwrap().1.contains(&method),
+            "{class}.{name}{descriptor}"
+        );
+    }
+}
+
+/// A hook that is added to a helper class is silenced as well.
 #[test]
 fn whatever_hooks_call_has_a_silent_counterpart() {
-    let (hooks, silents) = (offered(helper()), offered(silent_class()));
-    for (name, descriptor) in hooks {
+    let silents = offered(bytes_in_live(WAS));
+    for (name, descriptor) in hooked_classes().flat_map(offered) {
         let is_there = silents.contains(&silent(&name, &descriptor));
         assert!(is_there || INSTEAD.contains(&&*name), "{name}{descriptor}");
     }
@@ -92,26 +110,29 @@ fn whatever_hooks_call_has_a_silent_counterpart() {
 /// The helper class calls its own methods, hooks among them.
 #[test]
 fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
-    let after = silenced(helper()).unwrap();
-    let (before, after) = (calls(helper()), calls(&after));
-    assert_eq!(before.len(), after.len());
-    let mut silenced = 0;
-    for (old, new) in before.iter().zip(&after) {
-        if old.0 == RT && !INSTEAD.contains(&&*old.1) {
-            let (name, descriptor) = silent(&old.1, &old.2);
-            assert_eq!(new, &(WAS.into(), name, descriptor));
-            silenced += 1;
-        } else {
-            assert_eq!(new, old);
+    for class in hooked_classes() {
+        let after = silenced(class).unwrap();
+        let (before, after) = (calls(class), calls(&after));
+        assert_eq!(before.len(), after.len());
+        let mut count = 0;
+        for (old, new) in before.iter().zip(&after) {
+            let is_hook = CALLED_BY_HOOKS.contains(&&*old.0);
+            if is_hook && !INSTEAD.contains(&&*old.1) {
+                let (name, descriptor) = silent(&old.1, &old.2);
+                assert_eq!(new, &(WAS.into(), name, descriptor));
+                count += 1;
+            } else {
+                assert_eq!(new, old);
+            }
         }
+        assert!(count > 0);
     }
-    assert!(silenced > 0);
 }
 
 /// A class of a loader that need not know the helper class.
 #[test]
 fn inherited_hooks_become_inherited_ones_that_do_nothing() {
-    let class = ClassFile::parse(helper()).unwrap();
+    let class = ClassFile::parse(bytes_in_live(RT)).unwrap();
     let mut methods = class.methods().iter();
     let index = methods.position(|method| &*method.name == "pub").unwrap();
     let entry = Entry {

@@ -2,7 +2,7 @@
 
 use lucce_bytecode::Helper;
 
-use crate::helpers::helper;
+use crate::helpers::event;
 
 /// A method that allocates and for which the compiler may substitute code of its own, without our
 /// hooks. Its allocation is counted by the caller, on its behalf, whether it was substituted or not.
@@ -24,7 +24,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "copyOf",
         descriptor: "([Ljava/lang/Object;ILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        counted: event("counted", "([Ljava/lang/Object;JI)V"),
         through: None,
     },
     Intrinsic {
@@ -32,7 +32,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "copyOfRange",
         descriptor: "([Ljava/lang/Object;IILjava/lang/Class;)[Ljava/lang/Object;",
         allocates: "[Ljava/lang/Object;",
-        counted: helper("counted", "([Ljava/lang/Object;JI)V"),
+        counted: event("counted", "([Ljava/lang/Object;JI)V"),
         through: None,
     },
     Intrinsic {
@@ -40,7 +40,7 @@ pub const INTRINSICS: [Intrinsic; 3] = [
         name: "toBytes",
         descriptor: "([CII)[B",
         allocates: "[B",
-        counted: helper("counted", "([BJI)V"),
+        counted: event("counted", "([BJI)V"),
         through: Some("newBytesFor"),
     },
 ];

@@ -6,7 +6,7 @@
 
 use lucce_bytecode::{Call, Insert, Scan};
 
-use crate::helpers::helper;
+use crate::helpers::event;
 
 /// What is done to what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,25 +185,25 @@ pub fn inserts(operation: u8, site: i32) -> Vec<Insert<'static>> {
         return Vec::new();
     };
     let before = |name| Insert::Mark {
-        helper: helper(name, "(JI)V"),
+        helper: event(name, "(JI)V"),
         site,
     };
     let given = |name| Insert::MarkPair {
-        helper: helper(name, "(IIJI)V"),
+        helper: event(name, "(IIJI)V"),
         site,
     };
     let returned = |name| Insert::AfterDup {
-        helper: helper(name, "(IJI)V"),
+        helper: event(name, "(IJI)V"),
         site,
     };
     let written = Insert::After {
-        helper: helper("ioWritten", "(JI)V"),
+        helper: event("ioWritten", "(JI)V"),
         site,
     };
     match operation.size {
         Size::Returned => vec![before("io"), returned("ioRead")],
         Size::ReturnedLong => {
-            let helper = helper("ioRead", "(JJI)V");
+            let helper = event("ioRead", "(JJI)V");
             vec![before("io"), Insert::AfterDup2 { helper, site }]
         }
         Size::ByteReturned => vec![before("io"), returned("ioReadByte")],

@@ -1,7 +1,7 @@
 package java.lang;
 
 /**
- * What LucceRt needs to know of Class when it is compiled: the field is added to the real class by the
+ * What the helper classes need to know of Class when it is compiled: the field is added to the real class by the
  * agent. Never part of the product.
  */
 public final class Class<T> {

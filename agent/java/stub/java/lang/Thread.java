@@ -1,11 +1,11 @@
 package java.lang;
 
 /**
- * What LucceRt needs to know of Thread when it is compiled: the fields are added to the real class
+ * What the helper classes need to know of Thread when it is compiled: the fields are added to the real class
  * by the agent. Never part of the product.
  */
 public class Thread implements Runnable {
-    /** Where the slot of the method is that is about to be called, relative to LucceRt.BASE. */
+    /** Where the slot of the method is that is about to be called, relative to BASE of the agent's `shared_layout.rs`. */
     public long $fp;
     /** Address of the index of this thread's events; 0: none yet. */
     public long $ev;

@@ -1,0 +1,179 @@
+package java.lang;
+
+import static java.lang.LucceRt.*;
+import static java.lang.LucceRtEdition.*;
+import static java.lang.LucceRtLayout.*;
+
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
+import jdk.internal.vm.annotation.Hidden;
+
+/** What frames have in the modes that lucce is compared with: `tracking=cct` and `tracking=paper`. */
+final class LucceRtComparison {
+    /** With PAPER: what its graph says, see `paper`. */
+    static long graph;
+    /** With PAPER: how far beside a slot its second part lies. */
+    static long beside;
+
+    private LucceRtComparison() {}
+
+    // ---- what is looked up at entry, for comparison ---------------------------------------------------
+
+    /** Method `m` was entered, its slot is `p`. */
+    @Hidden
+    static void entered(Thread t, long p, int m) {
+        if (p >>> SCRATCH_BITS == 0 || t.$ts == 0 && !attached(t, p)) return;
+        Unsafe u = Memory.U;
+        int s = u.getInt(p - SLOT + BASE);
+        int caller = u.getInt(METHODS + ((long) s << INT_BITS));
+        // Otherwise the caller is a frame that looked nothing up: a native one, say.
+        boolean known = caller != 0 && u.getInt(p - 2 * SLOT + TAG + BASE) == caller;
+        if (TREE) {
+            if (known) {
+                remember(u, p, m, child(u, u.getLong(p - 2 * SLOT + CONTEXT + BASE), s, m));
+            } else {
+                walk(p, m, 0);
+            }
+        } else if (known) {
+            update(u, p, s, caller, m);
+        } else {
+            enteredAll(p, m);
+        }
+    }
+
+    /** Only threads from before the start have no record yet. Those that have ended get none. */
+    @Hidden @DontInline
+    private static boolean attached(Thread t, long p) {
+        return p - bootStacksEnd < 0 && known(t);
+    }
+
+    // ---- a calling context tree per thread, for comparison -----------------------------------------
+    //
+    // A node's number stands where a context stands otherwise. It means something to its own thread only.
+
+    /** The current thread's node for `callee`, called at `site` in `node`; 0: no room. See `tree`. */
+    @Hidden
+    static long child(Unsafe u, long node, int site, int callee) {
+        long ts = Thread.currentThread().$ts;
+        if (ts == 0) return 0;
+        long table = u.getLong(ts + STATE_TREE);
+        if (table == 0) return child0(ts, node, site, callee);
+        long place = (long) site << METHOD_BITS | callee;
+        long slot = (place ^ rotated(node)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        long mask = u.getLong(table + TABLE_MASK);
+        for (; ; slot = slot + 1 & mask) {
+            long e = table + TABLE_ENTRIES + (slot << TREE_ENTRY_BITS);
+            long k = u.getLong(e);
+            if (k == place && u.getInt(e + TREE_PARENT) == (int) node) return u.getInt(e + TREE_CHILD);
+            if (k == 0) return child0(ts, node, site, callee);
+        }
+    }
+
+    // ---- the paper's scheme, for comparison -----------------------------------------------------------
+    //
+    // A frame's callId lies in its caller's slot, where a context stands otherwise; beside that slot its
+    // version, and the number that our graph has for the context, 0: not asked for yet. callId LOST_CALL: no
+    // long holds it; version 0 then: nobody knows who called.
+
+    /** The frame with slot `p` was entered, and so were those below it that had no hook at their entry. */
+    @Hidden @DontInline
+    private static void enteredAll(long p, int m) {
+        Unsafe u = Memory.U;
+        long a = p;
+        int n = m;
+        for (; ; ) {
+            long w = u.getLong(a - SLOT + BASE);
+            if ((int) (w >>> TAG_SHIFT) == n) break;
+            int s = (int) w;
+            if (s == ENTRY) {
+                update0(a, s, n);
+                break;
+            }
+            if (s == LOST) {
+                locals(u, a, n, LOST_CALL, 0);
+                break;
+            }
+            if (s == 0) {
+                Thread t = Thread.currentThread();
+                if (!known(t) || !repair(t.$ts, a - SLOT, p)) return;
+                continue;
+            }
+            a -= SLOT;
+            n = u.getInt(METHODS + ((long) s << INT_BITS));
+        }
+        while (a != p) {
+            int s = u.getInt(a + BASE);
+            a += SLOT;
+            int caller = n;
+            n = a == p ? m : u.getInt(METHODS + ((long) u.getInt(a + BASE) << INT_BITS));
+            update(u, a, s, caller, n);
+        }
+    }
+
+    /** Algorithm 1, where it changes nothing; otherwise in the agent, under a lock. See `paper`. */
+    @Hidden
+    private static void update(Unsafe u, long p, int site, int caller, int callee) {
+        long c = u.getLong(p - 2 * SLOT + CONTEXT + BASE);
+        long v = u.getLong(p - 2 * SLOT + BASE + beside + BESIDE_VERSION);
+        if (v == 0) {
+            locals(u, p, callee, LOST_CALL, 0);
+            return;
+        }
+        long g = graph;
+        long updates = u.getLongAcquire(null, g + PAPER_UPDATES);
+        long nodes = u.getLong(g + PAPER_NODES);
+        if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << NODE_BITS) + NODE_VERSION) == v) {
+            long inputs = u.getLong(nodes + ((long) callee << NODE_BITS) + NODE_INPUTS);
+            long table = u.getLong(g + PAPER_TABLE);
+            long place = (long) site << METHOD_BITS | callee;
+            long slot = place * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+            long mask = u.getLong(table + TABLE_MASK);
+            for (; ; slot = slot + 1 & mask) {
+                long e = table + TABLE_ENTRIES + (slot << EDGE_ENTRY_BITS);
+                long k = u.getLong(e);
+                if (k == 0) break;
+                if (k != place) continue;
+                long av = u.getLong(e + EDGE_ADDITION);
+                long now = u.getLong(g + PAPER_VERSION);
+                boolean same = u.getLong(e + EDGE_INPUTS) == inputs;
+                u.loadFence();
+                if (!same || u.getLong(g + PAPER_UPDATES) != updates) break;
+                long sum = c + av;
+                locals(u, p, callee, (c | av | sum) < 0 ? LOST_CALL : sum, now);
+                return;
+            }
+        }
+        update0(p, site, callee);
+    }
+
+    /** Of the frame of method `m` with slot `p`. */
+    @ForceInline
+    private static void locals(Unsafe u, long p, int m, long c, long v) {
+        u.putLong(p - SLOT + CONTEXT + BASE, c);
+        u.putLong(p - SLOT + BASE + beside + BESIDE_VERSION, v);
+        u.putLong(p - SLOT + BASE + beside + BESIDE_NUMBER, 0);
+        u.putInt(p - SLOT + TAG + BASE, m);
+    }
+
+    /** The graph's number for what the local variables of the frame with slot `p` say; 0: lost. */
+    @Hidden
+    static long number(Unsafe u, long p, int m) {
+        if (p >>> SCRATCH_BITS == 0) return 0;
+        if (u.getInt(p - SLOT + TAG + BASE) != m) {
+            enteredAll(p, m);
+            if (u.getInt(p - SLOT + TAG + BASE) != m) return 0;
+        }
+        if (u.getLong(p - SLOT + CONTEXT + BASE) < 0) return 0;
+        long c = u.getLong(p - SLOT + BASE + beside + BESIDE_NUMBER);
+        return c != 0 ? c : number0(p, m);
+    }
+
+    // ---- slow paths, in the agent ---------------------------------------------------------------
+
+    private static native long child0(long ts, long node, int site, int callee);
+
+    private static native void update0(long p, int site, int callee);
+
+    private static native long number0(long p, int method);
+}

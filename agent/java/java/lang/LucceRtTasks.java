@@ -1,0 +1,172 @@
+package java.lang;
+
+import static java.lang.LucceRt.*;
+import static java.lang.LucceRtEdition.*;
+import static java.lang.LucceRtEvents.countByType;
+import static java.lang.LucceRtEvents.isOpen;
+import static java.lang.LucceRtLayout.*;
+
+import java.util.concurrent.ForkJoinTask;
+import java.util.concurrent.FutureTask;
+import jdk.internal.misc.Unsafe;
+import jdk.internal.vm.annotation.DontInline;
+import jdk.internal.vm.annotation.ForceInline;
+import jdk.internal.vm.annotation.Hidden;
+
+/**
+ * What hooks call where a context goes on elsewhere: in a thread that is started, in a task of an executor, in a scope that a
+ * program opens. What LucceRt says of editions holds here, too.
+ */
+public final class LucceRtTasks {
+    private LucceRtTasks() {}
+
+    // ---- threads ------------------------------------------------------------------------------------
+
+    /** Before the call by which `child` is started: where its own trace goes on. */
+    @Hidden @DontInline
+    public static void starts(Thread child, long p, int site) {
+        if (LIVE) child.$cx = countByType(p, site, THREAD);
+        pub(p, site);
+    }
+
+    /** The same in code without hooks: the agent asks the VM where that is. */
+    @Hidden @DontInline
+    public static void startsOutside(Thread child, long p, int site) {
+        if (LIVE && isOpen(THREAD)) {
+            Thread t = Thread.currentThread();
+            if (known(t)) started0(t.$ts, child);
+        }
+        restore(p);
+    }
+
+    // ---- tasks of executors -------------------------------------------------------------------------
+    //
+    // A task carries the number of the context that submitted it: in a field, or the agent remembers it.
+    // 0: there is none; SEVERAL: it was submitted in several contexts, and which one is meant is not known. See `tasks` in the agent.
+
+    /** Initialised when the first task is submitted: where the fields of tasks are. */
+    private static final class Fields {
+        static final long FUTURE = Memory.U.objectFieldOffset(FutureTask.class, "$cx");
+        static final long FORKED = Memory.U.objectFieldOffset(ForkJoinTask.class, "$cx");
+    }
+
+    /** An executor is given a task. */
+    @Hidden @DontInline
+    public static void submitted(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || task == null) return;
+        Thread t = Thread.currentThread();
+        if (t.$cx == SCHEDULING) {
+            t.$cx = 0;
+            return;
+        }
+        if (!owns(t, p)) return;
+        long number = countByType(p, site, THREAD);
+        if (TREE || PAPER || number == 0) return;
+        if (task instanceof FutureTask) {
+            note(task, Fields.FUTURE, number);
+        } else if (task instanceof ForkJoinTask) {
+            note(task, Fields.FORKED, number);
+        } else {
+            submitted0(task, number);
+        }
+    }
+
+    /** It is not taken, after all: whoever runs the task later does so on somebody else's behalf. */
+    @Hidden @DontInline
+    public static void rejected(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || TREE || PAPER || task == null) return;
+        if (task instanceof FutureTask) {
+            forget(task, Fields.FUTURE);
+        } else if (task instanceof ForkJoinTask) {
+            forget(task, Fields.FORKED);
+        } else {
+            rejected0(task);
+        }
+    }
+
+    /** What was noted in several places at once stays so. */
+    private static void forget(Object task, long field) {
+        long number = Memory.U.getLongVolatile(task, field);
+        if (number != SEVERAL) Memory.U.compareAndSetLong(task, field, number, 0);
+    }
+
+    private static void note(Object task, long field, long number) {
+        Unsafe u = Memory.U;
+        if (u.compareAndSetLong(task, field, 0, number)) return;
+        if (u.getLongVolatile(task, field) != number) u.putLongVolatile(task, field, SEVERAL);
+    }
+
+    /** The frame with slot `p` runs a task: it has been called, as it were, from where that was submitted. */
+    @Hidden @DontInline
+    public static void runs(Object task, long p, int site) {
+        pub(p, site);
+        if (!LIVE || TREE || PAPER || task == null) return;
+        long number = 0;
+        if (task instanceof FutureTask) {
+            // A periodic one comes again.
+            number = Memory.U.getLongVolatile(task, Fields.FUTURE);
+            if (number == 0) return;
+        } else if (task instanceof ForkJoinTask) {
+            // It may be forked again.
+            number = Memory.U.getLongVolatile(task, Fields.FORKED);
+            if (number == 0) return;
+            if (number != SEVERAL && !Memory.U.compareAndSetLong(task, Fields.FORKED, number, 0)) return;
+        }
+        Thread t = Thread.currentThread();
+        if (number == SEVERAL || t.$ts == 0 || !owns(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        long c = handed0(t.$ts, task, number, p, m);
+        if (c != 0) remember(Memory.U, p, m, c);
+    }
+
+    /** It has done with the task. */
+    @Hidden @ForceInline
+    public static void ran(long p, int site) {
+        forget(p);
+        pub(p, site);
+    }
+
+    /** What is submitted next is a virtual thread's own continuation, and no task. */
+    @Hidden @DontInline
+    public static void schedules(long p, int site) {
+        if (LIVE) Thread.currentThread().$cx = SCHEDULING;
+        pub(p, site);
+    }
+
+    // ---- a context that goes on elsewhere ---------------------------------------------------------
+
+    /** The frame with slot `p` has been called, as it were, from where `number` was taken. */
+    @Hidden @DontInline
+    public static void scope(long number, long p, int site) {
+        if (!LIVE || TREE || PAPER || number == 0) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        long c = scope0(number, m);
+        if (c != 0) remember(Memory.U, p, m, c);
+    }
+
+    /** From now on it has been called by its caller. */
+    @Hidden @DontInline
+    public static void scopeEnd(long p, int site) {
+        forget(p);
+    }
+
+    /** Whatever the frame with slot `p` was given as its context: it is the one that its caller says. */
+    @Hidden @ForceInline
+    private static void forget(long p) {
+        if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);
+    }
+
+    // ---- slow paths, in the agent ---------------------------------------------------------------
+
+    private static native void started0(long ts, Thread child);
+
+    private static native void submitted0(Object task, long number);
+
+    private static native void rejected0(Object task);
+
+    private static native long handed0(long ts, Object task, long number, long p, int method);
+
+    private static native long scope0(long number, int method);
+}
