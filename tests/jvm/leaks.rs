@@ -35,6 +35,13 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 }));
             }
         }
+        for (collector, kind) in WALKED {
+            let name = format!("leaks::{}::walked::{collector}::{kind}", jdk.version);
+            let quick = jdk == setup.jdk() && kind == "map";
+            tests.push(test(name, quick, move || {
+                walked(setup, jdk, collector, kind)
+            }));
+        }
         for (name, flags) in [
             ("int", &["-Xint", "-XX:+UseParallelGC"][..]),
             ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
@@ -74,6 +81,14 @@ const ATTACHED: [(&str, &str); 6] = [
     ("G1", "queue"),
 ];
 
+/// From the start, and without hooks.
+const WALKED: [(&str, &str); 4] = [
+    ("G1", "map"),
+    ("Parallel", "thread-local"),
+    ("G1", "class-loader"),
+    ("Serial", "cache"),
+];
+
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
     Java::new(setup, jdk, &format!("leaks-{}-{name}", jdk.version))
         .agent(options)
@@ -82,6 +97,20 @@ fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'
 
 fn judged(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
     let java = java(setup, jdk, &format!("{collector}-{kind}"), AGENT)
+        .flags([format!("-XX:+Use{collector}GC")])
+        .main([PROGRAM, kind]);
+    let ended = java.run()?.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let output = java.lucce().run(&["leaks", "--json", &log])?;
+    let report = report(&output)?;
+    as_expected(&ended, &report, output.status.code())?;
+    java.clean();
+    Ok(())
+}
+
+fn walked(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
+    let options = format!("{AGENT},tracking=auto");
+    let java = java(setup, jdk, &format!("walked-{collector}-{kind}"), &options)
         .flags([format!("-XX:+Use{collector}GC")])
         .main([PROGRAM, kind]);
     let ended = java.run()?.expect(0)?;

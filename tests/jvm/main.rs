@@ -4,6 +4,7 @@
 
 mod attach;
 mod bad_options;
+mod benched;
 mod bursts;
 mod classes;
 mod commands;
@@ -42,6 +43,7 @@ mod top;
 mod unloading;
 mod variants;
 mod vm_events;
+mod walked;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -127,6 +129,8 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         commands::tests(setup),
         control::tests(setup),
         attach::tests(setup),
+        benched::tests(setup),
+        walked::tests(setup),
         bad_options::tests(setup),
         loss::tests(setup),
         files::tests(setup),
@@ -152,7 +156,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 13] = [
+const DIFFERENT: [&str; 14] = [
     "attach",
     "classes",
     "ending",
@@ -166,6 +170,7 @@ const DIFFERENT: [&str; 13] = [
     "real_java_agents",
     "tasks",
     "vm-events",
+    "walked",
 ];
 
 /// What the VM does by itself differs most.

@@ -14,7 +14,7 @@ type Place = (String, i64);
 const PROGRAM: &str = "io.lucce.programs.Sampled";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    const MODES: [Mode; 7] = [
+    const MODES: [Mode; 10] = [
         ("default", &[], ""),
         ("int", &["-Xint", "-Xcheck:jni"], ""),
         (
@@ -25,6 +25,13 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("app", &["-XX:+UseParallelGC"], ",instrument=app"),
         ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
         ("leak", &[], "+leak=16k"),
+        ("walked", &["-Xcheck:jni"], ",tracking=auto"),
+        ("walked-int", &["-Xint"], "+leak=16k,tracking=auto"),
+        (
+            "walked-app",
+            &["-XX:+UseZGC"],
+            ",instrument=app,tracking=auto",
+        ),
         // A burst that no test outlasts.
         ("burst", &[], ",burst=3600s/7200s"),
     ];

@@ -57,7 +57,7 @@ const PROGRAMS: [Program; 4] = [
 /// A way to run Java, and options of the agent.
 type Mode = (&'static str, &'static [&'static str], &'static str);
 
-const MODES: [Mode; 6] = [
+const MODES: [Mode; 8] = [
     ("default", &[], "verify=1"),
     ("int", &["-Xint", "-Xcheck:jni"], "verify=1"),
     (
@@ -67,6 +67,8 @@ const MODES: [Mode; 6] = [
     ),
     ("z", &["-XX:+UseZGC", "-Xcheck:jni"], "verify=0"),
     ("cct", &[], "tracking=cct,verify=1"),
+    ("walked", &["-Xcheck:jni"], "tracking=auto,verify=1"),
+    ("walked-comp", &["-Xcomp"], "tracking=auto,verify=1"),
     (
         OUTSIDE,
         &["-Xcheck:jni"],
@@ -85,7 +87,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             .filter(|program| jdk.version >= program.from)
         {
             let modes = MODES.iter();
-            for mode in modes.filter(|mode| mode.0 != OUTSIDE || program.kind == "lock") {
+            for mode in modes.filter(|mode| program.runs_in(mode.0)) {
                 let quick = jdk == setup.jdk() && mode.0 == "default";
                 let name = program.test(jdk, mode);
                 let name = format!("vm-events::{}", name.replace('-', "::"));
@@ -100,6 +102,15 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 type Counts = BTreeMap<(String, i64), (u64, u64)>;
 
 impl Program {
+    fn runs_in(&self, mode: &str) -> bool {
+        match mode {
+            OUTSIDE => self.kind == "lock",
+            // The others need hooks.
+            "walked" | "walked-comp" => self.kind == "exception",
+            _ => true,
+        }
+    }
+
     fn test(&self, jdk: &Jdk, (mode, ..): &Mode) -> String {
         let arguments = self.arguments.concat().replace("--", "");
         format!("{}-{mode}-{}{arguments}", jdk.version, self.name)

@@ -14,7 +14,6 @@ use lucce_vm::Env;
 
 use crate::attach::sampled::with_local;
 use crate::counting::Counting;
-use crate::counting::found::detail;
 use crate::events::lock::ENTER;
 use crate::memory::counter::count;
 use crate::memory::gate;
@@ -64,7 +63,7 @@ pub fn begins(
     };
     // Without a frame it has no context.
     let Some(number) = number else { return };
-    let event = event(counting, env, object, kind);
+    let event = super::event(counting, env, object, kind);
     let waiting = event.map(|event| Waiting {
         number,
         event,
@@ -92,21 +91,6 @@ pub fn ends(counting: &'static Counting, env: Env, thread: jobject, which: Which
 fn monitor(counting: &Counting) -> Option<i64> {
     let (method, location) = counting.jvmti.frame(0)?;
     at_monitor(&counting.jvmti.bytecodes(method), location)
-}
-
-fn event(
-    counting: &Counting,
-    env: Env,
-    object: jobject,
-    kind: &'static EventKind,
-) -> Option<EventTypeId> {
-    let class = match object.is_null() {
-        true => object,
-        false => env.class_of(object),
-    };
-    let event = counting.event_type(kind.name, kind.unit, &detail(counting, class, kind));
-    env.forget(class);
-    event
 }
 
 /// `None`: the VM has no memory for it.

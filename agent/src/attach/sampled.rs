@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::EventTypeId;
-use lucce_vm::{Env, Failed, FrameInfo};
+use lucce_vm::{Env, Failed, FrameInfo, clock};
 
+use crate::attach::often;
 use crate::counting::Counting;
 use crate::events::samples;
 use crate::memory::counter::count;
@@ -65,6 +66,27 @@ pub struct Local {
     lane: Option<Lane>,
     virtual_lane: Option<Lane>,
     until_verified: u32,
+    walked: Walked,
+}
+
+/// How often the VM is asked for the stack.
+#[derive(Clone, Copy)]
+enum Walked {
+    EachTime,
+    /// Several things are asked at one moment.
+    Once {
+        done: bool,
+    },
+}
+
+/// From now on, until this is called with `false`, the current thread stands where it stands: its stack is walked once.
+pub fn walk_once(counting: &'static Counting, is_so: bool) {
+    let walked = match is_so {
+        true => Walked::Once { done: false },
+        false => Walked::EachTime,
+    };
+    // Where an event is being recorded, this one comes of what the agent does, and is not counted.
+    let _ = with_local(counting, |local| local.walked = walked);
 }
 
 /// A frame of the last stack.
@@ -108,6 +130,7 @@ impl Local {
             lane: None,
             virtual_lane: None,
             until_verified: 0,
+            walked: Walked::EachTime,
         }
     }
 
@@ -138,12 +161,25 @@ impl Local {
     /// Where the current thread is; its innermost frame stands at `location`, if that is not where the VM
     /// says. `None`: it is lost; without any: no frame is shown.
     fn here(&mut self, env: Env, location: Option<i64>) -> Option<Option<At>> {
+        let is_known = location.is_none() && matches!(self.walked, Walked::Once { done: true });
+        if !is_known {
+            self.walk(env, location)?;
+        }
+        Some(self.last.last().and_then(|known| known.at))
+    }
+
+    fn walk(&mut self, env: Env, location: Option<i64>) -> Option<()> {
+        let since = clock::nano_time();
         self.stack()?;
         if let (Some(top), Some(location)) = (self.frames.first_mut(), location) {
             top.location = location;
         }
         self.contexts(env)?;
-        Some(self.last.last().and_then(|known| known.at))
+        often::walked(self.counting, self.frames.len(), since);
+        if let Walked::Once { done } = &mut self.walked {
+            *done = location.is_none();
+        }
+        Some(())
     }
 
     /// The number of an event that happens where the current thread is. As [`Local::here`].

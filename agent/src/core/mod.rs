@@ -57,7 +57,7 @@ pub struct Core {
     pub encoder: Encoder<LogJournal>,
     pub loaders: Loaders,
     pub warnings: Warnings,
-    /// Only if the JVM ran before the agent came.
+    /// Only if classes have no hooks.
     pub attached: Option<Attached>,
     /// The helper class is live: hooks record.
     pub live: AtomicBool,
@@ -74,9 +74,11 @@ pub struct Core {
     pub ended: Ended,
 }
 
-/// How an agent counts that came later.
+/// How an agent counts without hooks, because it came later or need not have them.
 #[derive(Clone, Copy)]
 pub struct Attached {
+    /// The JVM ran before the agent came.
+    pub later: bool,
     /// Bytes between two samples; 0: every allocation.
     pub interval: u32,
 }
@@ -232,9 +234,15 @@ impl Core {
         self.book_mut().extra_allocation(method, line, what)
     }
 
+    /// Whether the JVM ran before the agent came.
+    pub fn came_later(&self) -> bool {
+        self.attached.is_some_and(|attached| attached.later)
+    }
+
     /// Bytes between two samples, if allocations are counted by samples.
     pub fn sampled_bytes(&self) -> Option<u32> {
-        let attached = self.attached.map(|attached| attached.interval);
+        let attached = self.attached.filter(|attached| attached.later);
+        let attached = attached.map(|attached| attached.interval);
         let attached = attached.filter(|bytes| *bytes > 0 && self.options.alloc_hooks());
         attached.or(self.options.events.sampled)
     }

@@ -1,17 +1,21 @@
-//! The doors of an agent that came later.
+//! The doors of an agent that works without hooks.
 #![allow(unsafe_code, reason = "an entry point and callbacks of the JVM")]
 
 use std::ffi::{c_char, c_void};
 
-use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jvmti_bindings::sys::jni::{
+    JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jmethodID, jobject,
+};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_vm::clock;
 
 use crate::attach::locks::{Which, to_be_notified, to_enter};
-use crate::attach::{locks, options, sampled};
+use crate::attach::{locks, options, sampled, thrown as exceptions};
 use crate::entry::callbacks;
 use crate::events::lock::{ENTER, WAIT};
 use crate::memory::gate;
+use crate::options::Level;
+use crate::session::Agent;
 use crate::session::attach;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event};
@@ -40,7 +44,7 @@ pub unsafe extern "system" fn Agent_OnAttach(
 }
 
 /// What the VM calls.
-fn doors() -> ti::jvmtiEventCallbacks {
+pub fn doors() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(allocated);
     callbacks.GarbageCollectionFinish = Some(callbacks::garbage_collection_finish);
@@ -50,8 +54,20 @@ fn doors() -> ti::jvmtiEventCallbacks {
     callbacks.MonitorWaited = Some(waited);
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
+    callbacks.Exception = Some(thrown);
+    callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
     callbacks
+}
+
+/// Only of an agent that was there from the start.
+unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
+    guard((), |agent| {
+        lucce_tracelog::keep_addresses(0);
+        if let Err(message) = attach::go_live(agent, Some(env)) {
+            agent.say(Level::Error, &message);
+        }
+    });
 }
 
 unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
@@ -86,13 +102,40 @@ unsafe extern "system" fn allocated(
     size: i64,
 ) {
     let size = u64::try_from(size).unwrap_or(0);
+    // An event is counted by the outermost guard only, so each has one of its own.
+    guard((), |agent| sampled::walk_once(agent, true));
     guard_event(gate::LEAK, |agent| {
         if let Some(leaks) = &agent.leaks {
             leaks.sampled(agent, agent.env(env), object, class, size);
         }
     });
-    guard_event(gate::ALLOC, |agent| {
+    guard_event(counted(), |agent| {
         sampled::allocated(agent, agent.env(env), thread, (class, size));
+    });
+    guard((), |agent| sampled::walk_once(agent, false));
+}
+
+/// Samples of an agent that came later are what it calls allocations.
+fn counted() -> u64 {
+    match Agent::get().is_some_and(|agent| agent.came_later()) {
+        true => gate::ALLOC,
+        false => gate::SAMPLES,
+    }
+}
+
+unsafe extern "system" fn thrown(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jmethodID,
+    _: i64,
+    exception: jobject,
+    catch_method: jmethodID,
+    _: i64,
+) {
+    guard_event(gate::EXCEPTION, |agent| {
+        let is_caught = !catch_method.is_null();
+        exceptions::thrown(agent, agent.env(env), (thread, exception), is_caught);
     });
 }
 

@@ -13,7 +13,7 @@ use lucce_vm::{Env, clock};
 
 use crate::classes::java_agents::Coming;
 use crate::classes::{java_agents, load, unloading, watch};
-use crate::entry::{bracket, c_api, jni};
+use crate::entry::{attached, bracket, c_api, jni};
 use crate::events::{exception, lock, objects, samples};
 use crate::leaks;
 use crate::memory::gate;
@@ -44,7 +44,11 @@ pub unsafe extern "system" fn Agent_OnLoad(
     let text = unsafe { text(options) };
     let started = std::panic::catch_unwind(|| {
         c_api::loaded(vm);
-        start::start(vm, &text, &callbacks())
+        let doors = start::Callbacks {
+            hooked: callbacks(),
+            walking: attached::doors(),
+        };
+        start::start(vm, &text, &doors)
     });
     match started.unwrap_or_else(|_| Err("the agent failed to start".into())) {
         Ok(()) => JNI_OK,

@@ -12,8 +12,8 @@ use crate::options::Events;
 use crate::thread::ThreadState;
 use crate::thread::found::EventKind;
 
-static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
-static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
+pub static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
+pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 
 pub struct Exceptions;
 

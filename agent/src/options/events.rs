@@ -98,6 +98,18 @@ impl Events {
         wanted.fold(gate::OWN, |gates, kind| gates | kind.gate)
     }
 
+    /// Whether there are any, and the VM tells of each, whatever code they come from. Parking, tasks of executors,
+    /// single allocations, entries and I/O are seen by hooks only.
+    pub fn are_told_by_the_vm(&self) -> bool {
+        let by_hooks = Events {
+            sampled: None,
+            leak: None,
+            exception: false,
+            ..self.clone()
+        };
+        by_hooks == Events::default() && by_hooks != *self
+    }
+
     /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
     pub fn parse(value: &str) -> Result<Events, BadOption> {
         let mut events = Events::default();

@@ -40,8 +40,10 @@ pub struct Options {
     /// What is recorded beside the log, and that file's largest size.
     pub record: Record,
     pub record_limit: u64,
-    /// How contexts are kept.
+    /// How contexts are kept, where classes have hooks.
     pub tracking: Tracking,
+    /// The user leaves it to the agent whether they have (`tracking=auto`).
+    auto: bool,
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
@@ -136,7 +138,9 @@ const RECORDS: [(&str, Record); 3] = [
     ("none", Record::None),
     ("stream", Record::Stream),
 ];
-const TRACKING: [(&str, Tracking); 3] = [
+const AUTO: &str = "auto";
+const TRACKING: [(&str, Tracking); 4] = [
+    (AUTO, Tracking::Lazy),
     ("lazy", Tracking::Lazy),
     ("cct", Tracking::Cct),
     ("paper", Tracking::Paper),
@@ -171,6 +175,7 @@ impl Options {
             record: Record::None,
             record_limit: 64 << 20,
             tracking: Tracking::Lazy,
+            auto: false,
             ctl: Ctl::On,
             log: Level::Info,
             warned: Vec::new(),
@@ -265,6 +270,13 @@ impl Options {
         }
     }
 
+    /// Whether no class has hooks: everything that is asked for is rare, and the VM itself tells of it.
+    pub fn walks(&self) -> bool {
+        let needs_hooks =
+            self.ctl == Ctl::All || self.record != Record::None || self.burst.is_some();
+        self.auto && !needs_hooks && self.events.are_told_by_the_vm()
+    }
+
     /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
     /// nor recorded.
     pub fn is_idle(&self) -> bool {
@@ -311,7 +323,9 @@ impl Options {
             "graph" => self.graph = Some(file(key, value)?),
             "record" => self.record = choice(key, value, &RECORDS)?,
             "record-limit" => self.record_limit = size(key, value)?,
-            "tracking" => self.tracking = choice(key, value, &TRACKING)?,
+            "tracking" => {
+                (self.tracking, self.auto) = (choice(key, value, &TRACKING)?, value == AUTO);
+            }
             "ctl" => self.ctl = choice(key, value, &CTL)?,
             "log" => self.log = choice("log level", value, &LEVELS)?,
             "strict" => self.strict = choice(key, value, &STRICT)?,
@@ -518,6 +532,37 @@ mod tests {
                 .unwrap()
                 .records_calls()
         );
+    }
+
+    #[test]
+    fn classes_have_no_hooks_where_the_vm_tells_of_all_that_is_asked_for() {
+        let walks = |text: &str| Options::parse(text).unwrap().walks();
+        for text in [
+            "events=leak",
+            "events=alloc=512k",
+            "events=exception",
+            "events=alloc=64k+leak=64k+exception",
+            "events=leak,verify=1,include=a.*,instrument=app",
+        ] {
+            assert!(walks(&format!("tracking=auto,{text}")), "{text}");
+            assert!(!walks(text) && !walks(&format!("tracking=lazy,{text}")));
+        }
+        for text in [
+            "events=alloc",
+            "events=alloc=all",
+            "events=none",
+            "events=leak+alloc",
+            "events=leak+lock",
+            "events=exception+thread",
+            "events=leak+io",
+            "events=leak+call",
+            "events=leak,ctl=all",
+            "events=leak,record=stream",
+            "events=leak,record=calls",
+            "events=exception,burst=1ms/10ms",
+        ] {
+            assert!(!walks(&format!("tracking=auto,{text}")), "{text}");
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn no_memory() -> String {
 }
 
 impl Ground {
-    /// The options are told what the log is called. `attached`: the JVM ran before, and its code has no hooks.
+    /// The options are told what the log is called. `attached`: code has no hooks.
     ///
     /// # Errors
     /// Nothing is left of it: no file, and the VM has been asked for nothing.

@@ -1,10 +1,10 @@
-//! The agent comes to a JVM that runs, and leaves it.
+//! The agent works without hooks: it comes to a JVM that runs, or was there from the start; and it leaves.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jvmti_bindings::sys::jni::JavaVM;
+use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_vm::{Failed, Jvmti, Vm};
 
@@ -12,7 +12,7 @@ use crate::attach::options::{AttachOptions, DEFAULT_INTERVAL};
 use crate::core::Attached;
 use crate::events::lock::LOCKS;
 use crate::leaks;
-use crate::options::Events;
+use crate::options::{Events, Options};
 use crate::session::Agent;
 use crate::session::agent::Ground;
 use crate::session::agent::Missing;
@@ -20,7 +20,7 @@ use crate::session::finish::finish;
 use crate::session::start::refused;
 use crate::session::{control, fate, live, start};
 
-/// An agent that was attached.
+/// An agent that can leave.
 struct Guest {
     vm: Vm,
     detached: AtomicBool,
@@ -38,6 +38,9 @@ pub fn attach(
     if Agent::get().is_some() {
         return Err(match GUEST.get() {
             None => "the JVM was started with the agent: use `lucce ctl`".into(),
+            Some(guest) if !agent_came_later() && !guest.detached.load(Ordering::Acquire) => {
+                "the JVM was started with the agent: use `lucce ctl`".into()
+            }
             Some(attached) if attached.detached.load(Ordering::Acquire) => {
                 "the agent was attached to this JVM before: a JVM takes it once".into()
             }
@@ -60,7 +63,8 @@ pub fn attach(
                 ))
         })
         .and_then(|()| {
-            Ground::prepare(&mut options, Some(Attached { interval })).map_err(Missing::text)
+            let later = true;
+            Ground::prepare(&mut options, Some(Attached { later, interval })).map_err(Missing::text)
         })
         .and_then(|ground| Agent::start(options, jvmti, ground));
     let agent = match started {
@@ -75,27 +79,86 @@ pub fn attach(
         vm: Vm::new(vm),
         detached: AtomicBool::new(false),
     });
+    announce(agent, text, callbacks)?;
+    agent.meta("attached", "yes");
+    go_live(agent, Vm::new(vm).env())
+}
+
+/// How an agent counts that is there from the start and needs no hooks. `None`: it needs them.
+pub fn without_hooks(options: &Options) -> Option<Attached> {
+    let wanted = &options.events;
+    let interval = wanted.sampled.or(wanted.leak).unwrap_or(DEFAULT_INTERVAL);
+    options.walks().then_some(Attached {
+        later: false,
+        interval,
+    })
+}
+
+/// The VM loads the agent before anything of Java runs, and classes need no hooks.
+///
+/// # Errors
+/// One line for the user: the VM must not start.
+pub fn from_start(
+    vm: *mut JavaVM,
+    jvmti: Jvmti,
+    (options, ground): (Options, Ground),
+    (text, callbacks): (&str, &ti::jvmtiEventCallbacks),
+) -> Result<(), String> {
+    fate::survive(vm);
+    jvmti
+        .add_capabilities(&capabilities(jvmti, &options.events))
+        .map_err(refused(
+            "what the agent needs; another agent may sample allocations",
+        ))?;
+    let agent = Agent::start(options, jvmti, ground)?;
+    let _ = GUEST.set(Guest {
+        vm: Vm::new(vm),
+        detached: AtomicBool::new(false),
+    });
+    announce(agent, text, callbacks)?;
+    agent.meta("tracking", "none");
+    for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
+        jvmti.enable(event).map_err(refused("the agent's events"))?;
+    }
+    Ok(())
+}
+
+fn announce(agent: &Agent, text: &str, callbacks: &ti::jvmtiEventCallbacks) -> Result<(), String> {
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
         leaks::announce(agent, leaks);
     }
     agent.meta("options", text);
-    agent.meta("attached", "yes");
+    agent
+        .jvmti
+        .set_callbacks(callbacks)
+        .map_err(refused("the agent's callbacks"))
+}
+
+fn agent_came_later() -> bool {
+    Agent::get().is_some_and(|agent| agent.came_later())
+}
+
+/// The VM runs programs now.
+///
+/// # Errors
+/// One line for the user.
+pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), String> {
+    let (jvmti, wanted) = (agent.jvmti, &agent.options.events);
     live::describe(agent);
     if let Some(interval) = agent.sampled_bytes() {
         agent.meta("sampled.bytes", &interval.to_string());
     }
-    jvmti
-        .set_callbacks(callbacks)
-        .map_err(refused("the agent's callbacks"))?;
     agent.live.store(true, Ordering::Release);
-    jvmti
-        .sample_every(interval)
-        .map_err(refused("samples of allocations"))?;
-    for event in events(&agent.options.events) {
+    if let Some(attached) = agent.attached.filter(|_| samples_objects(wanted)) {
+        jvmti
+            .sample_every(attached.interval)
+            .map_err(refused("samples of allocations"))?;
+    }
+    for event in events(wanted) {
         jvmti.enable(event).map_err(refused("the agent's events"))?;
     }
-    if let Some(env) = Vm::new(vm).env() {
+    if let Some(env) = env {
         agent.coverage.start(agent, agent.env(env));
     }
     if let Some(leaks) = &agent.leaks {
@@ -104,6 +167,10 @@ pub fn attach(
     control::start(agent);
     fate::start(agent);
     Ok(())
+}
+
+fn samples_objects(wanted: &Events) -> bool {
+    wanted.alloc || wanted.sampled.or(wanted.leak).is_some()
 }
 
 /// A VM that listens may still be starting: until it has started it gives nobody what is asked for.
@@ -121,7 +188,7 @@ fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
 /// Beside those of leaks.
 fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
-    if wanted.alloc {
+    if wanted.alloc || wanted.sampled.is_some() {
         events.push(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
         events.push(ti::JVMTI_EVENT_THREAD_START);
         events.push(ti::JVMTI_EVENT_THREAD_END);
@@ -129,12 +196,16 @@ fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
     if wanted.lock {
         events.extend(LOCKS);
     }
+    if wanted.exception {
+        events.push(ti::JVMTI_EVENT_EXCEPTION);
+    }
     events
 }
 
 fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
-    wanted.set_can_generate_sampled_object_alloc_events(true);
+    wanted.set_can_generate_sampled_object_alloc_events(samples_objects(events));
+    wanted.set_can_generate_exception_events(events.exception);
     wanted.set_can_generate_monitor_events(events.lock);
     wanted.set_can_get_bytecodes(events.lock);
     wanted.set_can_generate_garbage_collection_events(events.leak.is_some());
@@ -153,7 +224,7 @@ fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
 pub fn detach(agent: &Agent) -> Result<String, String> {
     let Some(attached) = GUEST.get() else {
         return Err(
-            "the agent was there from the start (-agentpath) and stays; `stop` ends counting"
+            "classes have had the agent's hooks from the start (-agentpath), and it stays; `stop` ends counting"
                 .into(),
         );
     };
@@ -174,7 +245,9 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
             if let Some(leaks) = &agent.leaks {
                 leaks.leave(agent, agent.env(env));
             }
-            agent.jvmti.sample_every(DEFAULT_INTERVAL)?;
+            if samples_objects(&agent.options.events) {
+                agent.jvmti.sample_every(DEFAULT_INTERVAL)?;
+            }
             let mut given = capabilities(agent.jvmti, &agent.options.events);
             // An event that is under way still asks for these, and they cost nothing.
             given.set_can_get_bytecodes(false);

@@ -127,9 +127,14 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
     let wanted = wanted.events.gates();
     let has = agent.options.hooks().gates();
     if let Some(name) = names_of(wanted & !has).first() {
-        return Err(format!(
-            "start the JVM with events={name}: it cannot begin to tell of them now"
-        ));
+        return Err(match agent.options.walks() {
+            true => format!(
+                "start the JVM with events={name}, or with ctl=all: with tracking=auto nothing else is prepared"
+            ),
+            false => {
+                format!("start the JVM with events={name}: it cannot begin to tell of them now")
+            }
+        });
     }
     agent.gate.set(wanted);
     if agent.gate.state().0 & (gate::ALLOC | gate::SAMPLES) == 0 {

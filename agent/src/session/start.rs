@@ -11,13 +11,20 @@ use crate::events::sources;
 use crate::leaks;
 use crate::options::{Level, Options, only};
 use crate::session::agent::{Agent, Ground, Missing};
-use crate::session::fate;
+use crate::session::{attach, fate};
+
+/// What the VM is to call where classes have hooks, and where they have none.
+#[derive(Clone, Copy)]
+pub struct Callbacks {
+    pub hooked: ti::jvmtiEventCallbacks,
+    pub walking: ti::jvmtiEventCallbacks,
+}
 
 /// The VM loads the agent before anything of Java runs; `doors`: what it is to call.
 ///
 /// # Errors
 /// One line for the user: why the VM must not start.
-pub fn start(vm: *mut JavaVM, text: &str, doors: &ti::jvmtiEventCallbacks) -> Result<(), String> {
+pub fn start(vm: *mut JavaVM, text: &str, doors: &Callbacks) -> Result<(), String> {
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     let started = match is_meant(jvmti, &options) {
@@ -51,7 +58,7 @@ fn is_meant(jvmti: Jvmti, options: &Options) -> bool {
 }
 
 /// The options as they were given, and what the VM is to call.
-type Told<'t> = (&'t str, &'t ti::jvmtiEventCallbacks);
+type Told<'t> = (&'t str, &'t Callbacks);
 
 /// Starts, or says why the program runs without being recorded. `false`: it does.
 ///
@@ -67,7 +74,10 @@ fn prepared(
     warn_if_untried(jvmti, &mut options);
     let missing = match flags::archives(vm) {
         Some(archive) => Err(Missing::Unrecorded(archive)),
-        None => Ground::prepare(&mut options, None),
+        None => {
+            let attached = attach::without_hooks(&options);
+            Ground::prepare(&mut options, attached)
+        }
     };
     match missing {
         Ok(ground) => run(vm, jvmti, (options, ground), (text, doors)).map(|()| true),
@@ -88,6 +98,10 @@ fn run(
     (options, ground): (Options, Ground),
     (text, doors): Told<'_>,
 ) -> Result<(), String> {
+    if options.walks() {
+        let told = (text, &doors.walking);
+        return attach::from_start(vm, jvmti, (options, ground), told);
+    }
     fate::survive(vm);
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
@@ -109,7 +123,7 @@ fn run(
     }
     agent.meta("options", text);
     jvmti
-        .set_callbacks(doors)
+        .set_callbacks(&doors.hooked)
         .map_err(refused("the agent's callbacks"))?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,

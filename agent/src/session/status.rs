@@ -25,7 +25,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     };
     let known = Object::default()
         .text("lucce", env!("CARGO_PKG_VERSION"))
-        .raw("attached", agent.attached.is_some());
+        .raw("attached", agent.came_later());
     let known = match agent.sampled_bytes() {
         Some(bytes) => known.raw("sampled_bytes", bytes),
         None => known,
