@@ -87,9 +87,11 @@ test("stands still while a trace is open, and when it is told to", async () => {
   await page.locator("td button.link").first().click();
   const trace = page.locator("#main pre");
   const text = await trace.innerText();
-  await page.waitForTimeout(3000);
+  await page.locator("#live", { hasText: "stands still while a trace is open" }).waitFor({ timeout: 60_000 });
+  const seen = await reading();
+  await page.waitForTimeout(1000);
+  assert.equal(await reading(), seen);
   assert.equal(await trace.innerText(), text);
-  assert.match(await page.locator("#live").textContent(), /stands still while a trace is open/);
   await page.locator("td button.link").first().click();
   await renewed(await reading());
   await page.locator("#pause").click();

@@ -58,7 +58,7 @@ fn divided(authority: &str) -> Result<(&str, u16), String> {
     let bracketed = authority.strip_prefix('[').map(|rest| rest.split_once(']'));
     let (host, port) = match bracketed {
         Some(None) => return Err("has a [ without its ]".to_owned()),
-        Some(Some((host, rest))) if rest.is_empty() => (host, None),
+        Some(Some((host, ""))) => (host, None),
         Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').unwrap_or("?"))),
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),

@@ -51,10 +51,10 @@ impl Table {
         let wanted = |row: &Counted| summed.is_wanted(row);
         let (measure, by) = (summed.measure(), told.by());
         let has_own = matches!(by, By::Class | By::Package | By::Method | By::Line);
-        let own = joined.own_sums(0, measure, by, &wanted);
-        let count = joined.own_sums(0, Measure::Count, by, &wanted);
+        let own = joined.own_sums(0, measure, by, wanted);
+        let count = joined.own_sums(0, Measure::Count, by, wanted);
         let total = match has_own {
-            true => joined.sums(0, measure, by, &wanted),
+            true => joined.sums(0, measure, by, wanted),
             false => own.clone(),
         };
         let amount = |sums: &HashMap<Key, u64>, key: &Key| sums.get(key).copied().unwrap_or(0);
