@@ -21,6 +21,7 @@ mod ground;
 mod image;
 mod io;
 mod java_agents;
+mod jdk_facts;
 mod junit;
 mod leaks;
 mod log_lines;
@@ -139,6 +140,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         image::tests(setup),
         io::tests(setup),
         java_agents::tests(setup),
+        jdk_facts::tests(setup),
         real_java_agents::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
@@ -165,6 +167,7 @@ const DIFFERENT: [&str; 14] = [
     "image",
     "io",
     "java_agents",
+    "jdk_facts",
     "native_api",
     "programs",
     "real_java_agents",

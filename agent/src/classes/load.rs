@@ -1,5 +1,7 @@
 //! A class on its way into the VM: parse, plan, note in the book, rewrite.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
 
 use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
@@ -25,6 +27,7 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
     if hooks::acts_as_carrier(class.name(), class.methods()) {
         carrier::hooked();
     }
+    compare(classes, loader, &class);
     classes.watch.forget(loader, class.name());
     if !holds(classes, loader, class.name()) {
         return outside(classes, loader, &class);
@@ -45,6 +48,28 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
         return None;
     };
     insert(classes, loader, (&class, bytes), &shapes, ids)
+}
+
+/// How many differences to JDKs that are known there were.
+static DIFFERENCES: AtomicU32 = AtomicU32::new(0);
+
+/// Where the JDK may be another one than those that are known: says what differs, some of it.
+fn compare(classes: &Classes, loader: Loader, class: &ClassFile<'_>) {
+    const MOST: u32 = 20;
+    let Some(like) = classes.options.like.filter(|_| loader == Loader::BOOT) else {
+        return;
+    };
+    for difference in hooks::jdk::differences(class, like) {
+        // Relaxed: a number, nothing is read by it.
+        match DIFFERENCES.fetch_add(1, Ordering::Relaxed) {
+            ..MOST => classes.say(Level::Warn, &difference),
+            MOST => classes.say(
+                Level::Warn,
+                "this JDK differs in more ways from those that lucce knows",
+            ),
+            _ => {}
+        }
+    }
 }
 
 /// The VM will refuse the class, and tell its user, or else say that it has accepted it.

@@ -242,7 +242,8 @@ impl Watch for Shared<'_> {
     fn numbered(&mut self, edge: Edge, inputs: u64, addition: u64) {
         self.table.put(place(edge), [inputs, addition]);
         let table = self.table.now.address();
-        self.block.set(TABLE, table, Ordering::Relaxed);
+        // Release: pairs with the Acquire in LucceRtComparison.update(), which may read it in the middle of this change.
+        self.block.set(TABLE, table, Ordering::Release);
     }
 }
 

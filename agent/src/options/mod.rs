@@ -51,6 +51,10 @@ pub struct Options {
     pub warned: Vec<String>,
     /// What cannot be recorded keeps the JVM from starting.
     pub strict: bool,
+    /// What is known of the JDK by name is compared with the one that is there.
+    pub facts: bool,
+    /// With which JDK that was tried; `None`: with none.
+    pub like: Option<u32>,
     /// Of which programs JVMs are recorded; empty: of all.
     pub only: Patterns,
     /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
@@ -107,12 +111,13 @@ pub enum Level {
     None,
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "burst",
     "ctl",
     "encoding",
     "events",
     "exclude",
+    "facts",
     "graph",
     "include",
     "instrument",
@@ -145,7 +150,7 @@ const TRACKING: [(&str, Tracking); 4] = [
     ("cct", Tracking::Cct),
     ("paper", Tracking::Paper),
 ];
-const STRICT: [(&str, bool); 2] = [("off", false), ("on", true)];
+const SWITCH: [(&str, bool); 2] = [("off", false), ("on", true)];
 const CTL: [(&str, Ctl); 3] = [("off", Ctl::Off), ("on", Ctl::On), ("all", Ctl::All)];
 const INSTRUMENT: [(&str, Instrument); 2] = [("all", Instrument::All), ("app", Instrument::App)];
 const LEVELS: [(&str, Level); 5] = [
@@ -180,6 +185,8 @@ impl Options {
             log: Level::Info,
             warned: Vec::new(),
             strict: false,
+            facts: false,
+            like: None,
             only: Patterns::default(),
             instrument: Instrument::All,
             filter: ClassFilter::default(),
@@ -328,7 +335,8 @@ impl Options {
             }
             "ctl" => self.ctl = choice(key, value, &CTL)?,
             "log" => self.log = choice("log level", value, &LEVELS)?,
-            "strict" => self.strict = choice(key, value, &STRICT)?,
+            "strict" => self.strict = choice(key, value, &SWITCH)?,
+            "facts" => self.facts = choice(key, value, &SWITCH)?,
             "only" => self.only.extend(patterns(key, value)?),
             "instrument" => self.instrument = choice(key, value, &INSTRUMENT)?,
             "include" => self.filter.include.extend(patterns(key, value)?),

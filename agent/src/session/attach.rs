@@ -55,7 +55,7 @@ pub fn attach(
     let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
     let started = start::supported(jvmti)
         .and_then(|()| {
-            start::warn_if_untried(jvmti, &mut options);
+            start::beware_of_untried(jvmti, &mut options);
             jvmti
                 .add_capabilities(&capabilities(jvmti, &options.events))
                 .map_err(refused(

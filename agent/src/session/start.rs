@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use jvmti_bindings::sys::jni::JavaVM;
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_hooks::jdk::{TRIED, most_like};
 use lucce_vm::{Failed, Jvmti, flags};
 
 use crate::events::sources;
@@ -71,7 +72,7 @@ fn prepared(
     (text, doors): Told<'_>,
 ) -> Result<bool, String> {
     lucce_tracelog::keep_addresses(flags::addresses_to_come(vm));
-    warn_if_untried(jvmti, &mut options);
+    beware_of_untried(jvmti, &mut options);
     let missing = match flags::archives(vm) {
         Some(archive) => Err(Missing::Unrecorded(archive)),
         None => {
@@ -154,24 +155,32 @@ pub fn supported(jvmti: Jvmti) -> Result<(), String> {
     }
 }
 
-/// The newest whose natives, and whose methods that the VM calls or replaces, were looked up.
-const NEWEST: u32 = 25;
+const NEWEST: u32 = TRIED[TRIED.len() - 1];
+/// On a newer one every so many events are compared with the VM's own trace.
+const SAMPLE: u32 = 1000;
 
-/// Says so where the VM's Java is newer than any that was tried: the program runs, and traces can be compared.
-pub fn warn_if_untried(jvmti: Jvmti, options: &mut Options) {
-    if let Some(text) = jvmti.feature().ok().and_then(untried) {
-        options.warn(text);
+/// Where the VM's Java is none of those that were tried: the program runs, and what is known is compared with what is there.
+pub fn beware_of_untried(jvmti: Jvmti, options: &mut Options) {
+    if let Ok(feature) = jvmti.feature() {
+        beware(feature, options);
     }
 }
 
-fn untried(feature: u32) -> Option<String> {
-    let is_newer = feature > NEWEST;
-    is_newer.then(|| {
-        format!(
-            "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on; verify=1000 compares every \
-             thousandth event with the JVM's own stack trace, and `lucce check` tells what differs"
-        )
-    })
+fn beware(feature: u32, options: &mut Options) {
+    if options.facts || !TRIED.contains(&feature) {
+        options.like = Some(most_like(feature));
+    }
+    if feature <= NEWEST {
+        return;
+    }
+    if options.verify == 0 {
+        options.verify = SAMPLE;
+    }
+    options.warn(format!(
+        "JDK {feature} is newer than {NEWEST}, the newest that lucce was tried on: what differs from what lucce knows is told, \
+         and one event in {} is compared with the JVM's own stack trace; `lucce check` tells whether one was wrong",
+        options.verify
+    ));
 }
 
 /// What the user is told if the VM does not do `what`.
@@ -213,9 +222,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newer_jdks_are_told() {
-        assert_eq!(untried(OLDEST).or(untried(NEWEST)), None);
-        let told = untried(NEWEST + 1).unwrap();
-        assert!(told.starts_with("JDK 26 is newer than 25"), "{told}");
+    fn jdks_that_were_not_tried_are_compared() {
+        let of = |feature, text| {
+            let mut options = Options::parse(text).unwrap();
+            beware(feature, &mut options);
+            (options.like, options.verify, options.warned)
+        };
+        for tried in TRIED {
+            assert_eq!(of(tried, "log=none"), (None, 0, Vec::new()));
+            assert_eq!(of(tried, "log=none,facts=on").0, Some(tried));
+        }
+        assert_eq!(of(19, "log=none"), (Some(17), 0, Vec::new()));
+        let (like, verify, told) = of(NEWEST + 1, "log=none");
+        assert_eq!((like, verify), (Some(NEWEST), SAMPLE));
+        assert!(told[0].starts_with("JDK 26 is newer than 25"), "{told:?}");
+        assert_eq!(of(NEWEST + 1, "log=none,verify=7").1, 7);
     }
 }

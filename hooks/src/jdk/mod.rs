@@ -2,6 +2,7 @@
 //! checked; `facts.txt` says which JDKs have what each row names.
 
 pub mod agents;
+mod differences;
 mod facts;
 pub mod hidden;
 pub mod intrinsics;
@@ -13,4 +14,5 @@ pub mod roles;
 pub mod tasks;
 pub mod vm_calls;
 
+pub use differences::{TRIED, differences, most_like};
 pub use facts::{FACTS, Fact, named};

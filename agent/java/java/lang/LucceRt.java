@@ -30,6 +30,23 @@ import jdk.internal.vm.annotation.Hidden;
  * constants of it, LucceRtLayout, and others of what an edition has, LucceRtEdition.
  *
  * <p>Nothing here allocates, locks or throws. All methods are hidden from stack traces.
+ *
+ * <p>What other threads write is read without locks, and processors may reorder that (ARM does). Why each such read is sound:
+ * <pre>
+ * METHODS               plain. The agent stores a site's method before the VM gets the class that has the site. The site is read from that
+ *                       class's code, so whoever has it has what was stored before: the VM publishes classes and compiled code.
+ * tables of the graph   acquire: their address, keys and what anchors lead to; what was stored before those is read behind them. A
+ *                       model of the relaxed memory of C++ runs through all interleavings (callgraph/tests/loom.rs).
+ * shift of versions     plain. It is stored once, before there is a live edition.
+ * the gate              opaque. Bits of one word, and nothing else is read because of them.
+ * kinds and their types plain. A place gets its type before its text, and never another one; a type without its text is not read, a text
+ *                       without its type has the agent asked. A text is a String, whose fields are final.
+ * $lc of a class        plain, one word of 64 bits: a number and a size. What the number stands for natives look up, under a lock.
+ * the paper's graph     between two equal readings of UPDATES; its table's address is acquired, for the table lies behind it.
+ * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A virtual
+ *                       thread takes them along to another carrier, to which its scheduler hands it.
+ * static fields         stored before the live edition is there, which comes in a safepoint.
+ * </pre>
  */
 public final class LucceRt {
     /** First slots of stacks for the threads that are there before the VM is initialised. */
@@ -534,6 +551,7 @@ public final class LucceRt {
     @Hidden @ForceInline
     private static long step(Unsafe u, long c, int site, int callee, long copies, int shift) {
         long place = (long) site << METHOD_BITS | callee;
+        // Plain: it never changes.
         long key = c >>> (int) u.getLong(tables(GRAPH_VERSION_SHIFT)) << SITE_BITS + METHOD_BITS | place;
         long e = copies + (key * MULTIPLIER >>> shift << COPY_BITS);
         if (copies != 0 && u.getLong(e) == key) return c + u.getLong(e + COPY_VALUE);
@@ -549,11 +567,13 @@ public final class LucceRt {
     /** The encoder's fast path, see callgraph's RawTables. */
     @Hidden @DontInline
     private static long step(Unsafe u, long c, int site, int callee, long key, long copy) {
+        // Acquire: pairs with the Release in Generations::publish(), before which the table was filled.
         long table = u.getLongAcquire(null, tables(GRAPH_CALLS));
         long slot = key * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
         long mask = u.getLong(table + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
             long e = table + TABLE_ENTRIES + (slot << TRANSITION_BITS);
+            // Acquire: pairs with the Release of the key; its delta was stored before.
             long k = u.getLongAcquire(null, e + TRANSITION_KEY);
             if (k == key) {
                 long delta = u.getLong(e + TRANSITION_DELTA);
@@ -574,6 +594,7 @@ public final class LucceRt {
         mask = u.getLong(table + TABLE_MASK);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
             long e = table + TABLE_ENTRIES + (slot << ANCHOR_BITS);
+            // Acquire, all three: what is read next is read behind it, so two equal readings of `to` have a whole entry between them.
             long to = u.getLongAcquire(null, e + ANCHOR_TO);
             if (to == 0) break;
             if (u.getLongAcquire(null, e + ANCHOR_CONTEXT) == c

@@ -125,7 +125,9 @@ final class LucceRtComparison {
         long nodes = u.getLong(g + PAPER_NODES);
         if ((updates & 1) == 0 && u.getLong(nodes + ((long) caller << NODE_BITS) + NODE_VERSION) == v) {
             long inputs = u.getLong(nodes + ((long) callee << NODE_BITS) + NODE_INPUTS);
-            long table = u.getLong(g + PAPER_TABLE);
+            // Acquire: pairs with the Release of the address. The table may be newer than `updates`, and its size is used before that is
+            // looked at again.
+            long table = u.getLongAcquire(null, g + PAPER_TABLE);
             long place = (long) site << METHOD_BITS | callee;
             long slot = place * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
             long mask = u.getLong(table + TABLE_MASK);

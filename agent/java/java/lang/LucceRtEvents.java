@@ -28,7 +28,7 @@ public final class LucceRtEvents {
 
     // ---- which events are counted: see `gate` in the agent ------------------------------------------
 
-    /** Opaque: a loop that counts nothing looks again, too. */
+    /** Opaque: a loop that counts nothing looks again, too. Nothing else is read because of it, so no order is asked for. */
     @ForceInline
     static boolean isOpen(int kind) {
         return (Memory.U.getIntOpaque(null, gate() + BASE) & kind) != 0;
@@ -451,12 +451,13 @@ public final class LucceRtEvents {
         String[] known = kinds;
         int place = known == null ? -1 : placeOf(kind, known);
         Unsafe u = Memory.U;
-        int type = place < 0 ? 0 : u.getInt(kindTypes + ((long) place << INT_BITS));
+        // Plain: see LucceRt. In a place without a text another thread may just be storing the type of another text.
+        int type = place < 0 || place >= EMPTY ? 0 : u.getInt(kindTypes + ((long) place << INT_BITS));
         long index = t.$ev;
         long byType = type == 0 || index == 0 ? 0 : u.getLong(index + INDEX_BY_TYPE);
         long cell = byType == 0 ? 0 : find(u, byType, number, type);
         if (cell == 0) {
-            event0(t.$ts, number, kind, value, known, place);
+            event0(t.$ts, number, kind, value, known, place < 0 ? place : place & EMPTY - 1);
         } else {
             u.putLong(cell + EVENT_CELL_COUNT, u.getLong(cell + EVENT_CELL_COUNT) + 1);
             if (value > 0) u.putLong(cell + EVENT_CELL_VALUE, u.getLong(cell + EVENT_CELL_VALUE) + value);
@@ -465,8 +466,11 @@ public final class LucceRtEvents {
         if (VERIFY) compare(t, number, 0);
     }
 
+    /** Says of a place that it has no text yet. */
+    private static final int EMPTY = 1 << 30;
+
     /**
-     * Where the array has a text, or room for it; below 0: it is too long. No two places have the same text. Not by
+     * Where the array has a text, or room for it, with EMPTY; below 0: it is too long. No two places have the same text. Not by
      * methods of String, which may have hooks.
      */
     private static int placeOf(String text, String[] known) {
@@ -479,7 +483,8 @@ public final class LucceRtEvents {
         int place = hash * (int) (MULTIPLIER >>> 32) >>> 16 & mask;
         for (; ; place = place + 1 & mask) {
             String at = known[place];
-            if (at == null || at == text || isSame(u, at, text, bytes)) return place;
+            if (at == null) return place | EMPTY;
+            if (at == text || isSame(u, at, text, bytes)) return place;
         }
     }
 
