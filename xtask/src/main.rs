@@ -11,6 +11,7 @@ mod workloads;
 
 mod apps;
 mod arch;
+mod arm64;
 mod bench;
 mod build;
 mod checks;
@@ -59,6 +60,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--app NAME]      one application only
       [--quick]         five applications, little work, 400000 comparisons
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
+  arm64                 the agent for Linux aarch64, and programs under it in qemu, numbers compared with stack traces
   dist                  what users install, in target/dist: archives, a Debian package, checksums
   maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
                         FOLDER: of this unpacked archive of `dist`, for systems that are older than this one
@@ -110,6 +112,7 @@ fn run(args: &[&str]) -> Outcome {
         ["arch", "--draw"] => arch::draw(),
         ["dependencies"] => dependencies::check(),
         ["shipped"] => build::all().and_then(|()| shipped::check()),
+        ["arm64"] => arm64::check(),
         ["dist"] => dist::make(),
         ["maven"] => build::all().and_then(|()| maven::make(&maven::Natives::Built)),
         ["maven", archive] => maven::make(&maven::Natives::Archive(archive.into())),
