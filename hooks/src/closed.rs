@@ -3,7 +3,7 @@
 //! What is called without a hook must have none, or the pointer is not where its caller left it: looked up for every call
 //! in the base module. What the tables name must be there, and what they say of hidden methods be so.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::Kinds;
 use crate::jdk::hidden::is_hidden;
 use crate::jdk::leaves::{INVOKE_CLEANER, UNSAFE};
 use crate::jdk::roles::HIDDEN;
-use crate::jdk::{Fact, named};
+use crate::jdk::{Fact, TRIED, named};
 use crate::{FrameKind, Shape, Wants, shapes};
 
 #[path = "../../bytecode/tests/all/jdk.rs"]
@@ -135,6 +135,53 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         asked.len() < TESTED.len() || of_none.is_empty(),
         "of no JDK: {of_none:#?}"
     );
+}
+
+/// BLESS=1 writes it anew, where all JDKs are there.
+#[test]
+fn the_list_of_natives_is_what_the_jdks_have() {
+    const NATIVE: u16 = 0x100;
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for bytes in JDKS.iter().flat_map(|jdk| &jdk.base) {
+        let class = ClassFile::parse(bytes).unwrap();
+        let methods = class.methods().iter();
+        let natives = methods.filter(|method| method.access & NATIVE != 0);
+        for native in natives.filter(|_| class.name() != UNSAFE) {
+            let own = found.entry(class.name().to_owned()).or_default();
+            own.insert(format!("{}{}", native.name, native.descriptor));
+        }
+    }
+    let line = |(class, own): (&String, &BTreeSet<String>)| {
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        format!("{class} {}\n", own.join(" "))
+    };
+    let text: String = found.iter().map(line).collect();
+    let all = TRIED
+        .iter()
+        .all(|tried| JDKS.iter().any(|jdk| jdk.version == *tried));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/jdk/natives.txt");
+    if std::env::var_os("BLESS").is_some() && all {
+        std::fs::write(file, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(file).unwrap();
+    match all {
+        true => assert_eq!(known, text),
+        // A JDK that is not there is not asked.
+        false => {
+            let of = |class: &str| {
+                known
+                    .lines()
+                    .find(|line| line.split(' ').next() == Some(class))
+            };
+            let is_known = |class: &str, own: &str| {
+                of(class).is_some_and(|line| line.split(' ').any(|known| known == own))
+            };
+            let unknown = found
+                .iter()
+                .flat_map(|(class, own)| own.iter().filter(|own| !is_known(class, own)));
+            assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&String>::new());
+        }
+    }
 }
 
 /// The annotations are the oracle.
