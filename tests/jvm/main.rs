@@ -158,7 +158,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 14] = [
+const DIFFERENT: [&str; 15] = [
     "attach",
     "classes",
     "ending",
