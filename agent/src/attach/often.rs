@@ -44,7 +44,7 @@ pub fn walked(counting: &Counting, frames: usize, since: u64) {
     FRAMES.fetch_add(frames as u64, Ordering::Relaxed);
     NANOS.fetch_add(clock::nano_time().saturating_sub(since), Ordering::Relaxed);
     let walks = WALKS.fetch_add(1, Ordering::Relaxed) + 1;
-    if walks % BATCH == 0 && !TOLD.load(Ordering::Relaxed) {
+    if walks.is_multiple_of(BATCH) && !TOLD.load(Ordering::Relaxed) {
         look(counting, walks);
     }
 }
