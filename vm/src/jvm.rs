@@ -3,6 +3,10 @@
 //! Every function here may be called only with the environment of the calling thread; object
 //! handles are local references unless a name says otherwise. No call runs Java code, except
 //! `call_long` and `call_void`.
+#![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "references to objects, methods and threads are handed on to the VM that made them"
+)]
 #![allow(unsafe_code, reason = "calls through the JVM's function tables")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
