@@ -6,6 +6,10 @@
 //! (`gHotSpotVMStructs`): by that any thread can read the count where it is, without asking. It is believed only if
 //! it says what the table says.
 #![allow(
+    clippy::not_unsafe_ptr_arg_deref,
+    reason = "the environment is handed on to the VM that made it"
+)]
+#![allow(
     unsafe_code,
     reason = "a table of the VM's functions, and its description of its own memory"
 )]
