@@ -82,7 +82,7 @@ enum Way {
     /// The product's.
     Lazy,
     Trees(Trees),
-    Paper(Paper),
+    Paper(Box<Paper>),
 }
 
 /// What a thread keeps for this: its tree, and where Java code reads the address of the tree's table.
@@ -97,7 +97,7 @@ impl Comparison {
         let way = match options.tracking {
             Tracking::Lazy => Way::Lazy,
             Tracking::Cct => Way::Trees(Trees::default()),
-            Tracking::Paper => Way::Paper(Paper::new()?),
+            Tracking::Paper => Way::Paper(Box::new(Paper::new()?)),
         };
         let matches = planned.matches.clone();
         Some(Comparison { way, matches })

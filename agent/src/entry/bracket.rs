@@ -142,8 +142,9 @@ enum Top {
     Nothing,
     /// Not shown in traces: the helper itself, or code that restores the pointer.
     Hidden,
-    /// A native method: its frame's site.
+    /// A native method of which the caller said from where it calls: its frame's site.
     Native(u32),
+    /// The VM knows where its slot would be.
     Java,
 }
 
@@ -153,7 +154,10 @@ fn top(agent: &Agent, env: Env) -> Top {
     };
     let resolved = agent.frames.resolve(agent, env, method);
     match resolved.kind {
-        MethodKind::Known(id) if resolved.native => Top::Native(agent.extra_site(id, NATIVE)),
+        // Whoever calls others has no hooks: nothing was said before the call.
+        MethodKind::Known(id) if resolved.is_announced() => {
+            Top::Native(agent.extra_site(id, NATIVE))
+        }
         MethodKind::Known(_) => Top::Java,
         // In the middle of it, too: it may be about to put the pointer where it belongs.
         MethodKind::Hidden if !resolved.native => Top::Java,

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.logging.Level;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.zip.Inflater;
@@ -78,6 +79,7 @@ public final class Work {
         }
         reflect();
         handles();
+        initialize();
         tasks();
         files();
         ArrayDeque<Object> queue = new ArrayDeque<>(1);
@@ -115,6 +117,12 @@ public final class Work {
         } catch (Throwable thrown) {
             throw new IllegalStateException(thrown);
         }
+    }
+
+    /** JDK 25 has the VM load classes in the middle of code of its own that has no hooks. */
+    static void initialize() throws Exception {
+        sink = Level.SEVERE.getLocalizedName();
+        MethodHandles.lookup().ensureInitialized(Class.forName("java.util.Currency", false, null));
     }
 
     static Object handled(double a, int n, long b, float c) {
