@@ -9,7 +9,7 @@ pub struct Kinds {
     pub call: bool,
     /// Reading and writing files and sockets.
     pub io: bool,
-    /// Waiting: parks, sleeps, monitors.
+    /// Waiting: parks and monitors.
     pub lock: bool,
     /// Starts of threads, and tasks of executors.
     pub thread: bool,
