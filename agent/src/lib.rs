@@ -1,17 +1,18 @@
 //! The JVMTI agent: puts hooks into classes as they are loaded, and is their slow path.
 //!
 //! ```text
-//! Agent_OnLoad ─► options ─► agent (log, encoder, shadow stacks)
-//! VMStart      ─► helper class, boot edition         before any Java code runs
-//! class bytes  ─► hook ─► hooks ─► bytecode ─► VM  from java.lang.Object on
-//! VMInit       ─► helper class, live edition; JNI brackets
-//! event        ─► LucceRt (Java) ─► natives ─► callgraph ─► journal ─► tracelog
-//! VMDeath      ─► the log's end, one line for the user
-//! Agent_OnAttach ─► attach: a JVM that ran already, without hooks
-//! lucce ctl    ─► control: a thread of its own
+//! Agent_OnLoad   ─► session::start: options, log, encoder, shadow stacks
+//! VMStart        ─► the helper classes, boot edition              before any Java code runs
+//! class bytes    ─► classes::load ─► hooks ─► bytecode ─► VM      from java.lang.Object on
+//! VMInit         ─► session::live: the live edition; JNI brackets
+//! event          ─► LucceRt… (Java) ─► entry::natives ─► counting ─► callgraph ─► book::journal ─► tracelog
+//! VMDeath        ─► session::finish: the log's end, one line for the user
+//! Agent_OnAttach ─► session::attach: a JVM that ran already, without hooks
+//! lucce ctl      ─► session::control: a thread of its own
 //! ```
 //!
-//! A failure of the agent never stops the program: every callback ends in `natives::guard`.
+//! Each folder is a floor that imports lower ones only: ARCHITECTURE.md draws them. A failure of the agent never stops the
+//! program: every function that the VM calls ends in `session::guard`.
 
 mod attach;
 mod book;

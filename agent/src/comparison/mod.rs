@@ -77,7 +77,6 @@ pub struct Comparison {
     matches: Option<Arc<Matches>>,
 }
 
-#[allow(clippy::large_enum_variant, reason = "there is one, for good")]
 enum Way {
     /// The product's.
     Lazy,
