@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::java_agents::{JAVA_AGENTS, JavaAgent};
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
 use crate::{Outcome, place, side_by_side, tools};
@@ -36,6 +37,8 @@ pub struct Wish {
     events: u64,
     jdk: Option<u32>,
     app: Option<String>,
+    /// Beside these Java agents; none: without.
+    beside: Vec<&'static JavaAgent>,
     small: bool,
 }
 
@@ -46,6 +49,7 @@ impl Wish {
             events: FEW_EVENTS,
             jdk: None,
             app: None,
+            beside: Vec::new(),
             small: true,
         }
     }
@@ -65,6 +69,7 @@ impl Wish {
                 "--quick" => {}
                 "--events" => wish.events = number(key, value()?)?,
                 "--jdk" => wish.jdk = Some(number(key, value()?)?),
+                "--java-agent" => wish.beside = java_agents(value()?)?,
                 "--app" => wish.app = Some(value()?.to_owned()),
                 _ => return Err(format!("unknown option {key}")),
             }
@@ -83,6 +88,19 @@ impl Wish {
     }
 }
 
+/// By name, or all.
+fn java_agents(name: &str) -> Result<Vec<&'static JavaAgent>, String> {
+    let known = JAVA_AGENTS.iter();
+    let found: Vec<_> = known
+        .filter(|agent| [agent.name, "all"].contains(&name))
+        .collect();
+    if found.is_empty() {
+        let names = JAVA_AGENTS.map(|agent| agent.name);
+        return Err(format!("no Java agent {name}: {} or all", names.join(", ")));
+    }
+    Ok(found)
+}
+
 fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
     value
         .parse()
@@ -93,11 +111,24 @@ fn number<N: std::str::FromStr>(key: &str, value: &str) -> Result<N, String> {
 /// A number does not decode to the JVM's trace, or an application does not compute what it should.
 pub fn verify(wish: &Wish) -> Outcome {
     let jdks = jdk::tested()?;
-    let runs: Vec<(&App, &Jdk)> = APPS
+    let pairs = APPS
         .iter()
         .flat_map(|app| jdks.iter().map(move |jdk| (app, jdk)))
-        .filter(|(app, jdk)| wish.wants(app, jdk))
-        .collect();
+        .filter(|(app, jdk)| wish.wants(app, jdk));
+    let runs: Vec<(&App, &Jdk, Option<&JavaAgent>)> = match wish.beside.is_empty() {
+        true => pairs.map(|(app, jdk)| (app, jdk, None)).collect(),
+        false => pairs
+            .flat_map(|(app, jdk)| {
+                wish.beside
+                    .iter()
+                    .map(move |agent| (app, jdk, Some(*agent)))
+            })
+            .collect(),
+    };
+    let tools = jdks
+        .iter()
+        .find(|jdk| jdk.compiles())
+        .ok_or("no JDK with its tools")?;
     if runs.is_empty() {
         let names = APPS.map(|app| app.name);
         return Err(format!(
@@ -108,14 +139,24 @@ pub fn verify(wish: &Wish) -> Outcome {
     let folder = place::target().join("verify-apps");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
-        "{:<16} {:>3} {:>12} {:>5} {:>10} {:>10} {:>8}",
-        "application", "JDK", "allocations", "every", "compared", "mismatches", "wall"
+        "{:<16} {:>3} {:<13} {:>12} {:>5} {:>10} {:>10} {:>6} {:>8}",
+        "application",
+        "JDK",
+        "beside",
+        "allocations",
+        "every",
+        "compared",
+        "mismatches",
+        "lost",
+        "wall"
     );
     let each = (wish.events / runs.len() as u64).max(1);
-    let results = side_by_side::map(runs, |(app, jdk)| {
+    let results = side_by_side::map(runs, |(app, jdk, beside)| {
         let run = Run {
             app,
             jdk,
+            beside,
+            tools,
             folder: &folder,
             small: wish.small,
         };
@@ -131,14 +172,17 @@ pub fn verify(wish: &Wish) -> Outcome {
 struct Row {
     compared: u64,
     mismatches: u64,
+    /// Events without a context.
+    lost: u64,
 }
 
 fn total(results: &[Result<Row, String>]) -> Outcome {
     let rows = || results.iter().flatten();
     let compared: u64 = rows().map(|row| row.compared).sum();
     let mismatches: u64 = rows().map(|row| row.mismatches).sum();
+    let lost: u64 = rows().map(|row| row.lost).sum();
     println!(
-        "total: {compared} compared, {mismatches} mismatches, {} runs",
+        "total: {compared} compared, {mismatches} mismatches, {lost} lost, {} runs",
         results.len()
     );
     let failed = results.iter().filter(|result| result.is_err()).count();
@@ -151,13 +195,18 @@ fn total(results: &[Result<Row, String>]) -> Outcome {
 struct Run<'a> {
     app: &'a App,
     jdk: &'a Jdk,
+    /// A Java agent, behind ours on the command line.
+    beside: Option<&'a JavaAgent>,
+    /// A JDK with its tools.
+    tools: &'a Jdk,
     folder: &'a Path,
     small: bool,
 }
 
 impl Run<'_> {
     fn verify(&self, wanted: u64) -> Result<Row, String> {
-        let name = format!("{}-{}", self.app.name, self.jdk.version);
+        let beside = self.beside.map_or("", |agent| agent.name);
+        let name = format!("{}-{}{beside}", self.app.name, self.jdk.version);
         let log = self.folder.join(format!("{name}.lucce"));
         let fail = |e: String| format!("{name}: {e}");
         let checksum = self.java(&log, "").map_err(fail)?;
@@ -168,17 +217,19 @@ impl Run<'_> {
         let wall = started.elapsed();
         let row = check(&log).map_err(fail)?;
         println!(
-            "{:<16} {:>3} {allocations:>12} {every:>5} {:>10} {:>10} {:>6.1} s",
+            "{:<16} {:>3} {beside:<13} {allocations:>12} {every:>5} {:>10} {:>10} {:>6} {:>6.1} s",
             self.app.name,
             self.jdk.version,
             row.compared,
             row.mismatches,
+            row.lost,
             wall.as_secs_f64()
         );
         match () {
             () if again != checksum => Err(fail(format!(
                 "computed {again}, without comparing {checksum}"
             ))),
+            () if row.lost > 0 => Err(fail(format!("{} events were lost", row.lost))),
             () if row.compared == 0 => Err(fail("nothing was compared".into())),
             () if row.mismatches > 0 => {
                 Err(fail(format!("see lucce check {}", place::short(&log))))
@@ -203,6 +254,9 @@ impl Run<'_> {
             place::agent().display(),
             log.display()
         ));
+        if let Some(beside) = self.beside {
+            java.args(beside.flags(self.folder, self.tools)?);
+        }
         java.args(self.app.class_path_and_main());
         java.args(["--iterations", "1", "--size", &self.size()])
             .args(self.app.operand());
@@ -219,7 +273,8 @@ impl Run<'_> {
     }
 
     fn size(&self) -> String {
-        if self.small { self.app.small } else { 1.0 }.to_string()
+        let small = self.small || self.beside.is_some();
+        if small { self.app.small } else { 1.0 }.to_string()
     }
 }
 
@@ -251,9 +306,13 @@ fn check(log: &Path) -> Result<Row, String> {
     if checked["ended"] != true {
         return Err("the log was not ended".into());
     }
+    let stats = lucce("stats", log)?;
     Ok(Row {
         compared: count("compared"),
         mismatches: count("mismatches"),
+        lost: stats["agent"]["events.lost"]
+            .as_u64()
+            .ok_or("the log says nothing of lost events")?,
     })
 }
 

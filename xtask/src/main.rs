@@ -2,6 +2,7 @@
 
 mod coverage;
 mod cpu;
+mod java_agents;
 mod jdk;
 mod pictures;
 mod place;
@@ -58,6 +59,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
       [--app NAME]      one application only
+      [--java-agent NAME]  little work beside a Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or
+                        all of them, one after the other
       [--quick]         five applications, little work, 400000 comparisons
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
   arm64                 the agent for Linux aarch64, and programs under it in qemu, numbers compared with stack traces
