@@ -16,6 +16,8 @@ use std::{env, fs};
 mod edition;
 #[path = "../stream/src/java.rs"]
 mod entry;
+#[path = "../hooks/src/kinds/gate.rs"]
+mod gate;
 #[allow(dead_code, reason = "only how wide ids are")]
 #[path = "../callgraph/src/ids.rs"]
 mod ids;
@@ -27,8 +29,8 @@ mod raw;
 use edition::Edition;
 use ids::{MethodId, SiteId};
 
-/// The helper classes.
-const CLASSES: [&str; 4] = [
+/// The helper classes that the agent knows by their place here. Those of single kinds of events follow, by name.
+const FIRST: [&str; 4] = [
     "LucceRt",
     "LucceRtEvents",
     "LucceRtTasks",
@@ -54,13 +56,14 @@ const STUBS: [&str; 3] = [
     "java/stub/java/lang/Thread.java",
     "java/stub/jdk/internal/access/JavaLangAccess.java",
 ];
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "java",
     "src/session/edition.rs",
     "src/memory/shared_layout.rs",
     "../stream/src/java.rs",
     "../callgraph/src/ids.rs",
     "../callgraph/src/raw.rs",
+    "../hooks/src/kinds/gate.rs",
     "include",
 ];
 
@@ -131,8 +134,19 @@ fn main() {
     write(&out.join("helper_classes.rs"), &table(&editions));
 }
 
-fn sources() -> impl Iterator<Item = &'static str> {
-    CLASSES.into_iter().chain(OTHERS)
+/// The helper classes that have editions.
+fn classes() -> Vec<String> {
+    let files = fs::read_dir("java/java/lang").expect("the sources of helper classes");
+    let names = files.map(|file| file.expect("a file").file_name());
+    let names = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".java")?.to_owned()));
+    let is_more = |name: &String| !FIRST.contains(&&**name) && !OTHERS.contains(&&**name);
+    let mut more: Vec<String> = names.filter(is_more).collect();
+    more.sort();
+    FIRST.map(str::to_owned).into_iter().chain(more).collect()
+}
+
+fn sources() -> impl Iterator<Item = String> {
+    classes().into_iter().chain(OTHERS.map(str::to_owned))
 }
 
 /// The text with what stands between `each ELEMENT` and `end` once for each type of array.
@@ -164,12 +178,16 @@ fn write(file: &Path, text: &str) {
 
 /// All constants, which the compiler copies: the class itself is not part of the agent.
 fn layout_class() -> String {
+    // Of the gate's word Java code reads half.
+    let bits = gate::ALL.iter();
+    let bits = bits.map(|(name, bit)| (*name, "bit", bit.cast_signed()));
     let constants = layout::ALL.iter().copied().chain(of_other_crates());
+    let constants = constants.chain(bits);
     let mut text = String::from("package java.lang;\nfinal class LucceRtLayout {\n");
     for (name, kind, value) in constants {
         let constant = match kind {
             "u64" | "i64" => format!("long {name} = {value:#x}L"),
-            "usize" | "u32" | "i32" | "Kinds" => format!("int {name} = {:#x}", value as i32),
+            "usize" | "u32" | "i32" | "bit" => format!("int {name} = {:#x}", value as i32),
             _ => panic!("{name}: Java has no {kind}"),
         };
         let _ = writeln!(text, "    static final {constant};");
@@ -234,7 +252,11 @@ fn compiler(out: &Path, (edition, to): &(Edition, PathBuf)) -> Child {
 /// The classes, for the agent.
 fn table(editions: &[(Edition, PathBuf)]) -> String {
     let (_, live) = &editions[1];
-    let names = CLASSES.map(|class| format!("c\"java/lang/{class}\""));
+    let classes = classes();
+    let names: Vec<_> = classes
+        .iter()
+        .map(|class| format!("c\"java/lang/{class}\""))
+        .collect();
     let mut text = format!(
         "pub const NAMES: [&CStr; {}] = [{}];\n",
         names.len(),
@@ -243,11 +265,12 @@ fn table(editions: &[(Edition, PathBuf)]) -> String {
     let _ = writeln!(
         text,
         "pub static EDITIONS: [(Edition, [&[u8]; {}]); {}] = [",
-        CLASSES.len(),
+        classes.len(),
         editions.len()
     );
     for (edition, folder) in editions {
-        let bytes = CLASSES.map(|class| bytes(folder, class)).join(", ");
+        let bytes = classes.iter().map(|class| bytes(folder, class));
+        let bytes = bytes.collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "    ({edition:?}, [{bytes}]),");
     }
     let others = others(live);
@@ -264,11 +287,11 @@ fn table(editions: &[(Edition, PathBuf)]) -> String {
             bytes(live, class)
         );
     }
-    let natives = CLASSES.map(|class| natives(live, class));
+    let natives: Vec<_> = classes.iter().map(|class| natives(live, class)).collect();
     let _ = writeln!(
         text,
         "];\npub static NATIVES: [&[(&CStr, &CStr)]; {}] = [",
-        CLASSES.len()
+        classes.len()
     );
     for of_class in &natives {
         let pairs = of_class

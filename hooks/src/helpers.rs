@@ -1,14 +1,26 @@
 //! The methods of the helper classes that hooks call: what `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`
 //! promise the planner.
 
+use std::sync::LazyLock;
+
 use lucce_bytecode::{Helper, Insert, NewField};
+
+use crate::kinds;
 
 /// What the names of all helper classes begin with, and the one for frames.
 pub const RT: &str = "java/lang/LucceRt";
 const RT_EVENTS: &str = "java/lang/LucceRtEvents";
 const RT_TASKS: &str = "java/lang/LucceRtTasks";
 /// The classes that hooks call.
-pub const CALLED_BY_HOOKS: [&str; 3] = [RT, RT_EVENTS, RT_TASKS];
+pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut classes = vec![RT, RT_EVENTS, RT_TASKS];
+    for helper in kinds::helpers() {
+        if !classes.contains(&helper.class) {
+            classes.push(helper.class);
+        }
+    }
+    classes
+});
 
 /// Defines constants, and the list of them.
 macro_rules! helpers {
@@ -55,14 +67,6 @@ helpers! {
     CALLED_FIRST = event("calledFirst", "(I)J");
     CALLED_THREAD = event("calledThread", "(I)J");
     CALLED_VM = event("calledVm", "(I)J");
-    STARTS = task("starts", "(Ljava/lang/Thread;JI)V");
-    /// In classes out of scope.
-    STARTS_OUTSIDE = task("startsOutside", "(Ljava/lang/Thread;JI)V");
-    SUBMITTED = task("submitted", "(Ljava/lang/Object;JI)V");
-    REJECTED = task("rejected", "(Ljava/lang/Object;JI)V");
-    RUNS = task("runs", "(Ljava/lang/Object;JI)V");
-    RAN = task("ran", "(JI)V");
-    SCHEDULES = task("schedules", "(JI)V");
     SCOPE = task("scope", "(JJI)V");
     SCOPE_END = task("scopeEnd", "(JI)V");
     /// What a native method has made, and the compiler may make in its place.
@@ -120,11 +124,16 @@ pub const fn event(name: &'static str, descriptor: &'static str) -> Helper<'stat
     of(RT_EVENTS, name, descriptor)
 }
 
-const fn task(name: &'static str, descriptor: &'static str) -> Helper<'static> {
+pub const fn task(name: &'static str, descriptor: &'static str) -> Helper<'static> {
     of(RT_TASKS, name, descriptor)
 }
 
-const fn of(class: &'static str, name: &'static str, descriptor: &'static str) -> Helper<'static> {
+/// Of this helper class.
+pub const fn of(
+    class: &'static str,
+    name: &'static str,
+    descriptor: &'static str,
+) -> Helper<'static> {
     Helper {
         class,
         name,
@@ -132,7 +141,7 @@ const fn of(class: &'static str, name: &'static str, descriptor: &'static str) -
     }
 }
 
-/// Those of this file.
+/// Those of this file; `kinds::helpers` has those of kinds.
 pub fn all() -> impl Iterator<Item = Helper<'static>> {
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
@@ -175,21 +184,20 @@ pub fn array_helper(descriptor: &str, here: bool) -> Helper<'static> {
 
 /// Fields of `java.lang.Thread`: see the helper class. Public, synthetic.
 const THREAD_FIELDS: [&str; 5] = ["$fp", "$ev", "$ts", "$rc", "$cx"];
-/// Of `java.lang.Class`, where allocations are counted.
-const CLASS_FIELD: &str = "$lc";
+/// What is added to this class of the JDK for frames.
+pub fn new_fields(class: &str) -> Vec<NewField<'static>> {
+    match class {
+        "java/lang/Thread" => THREAD_FIELDS.map(public_field).to_vec(),
+        _ => Vec::new(),
+    }
+}
 
-/// What is added to this class of the JDK; `alloc`: allocations are counted.
-pub fn new_fields(class: &str, alloc: bool) -> Vec<NewField<'static>> {
+pub const fn public_field(name: &'static str) -> NewField<'static> {
     const PUBLIC_SYNTHETIC: u16 = 0x1001;
-    let field = |name| NewField {
+    NewField {
         name,
         descriptor: "J",
         access: PUBLIC_SYNTHETIC,
-    };
-    match class {
-        "java/lang/Thread" => THREAD_FIELDS.map(field).to_vec(),
-        "java/lang/Class" if alloc => vec![field(CLASS_FIELD)],
-        _ => Vec::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::helpers::{
     WAS_ASKED, WAS_ENTERED, WAS_SAID, array_helper,
 };
 use crate::jdk::intrinsics::INTRINSICS;
+use crate::kinds::{self, InCode};
 
 /// What the names of these methods begin with; no compiler makes such names.
 pub const PREFIX: &str = "$lucce$";
@@ -58,6 +59,7 @@ pub fn methods() -> Vec<NewMethod<'static>> {
         UNSEEN_NEW,
     ];
     helpers.extend(arrays);
+    helpers.extend(kinds::in_code().flat_map(InCode::inherited));
     for intrinsic in INTRINSICS {
         if !helpers.contains(&intrinsic.counted) {
             helpers.push(intrinsic.counted);

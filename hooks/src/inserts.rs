@@ -6,15 +6,16 @@ use crate::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
     CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM,
     EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS,
-    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, RAN, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, REJECTED, RESTORE, RUNS,
-    SCHEDULES, SCOPE, SCOPE_END, STARTS, SUBMITTED, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN,
-    UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper, new_fields,
+    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, REDIRECT_ASKING,
+    REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE, SCOPE, SCOPE_END,
+    TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper,
+    new_fields,
 };
 use crate::inherited;
 use crate::jdk::intrinsics::INTRINSICS;
+use crate::jdk::recorder;
 use crate::jdk::roles::{peek, restores, role_name, switch};
-use crate::jdk::{io, recorder, tasks};
+use crate::kinds::Kinds;
 use crate::making::{Making, unseen_places};
 use crate::shape::{FrameKind, Mark, Place, Shape};
 use crate::view::hiding;
@@ -32,10 +33,8 @@ pub struct Hooks {
     pub trusted: bool,
     /// Its loader is not asked for the helper class: see `inherited`.
     pub inherits: bool,
-    /// Its class's objects, if they are tasks, carry where they were submitted.
-    pub tasks: bool,
-    /// Allocations are counted: classes know how they are called and how large their objects are.
-    pub alloc: bool,
+    /// What is counted: kinds have fields of their own in classes of the JDK.
+    pub kinds: Kinds,
 }
 
 impl Hooks {
@@ -120,15 +119,15 @@ pub fn plan(
             plan.methods.insert(index, method);
         }
     }
-    plan.fields = new_fields(class.name(), hooks.alloc);
+    plan.fields = new_fields(class.name());
+    let fields = hooks.kinds.in_code();
+    plan.fields
+        .extend(fields.flat_map(|code| code.fields(class.name(), true)));
     if class.name() == "java/lang/Object" {
         plan.new_methods = inherited::methods();
     }
     if hooks.inherits {
         plan.inherited = Some(inherited::PREFIX);
-    }
-    if hooks.tasks {
-        plan.fields.extend(tasks::field(class.name()));
     }
     plan
 }
@@ -244,14 +243,10 @@ fn inserts(
             local: *local,
         },
         Mark::Made(making) => return made(*making, place.bci, (here, site)),
-        Mark::Io(operation) => {
-            let inserts = io::inserts(*operation, site).into_iter();
+        Mark::Of(of) => {
+            let inserts = of.inserts(site).into_iter();
             return inserts.map(|insert| (place.bci, insert)).collect();
         }
-        Mark::Park(helper) => Insert::ReplaceWithContext {
-            helper: *helper,
-            site,
-        },
         Mark::Bracket(native) => bracket(native_site(*native), site),
         Mark::BracketMaking(native) => {
             let helper = MADE;
@@ -294,23 +289,6 @@ fn inserts(
             site,
         },
         Mark::Entry => return Vec::new(),
-        Mark::Start => Insert::MarkLocal {
-            helper: STARTS,
-            site,
-            local: 0,
-        },
-        Mark::Submit(local) => submit(*local, site),
-        Mark::Reject(local) => Insert::MarkLocal {
-            helper: REJECTED,
-            site,
-            local: *local,
-        },
-        Mark::Run => Insert::MarkTop { helper: RUNS, site },
-        Mark::Ran => Insert::Mark { helper: RAN, site },
-        Mark::Schedule => Insert::Mark {
-            helper: SCHEDULES,
-            site,
-        },
         Mark::Scope => Insert::ReplaceWithContext {
             helper: SCOPE,
             site,
@@ -362,18 +340,6 @@ fn unseen(place: &Place) -> Vec<(u16, Insert<'static>)> {
         Mark::Made(making) => made(*making, place.bci, (false, site)),
         Mark::Intrinsic(index) => after(UNSEEN_COPY, *index as i32 + 1),
         _ => Vec::new(),
-    }
-}
-
-fn submit(local: Option<u8>, site: i32) -> Insert<'static> {
-    let helper = SUBMITTED;
-    match local {
-        Some(local) => Insert::MarkLocal {
-            helper,
-            site,
-            local,
-        },
-        None => Insert::MarkTop { helper, site },
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! A method's frame is of one [`FrameKind`].
 
-mod kinds;
+pub mod kinds;
 
 mod shape;
 
@@ -33,7 +33,7 @@ pub use inserts::{Hooks, hidden_plan, plan};
 pub use jdk::intrinsics::INTRINSICS;
 pub use jdk::leaves::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
-pub use kinds::Kinds;
+pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
 pub use shape::{FrameKind, Mark, Place, Shape};
 pub use silence::{INSTEAD, silenced};

@@ -10,25 +10,24 @@
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch` |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
-//! | `Thread.start`, with `events=thread` | asks the VM which frame in scope starts the thread |
-//! | who calls natives that read and write, with `events=io`, or parks the thread, with `events=lock` | asks the VM which frame in scope does it |
+//! | what an event of a kind happens in (`InCode::outside`): `Thread.start`, who reads, writes or parks | asks the VM which frame in scope does it |
 //! | `JavaLangAccess.defineClass` | has hidden classes pass by the agent: they create objects, too |
 
 use lucce_bytecode::{
     Call, ClassFile, Entry, Error, Helper, Insert, Method, MethodPlan, Plan, Scan,
 };
 
-use crate::calls::{defines_hidden, park, starts};
+use crate::calls::defines_hidden;
 use crate::helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, RESTORE, RT, STARTS_OUTSIDE, new_fields,
+    REDIRECT_DEFINITION, RESTORE, RT, new_fields,
 };
 use crate::inherited::methods as inherited_methods;
 use crate::inserts::{switch_plan, unseen_inserts};
 use crate::jdk::leaves::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
-use crate::jdk::{agents, io, vm_calls};
-use crate::kinds::Kinds;
+use crate::jdk::{agents, vm_calls};
+use crate::kinds::{At, Kinds};
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
 /// may call, one in scope. `counts`: what is counted. `trusted`: see `Wants`.
@@ -46,16 +45,15 @@ pub fn plan(
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan(code)?;
-        let planned = method_plan(name, method, &scan, creates);
-        let starts = || start(name, method, &scan);
-        let start = counts.thread.then(starts).flatten();
-        let mut planned = start.or(planned);
-        if counts.io {
-            let inserts = io::inserts_outside(name, &scan, &|call| is_native(class, call));
-            planned = with_more(planned, inserts);
-        }
-        if counts.lock {
-            planned = with_more(planned, parks(name, &scan));
+        let mut planned = method_plan(name, method, &scan, creates);
+        let at = At {
+            class: name,
+            method,
+            scan: &scan,
+            file: class,
+        };
+        for code in counts.in_code() {
+            planned = with_more(planned, code.outside(&at));
         }
         if is_pinned(name, &method.name) && !scan.calls.is_empty() {
             let entry = Some(Entry {
@@ -81,7 +79,10 @@ pub fn plan(
             plan.methods.insert(index, planned);
         }
     }
-    plan.fields = new_fields(name, counts.alloc);
+    plan.fields = new_fields(name);
+    let fields = counts.in_code();
+    plan.fields
+        .extend(fields.flat_map(|code| code.fields(name, false)));
     if name == "java/lang/Object" {
         plan.new_methods = inherited_methods();
     }
@@ -108,32 +109,7 @@ pub fn hidden_plan(
     Ok(plan)
 }
 
-/// In place of a site, where the calling class is out of scope.
-const OUTSIDE: i32 = -1;
-
-fn parks(class: &str, scan: &Scan<'_>) -> Vec<(u16, Insert<'static>)> {
-    let parks = scan.calls.iter().filter_map(|call| {
-        let insert = Insert::ReplaceWithContext {
-            helper: park(class, call)?,
-            site: OUTSIDE,
-        };
-        Some((call.bci, insert))
-    });
-    parks.collect()
-}
-
-fn is_native(class: &ClassFile<'_>, call: &Call<'_>) -> bool {
-    let mut methods = class.methods().iter();
-    let called = |method: &&Method<'_>| {
-        (&*method.name, &*method.descriptor) == (&*call.name, &*call.descriptor)
-    };
-    call.owner == class.name()
-        && methods
-            .find(called)
-            .is_some_and(|method| method.code.is_none())
-}
-
-/// The same with more at calls that have nothing but [`RESTORE`] before them.
+/// A plan with more at calls that have nothing but [`RESTORE`] before them.
 fn with_more(
     planned: Option<MethodPlan<'static>>,
     inserts: Vec<(u16, Insert<'static>)>,
@@ -177,25 +153,6 @@ fn method_plan(
         exit,
         unwind: unwind.filter(|_| method.name != "<init>"),
         inserts: restores.collect(),
-    })
-}
-
-/// The method by which a thread starts another one.
-fn start(class: &str, method: &Method<'_>, scan: &Scan<'_>) -> Option<MethodPlan<'static>> {
-    let call = scan.calls.iter().find(|call| starts(class, method, call))?;
-    let insert = Insert::MarkLocal {
-        helper: STARTS_OUTSIDE,
-        // It has none.
-        site: 0,
-        local: 0,
-    };
-    Some(MethodPlan {
-        entry: Some(Entry {
-            helper: ENTER,
-            argument: None,
-        }),
-        inserts: vec![(call.bci, insert)],
-        ..MethodPlan::default()
     })
 }
 

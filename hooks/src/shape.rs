@@ -1,7 +1,6 @@
 //! What is done to a method before ids are known: its frame's kind and the places that get hooks.
 
-use lucce_bytecode::Helper;
-
+use crate::kinds::Of;
 use crate::making::Making;
 
 /// How a method takes part in the shadow stack.
@@ -58,10 +57,8 @@ pub enum Mark {
     Describes(u8),
     /// `monitorenter`: the event itself comes from the VM.
     Monitor,
-    /// Reads or writes a file or a socket: which operation of `io`.
-    Io(u8),
-    /// Parks the thread; the helper that does it.
-    Park(Helper<'static>),
+    /// A call that means something for a kind of events, which says what.
+    Of(Of),
     /// A call of a native method that calls back more than once, from nowhere.
     Unsaid,
     /// The call that asks Java agents for a class.
@@ -72,18 +69,6 @@ pub enum Mark {
     Hides,
     /// The method's entry, where entries are counted or recorded.
     Entry,
-    /// The call by which a thread starts another one, `this`.
-    Start,
-    /// An executor is given a task, which is in this local, or on top of the stack.
-    Submit(Option<u8>),
-    /// The executor does not take the task in this local, after all.
-    Reject(u8),
-    /// An executor runs the task on top of the stack.
-    Run,
-    /// An executor has done with the task that it ran.
-    Ran,
-    /// A virtual thread gives an executor its own continuation.
-    Schedule,
     /// The frame goes on in a context that is given, and when that ends.
     Scope,
     ScopeEnd,

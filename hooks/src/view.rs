@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
 
-use crate::calls::{BRACKETED, alloc_mark, api_mark, defines_hidden, park, starts, waits};
+use crate::calls::{BRACKETED, api_mark, defines_hidden};
 use crate::jdk::intrinsics::{INTRINSICS, intrinsic};
 use crate::jdk::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use crate::jdk::roles::{
     QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
     is_vm_called, may_be_leaf, restores, role_name, switches,
 };
-use crate::jdk::{agents, io, quiet, recorder, tasks, vm_calls};
-use crate::kinds::Kinds;
-use crate::making::{MAKING, Making, describes, making, notes_a_trace, unseen_places};
+use crate::jdk::{agents, quiet, recorder, vm_calls};
+use crate::kinds::{ALLOC, At, CALL, InCode, Kinds};
+use crate::making::{MAKING, Making, unseen_places};
 use crate::shape::{FrameKind, Mark, Place, Shape};
 
 /// # Errors
@@ -50,7 +50,7 @@ impl Wants<'_> {
     /// Whether such a call leads to nothing that could ask for a context.
     fn is_leaf(&self, call: &Call<'_>) -> bool {
         is_leaf_call(call)
-            || !self.events.call && (is_arithmetic(call) || is_recorders(call))
+            || !self.events.has(&CALL) && (is_arithmetic(call) || is_recorders(call))
             || self.jdk_is_out_of_scope && quiet::is_quiet(call)
             || (self.calls_quiet)(call)
     }
@@ -147,9 +147,6 @@ impl<'v, 'a> View<'v, 'a> {
     fn own_calls(&self, scan: &Scan<'_>) -> Option<Vec<usize>> {
         let mut called = Vec::new();
         for call in &scan.calls {
-            if self.wants.events.alloc && making(call).is_some() {
-                return None;
-            }
             if !self.wants.is_leaf(call) && !self.calls_own_leaf(call) {
                 called.push(self.fixed_own_method(call)?);
             }
@@ -159,11 +156,8 @@ impl<'v, 'a> View<'v, 'a> {
 
     /// Whether nothing happens in the method, its calls aside.
     fn may_be_leaf(&self, method: &Method<'_>, scan: &Scan<'_>) -> bool {
-        let (name, events) = (self.name, self.wants.events);
-        (!events.alloc || scan.allocations.is_empty())
-            && (!events.lock || !waits(name, method, scan))
-            && (!events.call || !is_counted(name, method))
-            && may_be_leaf(name, method)
+        let at = &self.at(method, scan);
+        may_be_leaf(self.name, method) && !self.kinds().any(|code| code.happens_in(at))
     }
 
     fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
@@ -177,11 +171,11 @@ impl<'v, 'a> View<'v, 'a> {
             || self.wants.idle && vm_calls::only_allocates(name, &method.name);
         if !shape.transparent && !is_excluded(name, method) && !quiet {
             shape.places = self.places(method, scan);
-            if self.wants.events.alloc {
+            if self.wants.events.has(&ALLOC) {
                 let _ = self.leave_to_callers(method, &mut shape);
             }
         }
-        if self.wants.events.call && !quiet && is_counted(name, method) {
+        if self.wants.events.has(&CALL) && !quiet && is_counted(name, method) {
             let entry = Place {
                 bci: 0,
                 mark: Mark::Entry,
@@ -194,7 +188,7 @@ impl<'v, 'a> View<'v, 'a> {
         }
         if shape.transparent
             && !shape.switches
-            && self.wants.events.alloc
+            && self.wants.events.has(&ALLOC)
             && !is_untouched(name, &method.name)
         {
             shape.unseen = unseen_places(self.class, scan);
@@ -237,57 +231,18 @@ impl<'v, 'a> View<'v, 'a> {
             })
         });
         let mut places: Vec<Place> = calls.collect();
-        if self.wants.events.lock {
-            places.extend(scan.monitors.iter().map(|bci| Place {
-                bci: *bci,
-                mark: Mark::Monitor,
-            }));
-            places.sort_by_key(|place| place.bci);
-        }
-        if self.wants.events.alloc {
-            places.extend(scan.allocations.iter().map(|alloc| Place {
-                bci: alloc.bci,
-                mark: alloc_mark(alloc),
-            }));
-            places.sort_by_key(|place| place.bci);
-        }
+        let more = self.kinds().flat_map(|code| code.places(scan));
+        places.extend(more);
+        places.sort_by_key(|place| place.bci);
         places
     }
 
     fn call_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
-        let events = self.wants.events;
-        if events.lock
-            && let Some(helper) = park(self.name, call)
-        {
-            return Some(Mark::Park(helper));
-        }
-        if events.io
-            && let Some(operation) = io::operation(self.name, call, &|call| self.is_native(call))
-        {
-            return Some(Mark::Io(operation));
-        }
-        if events.alloc
-            && let Some(making) = making(call)
-        {
-            return Some(Mark::Made(making));
-        }
-        if events.alloc && notes_a_trace(call) {
-            return Some(Mark::Traced);
-        }
-        if events.alloc
-            && let Some(local) = describes(self.name, &method.name, &method.descriptor, call)
-        {
-            return Some(Mark::Describes(local));
-        }
-        if let Some(mark) = api_mark(call) {
+        let at = &self.at(method, scan);
+        if let Some(mark) = self.kinds().find_map(|code| code.call(at, call)) {
             return Some(mark);
         }
-        if events.thread && starts(self.name, method, call) {
-            return Some(Mark::Start);
-        }
-        if events.thread
-            && let Some(mark) = self.task_mark(method, scan, call)
-        {
+        if let Some(mark) = api_mark(call) {
             return Some(mark);
         }
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
@@ -296,7 +251,7 @@ impl<'v, 'a> View<'v, 'a> {
         if self.wants.trusted && defines_hidden(call) {
             return Some(Mark::DefineHidden);
         }
-        if self.wants.events.alloc
+        if self.wants.events.has(&ALLOC)
             && let Some(mark) = self.intrinsic_mark(method, call)
         {
             return Some(mark);
@@ -305,7 +260,7 @@ impl<'v, 'a> View<'v, 'a> {
             return Some(Mark::Asks);
         }
         if BRACKETED.contains(&(self.name, &*call.name)) {
-            let makes = events.alloc && call.name == MAKING;
+            let makes = self.wants.events.has(&ALLOC) && call.name == MAKING;
             let bracket = if makes {
                 Mark::BracketMaking
             } else {
@@ -322,12 +277,18 @@ impl<'v, 'a> View<'v, 'a> {
         })
     }
 
-    fn task_mark(&self, method: &Method<'_>, scan: &Scan<'_>, call: &Call<'_>) -> Option<Mark> {
-        let is_first = || {
-            let first = scan.calls.iter().find(|other| other.name == call.name);
-            first.is_some_and(|first| first.bci == call.bci)
-        };
-        tasks::mark(self.name, method, call, &is_first)
+    /// The hooks of what is counted.
+    fn kinds(&self) -> impl Iterator<Item = &'static dyn InCode> {
+        self.wants.events.in_code()
+    }
+
+    fn at<'m>(&'m self, method: &'m Method<'m>, scan: &'m Scan<'m>) -> At<'m> {
+        At {
+            class: self.name,
+            method,
+            scan,
+            file: self.class,
+        }
     }
 
     fn intrinsic_mark(&self, method: &Method<'_>, call: &Call<'_>) -> Option<Mark> {

@@ -4,6 +4,9 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
+use lucce_hooks::Kinds;
+use lucce_hooks::kinds::Against;
+
 use crate::options::{Events, Options, size};
 
 /// What HotSpot has unless it is told otherwise.
@@ -58,46 +61,19 @@ impl AttachOptions {
             ));
         }
         check(&options.events)?;
-        let interval = one(interval, options.events.leak)?;
+        let interval = one(interval, options.events.leak())?;
         Ok(AttachOptions { options, interval })
     }
 }
 
 /// What a JVM that runs tells of without hooks.
 fn check(events: &Events) -> Result<(), String> {
-    let refused = [
-        (
-            events.sampled.is_some(),
-            "samples are asked for by alloc=SIZE, not by events=alloc=SIZE",
-        ),
-        (
-            events.objects,
-            "every object is asked for by alloc=all, not by events=alloc=all",
-        ),
-        (
-            events.exception,
-            "events=exception: HotSpot tells of exceptions only if it was started with them",
-        ),
-        (
-            events.call,
-            "events=call counts in hooks, which need the agent from the start (-agentpath)",
-        ),
-        (
-            events.thread,
-            "events=thread: a JVM that runs does not tell who starts a thread or submits a task; \
-          that needs the agent from the start (-agentpath)",
-        ),
-        (
-            events.io,
-            "events=io counts in hooks, which need the agent from the start (-agentpath)",
-        ),
-        (
-            !events.alloc && !events.lock && events.leak.is_none(),
-            "events=none: there is nothing to attach for",
-        ),
-    ];
-    let found = refused.into_iter().find(|(is_wanted, _)| *is_wanted);
-    found.map_or(Ok(()), |(_, why)| Err(why.into()))
+    let nothing = (events.kinds() == Kinds::default())
+        .then_some("events=none: there is nothing to attach for");
+    match events.refuse(Against::Attach).or(nothing) {
+        Some(why) => Err(why.into()),
+        None => Ok(()),
+    }
 }
 
 /// The VM has one interval of samples: of allocations that are counted, and of objects that are followed.
@@ -145,6 +121,7 @@ pub fn tell(text: &str, message: &str) {
 mod tests {
     use super::*;
     use crate::options::Level;
+    use lucce_hooks::kinds::LOCK;
 
     #[test]
     fn allocations_are_sampled_unless_all_are_wanted() {
@@ -157,7 +134,7 @@ mod tests {
         assert_eq!(of("events=alloc+leak"), 512 << 10);
         assert_eq!(of("events=alloc+leak=0,alloc=all"), 0);
         let locks = AttachOptions::parse("events=lock,include=a.*").unwrap();
-        assert!(locks.options.events.lock && !locks.options.events.alloc);
+        assert!(locks.options.events == Events::of(&[&LOCK]));
     }
 
     #[test]

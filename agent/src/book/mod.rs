@@ -20,6 +20,7 @@ use crate::memory::map::MethodOfSite;
 use crate::memory::rows::{Needed, Rows};
 use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::texts::Texts;
+use lucce_hooks::kinds::Of;
 use lucce_hooks::{FrameKind, INTRINSICS, Mark, Shape};
 
 pub use crate::memory::texts::Name;
@@ -72,11 +73,8 @@ pub enum What {
     Making,
     /// The method's entry.
     Entry,
-    /// The call by which a thread is started.
-    Start,
-    Submit,
-    /// A call of one of the natives of `io`.
-    Io(u8),
+    /// A call that means something for a kind of events.
+    Of(Of),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +90,7 @@ pub struct SiteInfo {
 /// bci 16 | more 12 | kind 4
 /// ```
 ///
-/// `more` of an allocation is which of its class's descriptors, of `Io` the operation. What does not fit
+/// `more` of an allocation is which of its class's descriptors, of `Of` the kind and what the call means for it. What does not fit
 /// is elsewhere.
 #[derive(Clone, Copy, Debug)]
 struct Packed(u32);
@@ -564,9 +562,7 @@ impl Book {
                 Mark::Current | Mark::Event => What::Current,
                 Mark::Made(_) => What::Making,
                 Mark::Entry => What::Entry,
-                Mark::Start => What::Start,
-                Mark::Submit(_) => What::Submit,
-                Mark::Io(operation) => What::Io(*operation),
+                Mark::Of(of) => What::Of(*of),
                 Mark::Call
                 | Mark::Unsaid
                 | Mark::Changes
@@ -575,11 +571,6 @@ impl Book {
                 | Mark::Describes(_)
                 | Mark::Asks
                 | Mark::Monitor
-                | Mark::Park(_)
-                | Mark::Reject(_)
-                | Mark::Run
-                | Mark::Ran
-                | Mark::Schedule
                 | Mark::Scope
                 | Mark::ScopeEnd
                 | Mark::Bracket(_)
@@ -629,9 +620,7 @@ impl Book {
             What::Current => (4, 0),
             What::Making => (5, 0),
             What::Entry => (6, 0),
-            What::Start => (7, 0),
-            What::Submit => (8, 0),
-            What::Io(operation) => (9, operation.into()),
+            What::Of(of) => (7, of.packed()),
         };
         Packed::new(bci, kind, more)
     }
@@ -651,9 +640,7 @@ impl Book {
             4 => What::Current,
             5 => What::Making,
             6 => What::Entry,
-            7 => What::Start,
-            8 => What::Submit,
-            9 => What::Io(packed.more() as u8),
+            7 => What::Of(Of::unpacked(packed.more())),
             _ => return self.elsewhere.get(&site).copied(),
         };
         Some(SiteInfo {
@@ -1001,8 +988,12 @@ mod tests {
                 .map(|n| marked(Mark::New(format!("La/C{n};"))))
                 .collect();
             shape.places.push(marked(Mark::Array(format!("[I{part}"))));
-            shape.places.push(marked(Mark::Io(200)));
-            shape.places.push(marked(Mark::Submit(Some(1))));
+            shape
+                .places
+                .push(marked(Mark::Of(Of::unpacked(8 << 8 | 200))));
+            shape
+                .places
+                .push(marked(Mark::Of(Of::unpacked(7 << 8 | 1))));
             shapes.push(shape);
         }
         let mut book = Book::default();
@@ -1031,7 +1022,11 @@ mod tests {
                 }
                 let array = book.find_name(&format!("[I{part}")).unwrap();
                 assert_eq!(next(), What::Array(array));
-                assert_eq!((next(), next()), (What::Io(200), What::Submit));
+                let packed = |what| match what {
+                    What::Of(of) => of.packed(),
+                    _ => 0,
+                };
+                assert_eq!((packed(next()), packed(next())), (8 << 8 | 200, 7 << 8 | 1));
             }
             assert!(book.site(site).is_none());
         }

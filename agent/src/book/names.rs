@@ -26,9 +26,7 @@ impl Told {
         };
         self.method(book, MethodId(info.method), to)?;
         let what = match info.what {
-            What::Call | What::Making | What::Entry | What::Start | What::Submit | What::Io(_) => {
-                SiteKind::Call
-            }
+            What::Call | What::Making | What::Entry | What::Of(_) => SiteKind::Call,
             What::New(of) => SiteKind::New(book.text(of).into()),
             What::Array(of) => SiteKind::Array(book.text(of).into()),
             What::Native => SiteKind::Native,

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
+use lucce_hooks::kinds::ALLOC;
 
 use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
 use crate::classes::Classes;
@@ -192,10 +193,9 @@ fn insert(
         exits: classes.recorder.is_some(),
         at_entry: !classes.comparison.is_off(),
         restores: classes.options.is_partial(),
-        tasks: classes.options.hooks().thread,
         trusted: classes.loaders.is_trusted(loader),
         inherits: classes.loaders.is_own(loader),
-        alloc: classes.options.hooks().alloc,
+        kinds: classes.options.hooks().in_code(),
     };
     let mut plan = hooks::plan(
         class,
@@ -287,7 +287,7 @@ fn native_sites(classes: &Classes, shapes: &[Shape], ids: Ids) -> Vec<(usize, u3
 /// is counted for whoever has called it.
 pub fn hidden(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
-    let alloc = classes.options.hooks().alloc;
+    let alloc = classes.options.hooks().has(&ALLOC);
     let plan = match classes.options.is_partial() {
         true => {
             let creates = |of: &str| may_be_created(classes, of);

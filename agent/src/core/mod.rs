@@ -244,6 +244,6 @@ impl Core {
         let attached = self.attached.filter(|attached| attached.later);
         let attached = attached.map(|attached| attached.interval);
         let attached = attached.filter(|bytes| *bytes > 0 && self.options.alloc_hooks());
-        attached.or(self.options.events.sampled)
+        attached.or(self.options.events.sampled())
     }
 }

@@ -17,7 +17,7 @@ use crate::counting::stream;
 use crate::memory::counter::count;
 /// Characters of the name of an event of the program's own.
 pub use crate::memory::shared_layout::LONGEST_KIND as MOST_OF_KIND;
-use crate::options::{IO_TIME, TASK, is_event};
+use crate::options::is_ours;
 use crate::thread::ThreadState;
 use crate::thread::cells::{event_cell, lane_of};
 use lucce_vm::Env;
@@ -42,14 +42,11 @@ pub fn own_event(
     event
 }
 
-/// What else is counted with those that are asked for by name.
-const OURS: [&str; 2] = [IO_TIME, TASK];
-
 /// What a program's own events are called: not as ours are.
 pub fn own_kind(name: &str) -> String {
     match name {
         "" => "own".to_string(),
-        name if is_event(name) || OURS.contains(&name) => format!("own {name}"),
+        name if is_ours(name) => format!("own {name}"),
         name => name.to_string(),
     }
 }

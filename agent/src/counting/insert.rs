@@ -1,13 +1,13 @@
 //! The cell for events at a site, when a thread meets that site in a context for the first time.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_hooks::kinds::CALL;
 use lucce_vm::Env;
 
 use crate::book;
 use crate::book::What;
 use crate::counting::{Counting, sizes};
 use crate::memory::counter::count;
-use crate::options::TASK;
 use crate::stack::contexts;
 use crate::thread::ThreadState;
 use crate::thread::cells;
@@ -42,11 +42,14 @@ pub fn insert(
     }
     let lane = &mut *lane_of(counting, env, state);
     cells::sweep(counting, lane);
-    let cell = match info.what {
-        What::Entry => typed_cell(counting, lane, number, "call"),
-        What::Start => typed_cell(counting, lane, number, "thread"),
-        What::Submit => typed_cell(counting, lane, number, TASK),
-        _ => match cells::new_cell(counting, lane, number) {
+    let kind = match info.what {
+        What::Entry => Some(CALL.name),
+        What::Of(of) => of.counted_as(),
+        _ => None,
+    };
+    let cell = match kind {
+        Some(kind) => typed_cell(counting, lane, number, kind),
+        None => match cells::new_cell(counting, lane, number) {
             Some(cell) => address_of(cell),
             None => address_of(lane.lost_cell()),
         },

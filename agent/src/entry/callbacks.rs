@@ -4,26 +4,51 @@
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
 
-use jvmti_bindings::sys::jni::{
-    JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jmethodID, jobject,
-};
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
-use lucce_vm::{Env, clock};
+use lucce_vm::Env;
 
 use crate::classes::java_agents::Coming;
 use crate::classes::{java_agents, load, unloading, watch};
+use crate::counting::Counting;
 use crate::entry::{attached, bracket, c_api, jni};
-use crate::events::{exception, lock, objects, samples};
+use crate::events::{self, Door, samples};
 use crate::leaks;
 use crate::memory::gate;
 use crate::options::Level;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event, told};
 use crate::session::live::Doors;
-use crate::session::{Agent, burst, control, fate, helper_class, live, start, trim};
+use crate::session::{burst, control, fate, helper_class, live, start, trim};
 use crate::thread::life::state_of;
 use crate::thread::{ThreadState, life};
+
+/// The way of what the VM calls for a kind of events.
+struct Instance;
+
+impl Door for Instance {
+    fn told(
+        kind: u64,
+        env: *mut JNIEnv,
+        thread: jobject,
+        body: impl FnOnce(&Counting, Env, &ThreadState),
+    ) {
+        told(kind, env, thread, |agent, env, state| {
+            body(agent, env, state);
+        });
+    }
+
+    fn over(env: *mut JNIEnv, thread: jobject, body: impl FnOnce(&Counting, Env, &ThreadState)) {
+        guard((), |agent| {
+            let env = agent.env(env);
+            let own = state_of(agent, env, thread);
+            if let Some(state) = own.get().filter(|_| agent.is_live()) {
+                body(agent, env, state);
+            }
+        });
+    }
+}
 
 const DOORS: Doors = Doors {
     bracket: bracket::install,
@@ -87,12 +112,7 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
-    callbacks.MonitorContendedEnter = Some(contended_enter);
-    callbacks.MonitorContendedEntered = Some(contended_entered);
-    callbacks.MonitorWait = Some(wait);
-    callbacks.MonitorWaited = Some(waited);
-    callbacks.Exception = Some(thrown);
-    callbacks.VMObjectAlloc = Some(allocated);
+    events::callbacks::<Instance>(&mut callbacks);
     callbacks
 }
 
@@ -122,7 +142,7 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
         {
             agent.say(Level::Error, "this VM does not sample allocations");
         }
-        if let Some(bytes) = agent.options.events.sampled
+        if let Some(bytes) = agent.options.events.sampled()
             && samples::start(agent, bytes).is_err()
         {
             agent.say(Level::Error, "this VM does not sample allocations");
@@ -287,97 +307,5 @@ unsafe extern "system" fn class_file_load_hook(
                 *new_bytes = memory;
             }
         }
-    });
-}
-
-unsafe extern "system" fn contended_enter(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-) {
-    let since = clock::nano_time();
-    told(gate::LOCK, env, thread, |agent, env, state| {
-        lock::enters(agent, env, state, (thread, object), since);
-    });
-}
-
-unsafe extern "system" fn contended_entered(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-) {
-    let now = clock::nano_time();
-    ended(env, thread, |agent, env, state| {
-        lock::entered(agent, env, state, now)
-    });
-}
-
-unsafe extern "system" fn wait(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jlong,
-) {
-    let since = clock::nano_time();
-    told(gate::LOCK, env, thread, |agent, env, state| {
-        lock::waits(agent, env, state, object, since);
-    });
-}
-
-unsafe extern "system" fn waited(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-    _: u8,
-) {
-    let now = clock::nano_time();
-    ended(env, thread, |agent, env, state| {
-        lock::waited(agent, env, state, now)
-    });
-}
-
-/// Also of what nothing is counted of any more.
-fn ended(env: *mut JNIEnv, thread: jobject, body: impl FnOnce(&Agent, Env, &ThreadState)) {
-    guard((), |agent| {
-        let env = agent.env(env);
-        let own = state_of(agent, env, thread);
-        if let Some(state) = own.get().filter(|_| agent.is_live()) {
-            body(agent, env, state);
-        }
-    });
-}
-
-unsafe extern "system" fn thrown(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    method: jmethodID,
-    location: i64,
-    exception: jobject,
-    catch_method: jmethodID,
-    catch_location: i64,
-) {
-    told(gate::EXCEPTION, env, thread, |agent, env, state| {
-        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
-        let thrown = (exception, (method, location));
-        exception::thrown(agent, env, state, thrown, catch);
-    });
-}
-
-unsafe extern "system" fn allocated(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jclass,
-    bytes: i64,
-) {
-    told(gate::OBJECTS, env, thread, |agent, env, state| {
-        let bytes = u64::try_from(bytes).unwrap_or(0);
-        objects::allocated(agent, env, state, object, bytes);
     });
 }

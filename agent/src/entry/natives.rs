@@ -17,9 +17,9 @@ use crate::classes::java_agents::Asked;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::own_event;
 use crate::counting::{insert, stream, types};
-use crate::events::io::Done;
+use crate::events;
+use crate::events::Told;
 use crate::events::thrown::{Answer, Thrown};
-use crate::events::{io, lock, threads};
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::memory::slots::Slot;
@@ -509,54 +509,32 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
     })
 }
 
-/// An operation at `site` is over: it moved so many bytes and took so long. `number` is its context's;
-/// below 0, `site` is the operation, and the VM is asked for the context.
+/// An event of this kind of the gate has happened in the current thread: see `Told`.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_io0(
+pub extern "system" fn Java_java_lang_LucceRtEvents_happened0(
     env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
+    kind: jint,
     number: jlong,
     site: jint,
-    bytes: jlong,
+    object: jobject,
+    amount: jlong,
     passed: jlong,
 ) {
-    guard_event(gate::IO, |agent| {
-        let [bytes, passed] = [bytes, passed].map(|value| u64::try_from(value).unwrap_or(0));
-        let place = (ContextId(number as u64), site);
-        if let Some(state) = own.get() {
-            io::done(agent, agent.env(env), state, place, Done { bytes, passed });
+    let kind = u64::from(kind.cast_unsigned());
+    guard_event(kind, |agent| {
+        let [amount, passed] = [amount, passed].map(|value| u64::try_from(value).unwrap_or(0));
+        if let (Some(state), Some(source)) = (own.get(), events::source(kind)) {
+            let told = Told {
+                number: ContextId(number as u64),
+                site,
+                object,
+                amount,
+                passed,
+            };
+            source.told(agent, agent.env(env), state, told);
         }
-    });
-}
-
-/// A thread, the current one, has parked for so many nanoseconds.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtEvents_parked0(
-    env: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    number: jlong,
-    thread: jobject,
-    passed: jlong,
-) {
-    told_by_hook(gate::LOCK, env, (own, thread), |agent, env, state| {
-        let passed = u64::try_from(passed).unwrap_or(0);
-        let place = (thread, ContextId(number as u64));
-        lock::parked(agent, env, state, place, passed);
-    });
-}
-
-/// The current thread is about to start `child`.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtTasks_started0(
-    env: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    child: jobject,
-) {
-    told_by_hook(gate::THREAD, env, (own, child), |agent, env, state| {
-        threads::starts(agent, env, state, child);
     });
 }
 

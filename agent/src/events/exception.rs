@@ -1,14 +1,15 @@
 //! `events=exception`: what is thrown, by bytecode, by native methods and by the VM itself, and whether
 //! a method that the thread is in catches it. An exception that is thrown again is counted again.
-use jvmti_bindings::sys::jni::{jmethodID, jobject};
+use jvmti_bindings::sys::jni::{JNIEnv, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_hooks::Kind;
+use lucce_hooks::kinds::EXCEPTION;
 use lucce_vm::Env;
 
 use crate::core::Here;
 use crate::counting::Counting;
 use crate::counting::found::{found, lost_unless_out_of_scope, verified_here};
-use crate::events::sources::EventSource;
-use crate::options::Events;
+use crate::events::{Door, EventSource};
 use crate::thread::ThreadState;
 use crate::thread::found::EventKind;
 
@@ -18,12 +19,8 @@ pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
 pub struct Exceptions;
 
 impl EventSource for Exceptions {
-    fn name(&self) -> &'static str {
-        "exception"
-    }
-
-    fn is_wanted(&self, events: &Events) -> bool {
-        events.exception
+    fn kind(&self) -> &'static Kind {
+        &EXCEPTION
     }
 
     fn events(&self) -> &'static [ti::jvmtiEvent] {
@@ -35,11 +32,31 @@ impl EventSource for Exceptions {
     }
 }
 
+pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.Exception = Some(raised::<D>);
+}
+
+extern "system" fn raised<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    location: i64,
+    exception: jobject,
+    catch_method: jmethodID,
+    catch_location: i64,
+) {
+    D::told(EXCEPTION.gate, env, thread, |counting, env, state| {
+        let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
+        thrown(counting, env, state, (exception, (method, location)), catch);
+    });
+}
+
 /// A method and a bci.
-pub type Location = (jmethodID, i64);
+type Location = (jmethodID, i64);
 
 /// `exception` is thrown at `thrown`; `catch`: where it will be caught.
-pub fn thrown(
+fn thrown(
     counting: &Counting,
     env: Env,
     state: &ThreadState,

@@ -9,12 +9,14 @@
 //!
 //! Where the calling class is out of scope, the VM is asked which frame in scope is behind it.
 use lucce_callgraph::ContextId;
+use lucce_hooks::Kind;
 use lucce_hooks::jdk::io;
+use lucce_hooks::kinds::{IO, IO_TIME, outside_of};
 
 use crate::book::What;
 use crate::counting::Counting;
 use crate::counting::found::{found, lost_unless_out_of_scope, of_number, verified_here};
-use crate::options::IO_TIME;
+use crate::events::{EventSource, Told};
 use crate::thread::ThreadState;
 use crate::thread::found::{EventKind, Found};
 use lucce_vm::Env;
@@ -44,25 +46,30 @@ static COUNTED: [Counted; 8] = [
     counted("socket connect"),
 ];
 
-/// An operation at `site` is over. `number` is its context's; below 0, `site` is the operation, and the VM is asked for the
-/// context.
-pub fn done(
-    counting: &Counting,
-    env: Env,
-    state: &ThreadState,
-    (number, site): (ContextId, i32),
-    done: Done,
-) {
-    match io::of_outside(site) {
-        Some(operation) => done.count_outside(counting, env, state, operation),
-        None => done.count(counting, env, state, (number, site as u32)),
+pub struct Operations;
+
+impl EventSource for Operations {
+    fn kind(&self) -> &'static Kind {
+        &IO
+    }
+
+    /// An operation is over. Below 0 the site is the operation, and the VM is asked for the context.
+    fn told(&self, counting: &Counting, env: Env, state: &ThreadState, told: Told) {
+        let done = Done {
+            bytes: told.amount,
+            passed: told.passed,
+        };
+        match outside_of(told.site) {
+            Some(operation) => done.count_outside(counting, env, state, operation),
+            None => done.count(counting, env, state, (told.number, told.site as u32)),
+        }
     }
 }
 
 /// What an operation moved, in bytes, and how long it took, in nanoseconds.
-pub struct Done {
-    pub bytes: u64,
-    pub passed: u64,
+struct Done {
+    bytes: u64,
+    passed: u64,
 }
 
 impl Done {
@@ -74,15 +81,16 @@ impl Done {
         (number, site): (ContextId, u32),
     ) {
         let what = counting.book().site(site).map(|info| info.what);
-        let Some(What::Io(operation)) = what else {
-            return;
+        let of = match what {
+            Some(What::Of(of)) if of.is_of(&IO) => of,
+            _ => return,
         };
-        self.each(counting, env, state, operation.into(), |state, kind| {
+        self.each(counting, env, state, of.which, |state, kind| {
             of_number(counting, env, state, number, (kind, std::ptr::null_mut()))
         });
     }
 
-    fn count_outside(self, counting: &Counting, env: Env, state: &ThreadState, operation: usize) {
+    fn count_outside(self, counting: &Counting, env: Env, state: &ThreadState, operation: u8) {
         let Some(here) = verified_here(counting, env, state) else {
             lost_unless_out_of_scope(counting, env);
             return;
@@ -98,7 +106,7 @@ impl Done {
         counting: &Counting,
         env: Env,
         state: &ThreadState,
-        operation: usize,
+        operation: u8,
         find: impl Fn(&ThreadState, &'static EventKind) -> Option<Found>,
     ) {
         let Some(counted) = counted_as(operation) else {
@@ -112,8 +120,8 @@ impl Done {
     }
 }
 
-fn counted_as(operation: usize) -> Option<&'static Counted> {
-    COUNTED.get(io::purpose(operation)? as usize)
+fn counted_as(operation: u8) -> Option<&'static Counted> {
+    COUNTED.get(io::purpose(operation.into())? as usize)
 }
 
 #[cfg(test)]

@@ -5,23 +5,22 @@
 //! for later, when it owns the monitor, is the end of the time and the cell.
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jni::{JNIEnv, jlong, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
-
-use lucce_vm::{Env, Field};
+use lucce_hooks::Kind;
+use lucce_hooks::kinds::LOCK;
+use lucce_vm::{Env, Field, clock};
 
 use crate::counting::Counting;
 use crate::counting::found::{found, found_here, of_number, verify};
-use crate::events::sources::EventSource;
-use crate::memory::gate;
-use crate::options::Events;
+use crate::events::{Door, EventSource, Told};
 use crate::stack::{here, monitor};
 use crate::thread::ThreadState;
 use crate::thread::found::{EventKind, Waiting};
 
 /// What the VM tells of.
-pub const LOCKS: [ti::jvmtiEvent; 4] = [
+const LOCKS: [ti::jvmtiEvent; 4] = [
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTER,
     ti::JVMTI_EVENT_MONITOR_CONTENDED_ENTERED,
     ti::JVMTI_EVENT_MONITOR_WAIT,
@@ -36,12 +35,8 @@ static PARK: EventKind = EventKind::new("lock", "ns", "park");
 pub struct Locks;
 
 impl EventSource for Locks {
-    fn name(&self) -> &'static str {
-        "lock"
-    }
-
-    fn is_wanted(&self, events: &Events) -> bool {
-        events.lock
+    fn kind(&self) -> &'static Kind {
+        &LOCK
     }
 
     fn events(&self) -> &'static [ti::jvmtiEvent] {
@@ -53,10 +48,75 @@ impl EventSource for Locks {
         // Whether a method stands at a `monitorenter`.
         wanted.set_can_get_bytecodes(true);
     }
+
+    /// A thread, the current one, has parked.
+    fn told(&self, counting: &Counting, env: Env, state: &ThreadState, told: Told) {
+        if !told.object.is_null() {
+            let place = (told.object, told.number);
+            parked(counting, env, state, place, told.passed);
+        }
+    }
+}
+
+pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.MonitorContendedEnter = Some(contended_enter::<D>);
+    callbacks.MonitorContendedEntered = Some(contended_entered::<D>);
+    callbacks.MonitorWait = Some(wait::<D>);
+    callbacks.MonitorWaited = Some(waited_for::<D>);
+}
+
+extern "system" fn contended_enter<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+) {
+    let since = clock::nano_time();
+    D::told(LOCK.gate, env, thread, |counting, env, state| {
+        enters(counting, env, state, (thread, object), since);
+    });
+}
+
+extern "system" fn contended_entered<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+) {
+    let now = clock::nano_time();
+    D::over(env, thread, |counting, env, state| {
+        entered(counting, env, state, now);
+    });
+}
+
+extern "system" fn wait<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    _: jlong,
+) {
+    let since = clock::nano_time();
+    D::told(LOCK.gate, env, thread, |counting, env, state| {
+        waits(counting, env, state, object, since);
+    });
+}
+
+extern "system" fn waited_for<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    _: jobject,
+    _: u8,
+) {
+    let now = clock::nano_time();
+    D::over(env, thread, |counting, env, state| {
+        waited(counting, env, state, now);
+    });
 }
 
 /// The current thread is about to wait since then for the monitor of `object`.
-pub fn enters(
+fn enters(
     counting: &Counting,
     env: Env,
     state: &ThreadState,
@@ -74,20 +134,20 @@ pub fn enters(
     state.waits.enter.set(waiting);
 }
 
-/// It has the monitor.
-pub fn entered(counting: &Counting, env: Env, state: &ThreadState, now: u64) {
+/// The thread has the monitor.
+fn entered(counting: &Counting, env: Env, state: &ThreadState, now: u64) {
     ended(counting, env, state, (state.waits.enter.take(), now));
 }
 
 /// The current thread is about to wait since then to be notified by `object`.
-pub fn waits(counting: &Counting, env: Env, state: &ThreadState, object: jobject, since: u64) {
+fn waits(counting: &Counting, env: Env, state: &ThreadState, object: jobject, since: u64) {
     let found = found_here(counting, env, state, (&WAIT, object));
     let waiting = found.map(|found| Waiting { found, since });
     state.waits.wait.set(waiting);
 }
 
 /// It was, or waits no longer.
-pub fn waited(counting: &Counting, env: Env, state: &ThreadState, now: u64) {
+fn waited(counting: &Counting, env: Env, state: &ThreadState, now: u64) {
     ended(counting, env, state, (state.waits.wait.take(), now));
 }
 
@@ -99,7 +159,7 @@ fn ended(
     (waiting, now): (Option<Waiting>, u64),
 ) {
     if let Some(waiting) = waiting
-        && counting.gate.is_open(gate::LOCK)
+        && counting.gate.is_open(LOCK.gate)
     {
         let passed = now.saturating_sub(waiting.since);
         waiting.found.count(counting, env, state, passed);
@@ -108,7 +168,7 @@ fn ended(
 
 /// A thread has parked for so many nanoseconds; `thread` is the current one. Number 0: where nothing is in
 /// scope, so the VM is asked which frame in scope it is for.
-pub fn parked(
+fn parked(
     counting: &Counting,
     env: Env,
     state: &ThreadState,

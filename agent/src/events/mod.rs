@@ -1,4 +1,8 @@
-//! Kinds of events, one file for each: what is counted, and what the VM is asked for.
+//! Kinds of events, one file for each: what the VM is asked for, what it calls then, and what is done with what a hook tells.
+//! [`SOURCES`] is the list. How a kind is asked for, and its hooks, say files of these names in `hooks/src/kinds`.
+//!
+//! Each is switched on and off as a whole, also while the program runs. Capabilities are asked for only then: some slow the
+//! VM down. Those for exceptions the VM gives before it starts and not later.
 
 pub mod exception;
 pub mod io;
@@ -7,6 +11,119 @@ mod maker;
 pub mod marks;
 pub mod objects;
 pub mod samples;
-pub mod sources;
 pub mod threads;
 pub mod thrown;
+
+use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
+use lucce_hooks::Kind;
+use lucce_vm::{Env, Jvmti};
+
+use crate::counting::Counting;
+use crate::options::Events;
+use crate::thread::ThreadState;
+
+use exception::Exceptions;
+use io::Operations;
+use lock::Locks;
+use objects::Objects;
+use threads::Starts;
+
+/// A new kind is one more here.
+const SOURCES: [&dyn EventSource; 5] = [&Locks, &Exceptions, &Objects, &Operations, &Starts];
+
+/// Puts what the VM calls for each kind into its place.
+pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+    lock::callbacks::<D>(callbacks);
+    exception::callbacks::<D>(callbacks);
+    objects::callbacks::<D>(callbacks);
+}
+
+/// A kind of events that the VM tells of, or hooks.
+pub trait EventSource: Sync {
+    fn kind(&self) -> &'static Kind;
+
+    /// What the VM is asked for, all at once.
+    fn events(&self) -> &'static [ti::jvmtiEvent] {
+        &[]
+    }
+
+    /// What the VM must give before.
+    fn capabilities(&self, _wanted: &mut ti::jvmtiCapabilities) {}
+
+    /// A hook tells the current thread, whose state this is, of one that has happened (`LucceRtEvents.happened0`).
+    fn told(&self, _counting: &Counting, _env: Env, _state: &ThreadState, _told: Told) {}
+}
+
+/// What a hook tells of an event.
+#[derive(Clone, Copy)]
+pub struct Told {
+    /// The number of its context; 0: the VM is asked where the thread is.
+    pub number: ContextId,
+    /// Where it happened; below 0: the calling class is out of scope.
+    pub site: i32,
+    /// What it happened to, or null.
+    pub object: jobject,
+    pub amount: u64,
+    /// Nanoseconds that it took.
+    pub passed: u64,
+}
+
+/// How what the VM calls comes to the one instance, which only floors above know.
+pub trait Door: 'static {
+    /// The VM tells the current thread of an event of this kind of the gate, if that is counted.
+    fn told(
+        kind: u64,
+        env: *mut JNIEnv,
+        thread: jobject,
+        body: impl FnOnce(&Counting, Env, &ThreadState),
+    );
+
+    /// What the current thread has begun is over, also if nothing is counted any more.
+    fn over(env: *mut JNIEnv, thread: jobject, body: impl FnOnce(&Counting, Env, &ThreadState));
+}
+
+/// The sources that `events` asks the VM for.
+pub fn wanted(events: &Events) -> impl Iterator<Item = &'static dyn EventSource> {
+    let sources = SOURCES.into_iter();
+    sources.filter(|source| !source.events().is_empty() && events.has(source.kind()))
+}
+
+/// The source of this kind of the gate.
+pub fn source(gate: u64) -> Option<&'static dyn EventSource> {
+    let mut sources = SOURCES.into_iter();
+    sources.find(|source| source.kind().gate == gate)
+}
+
+/// Before the VM starts: what it does not give later.
+///
+/// # Errors
+/// This VM does not give it at all.
+pub fn prepare(jvmti: Jvmti, source: &dyn EventSource) -> Result<(), String> {
+    let mut wanted = ti::jvmtiCapabilities::default();
+    source.capabilities(&mut wanted);
+    let given = jvmti.add_capabilities(&wanted);
+    given.map_err(|_| format!("this VM does not tell of events={}", source.kind().name))
+}
+
+/// Switches a source on; at any time from `VMInit` on, from any thread. What is on stays on.
+///
+/// # Errors
+/// The VM does not do that, or not any more: one line for the user.
+pub fn start(jvmti: Jvmti, source: &dyn EventSource) -> Result<(), String> {
+    prepare(jvmti, source).map_err(|message| message + " unless it was started with them")?;
+    for event in source.events() {
+        let on = jvmti.enable(*event);
+        on.map_err(|_| format!("this VM does not tell of events={}", source.kind().name))?;
+    }
+    Ok(())
+}
+
+/// Switches a source off; what waits then is not counted.
+pub fn stop(jvmti: Jvmti, source: &dyn EventSource) {
+    for event in source.events() {
+        // Fails only for events that were never on.
+        let _ = jvmti.disable(*event);
+    }
+}

@@ -4,14 +4,15 @@
 //! Exceptions and their traces are counted with `events=alloc` already (`thrown.rs`).
 use std::sync::OnceLock;
 
-use jvmti_bindings::sys::jni::jobject;
+use jvmti_bindings::sys::jni::{JNIEnv, jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_hooks::Kind;
+use lucce_hooks::kinds::OBJECTS;
 use lucce_vm::{Env, Field};
 
 use crate::counting::Counting;
 use crate::counting::found::found_here;
-use crate::events::sources::EventSource;
-use crate::options::Events;
+use crate::events::{Door, EventSource};
 use crate::thread::found::EventKind;
 use crate::thread::life::current_state;
 use crate::thread::{OwnState, ThreadState};
@@ -36,12 +37,8 @@ const REFLECTING: [&str; 3] = [
 pub struct Objects;
 
 impl EventSource for Objects {
-    fn name(&self) -> &'static str {
-        "alloc=all"
-    }
-
-    fn is_wanted(&self, events: &Events) -> bool {
-        events.objects
+    fn kind(&self) -> &'static Kind {
+        &OBJECTS
     }
 
     fn events(&self) -> &'static [ti::jvmtiEvent] {
@@ -53,8 +50,26 @@ impl EventSource for Objects {
     }
 }
 
+pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.VMObjectAlloc = Some(made_by_vm::<D>);
+}
+
+extern "system" fn made_by_vm<D: Door>(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    _: jclass,
+    bytes: i64,
+) {
+    D::told(OBJECTS.gate, env, thread, |counting, env, state| {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        allocated(counting, env, state, object, bytes);
+    });
+}
+
 /// The VM has made `object` in the current thread.
-pub fn allocated(counting: &Counting, env: Env, state: &ThreadState, object: jobject, bytes: u64) {
+fn allocated(counting: &Counting, env: Env, state: &ThreadState, object: jobject, bytes: u64) {
     if let Some(how) = how(counting, env, object) {
         made(counting, env, state, (how, object, bytes));
     }

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use crate::memory::slots;
 
 /// The kinds that can be switched.
-pub use crate::memory::shared_layout::{
-    ALLOC, CALL, EXCEPTION, IO, LEAK, LOCK, OBJECTS, OWN, SAMPLES, THREAD,
-};
+pub use lucce_hooks::kinds::gate::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<State>);

@@ -3,10 +3,7 @@
 //! copies into the helper classes. So no such number is written in Java.
 //!
 //! Offsets are in bytes. `…_BITS` are powers of two. What other crates define (`callgraph`: ids and the encoder's
-//! tables; `stream`: entries) the build takes from there.
-
-/// Bits of the gate's word, of which Java code reads half.
-pub type Kinds = u64;
+//! tables; `stream`: entries; `hooks`: bits of the gate) the build takes from there.
 
 /// Words of an entry of so many bytes, a power of two.
 #[allow(dead_code, reason = "for the agent")]
@@ -64,10 +61,10 @@ shared! {
     STATE_END: usize = 24;
     /// With `tracking=cct`: the tree's table.
     STATE_TREE: usize = 32;
-    /// With `events=io`: when the operation began that the thread is doing, 0: none.
-    IO_SINCE: usize = 40;
-    /// And the bytes that it was given.
-    IO_BYTES: usize = 48;
+    /// Of what the thread is doing that takes time: when it began, 0: nothing.
+    SINCE: usize = 40;
+    /// And an amount, such as the bytes that it was given.
+    AMOUNT: usize = 48;
     /// The slot of the frame that has called `Object.clone` itself, until that returns.
     CLONING: usize = 56;
     /// Bytes of the text that an exception is made with, until its trace has been noted.
@@ -144,26 +141,6 @@ shared! {
     EDGE_ADDITION: usize = 16;
     /// A callId that no `long` holds.
     LOST_CALL: i64 = -1;
-
-    // ---- kinds of events, bits of the gate: see `gate` ------------------------------------------------------------------------------
-
-    ALLOC: Kinds = 1;
-    /// Events of the program's own: only stopped.
-    OWN: Kinds = 2;
-    /// Objects to follow, for leaks.
-    LEAK: Kinds = 4;
-    LOCK: Kinds = 8;
-    EXCEPTION: Kinds = 16;
-    /// Objects that the VM makes for itself.
-    OBJECTS: Kinds = 32;
-    /// Entries of methods.
-    CALL: Kinds = 64;
-    /// Starts of threads.
-    THREAD: Kinds = 128;
-    /// Reading and writing files and sockets.
-    IO: Kinds = 256;
-    /// Samples of allocations.
-    SAMPLES: Kinds = 1 << 16;
 
     // ---- the program's own kinds: see `own_kinds` ----------------------------------------------------------------------------------------
 

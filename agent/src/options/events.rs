@@ -1,68 +1,23 @@
-//! Kinds of events: how they are asked for, and by which bit of the gate they are switched.
+//! Kinds of events, as `events=` asks for them. What there is to ask for, each kind says itself (`hooks::kinds`).
 
-use lucce_hooks::Kinds;
+use std::fmt;
 
-use crate::memory::gate;
+use lucce_hooks::kinds::{ALL, ALLOC, Against, Every, How, Kind, LEAK, SAMPLES, gate};
+
+pub use lucce_hooks::Kinds;
 
 use super::values::{BadOption, malformed, size, unknown};
 
-/// What is counted beside the bytes of `io`: how long it took.
-pub const IO_TIME: &str = "io-time";
-/// What submissions of tasks are counted as, with `thread`.
-pub const TASK: &str = "task";
-
 /// What is recorded. Events of the program's own, `CallContext.event`, always are.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Events {
-    /// Allocations by Java code.
-    pub alloc: bool,
-    /// Samples of them in its place: bytes from one to the next, on average.
-    pub sampled: Option<u32>,
-    /// Follow sampled objects: bytes from one to the next, on average.
-    pub leak: Option<u32>,
-    /// Those that the VM makes for itself.
-    pub objects: bool,
-    pub lock: bool,
-    pub exception: bool,
-    /// Entries of methods.
-    pub call: bool,
-    /// Starts of threads.
-    pub thread: bool,
-    /// Reading and writing files and sockets.
-    pub io: bool,
+    kinds: Kinds,
+    /// Bytes from one sample to the next, on average, of the kinds that are sampled.
+    alloc_every: Option<u32>,
+    leak_every: Option<u32>,
 }
 
-/// What can be asked for and switched.
-struct Choice {
-    name: &'static str,
-    gate: u64,
-    is_wanted: fn(&Events) -> bool,
-}
-
-const KINDS: [Choice; 9] = [
-    kind("alloc", gate::ALLOC, |events| events.alloc),
-    kind("alloc=all", gate::OBJECTS, |events| events.objects),
-    kind("alloc=SIZE", gate::SAMPLES, |events| {
-        events.sampled.is_some()
-    }),
-    kind("call", gate::CALL, |events| events.call),
-    kind("exception", gate::EXCEPTION, |events| events.exception),
-    kind("io", gate::IO, |events| events.io),
-    kind("leak", gate::LEAK, |events| events.leak.is_some()),
-    kind("lock", gate::LOCK, |events| events.lock),
-    kind("thread", gate::THREAD, |events| events.thread),
-];
 const NONE: &str = "none";
-/// What the VM itself takes.
-const LEAK_INTERVAL: u32 = 512 << 10;
-
-const fn kind(name: &'static str, gate: u64, is_wanted: fn(&Events) -> bool) -> Choice {
-    Choice {
-        name,
-        gate,
-        is_wanted,
-    }
-}
 
 /// Whether events of this name are asked for, or none.
 pub fn is_event(name: &str) -> bool {
@@ -70,44 +25,74 @@ pub fn is_event(name: &str) -> bool {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    let kinds = KINDS.iter().map(|kind| kind.name);
+    let kinds = ALL.iter().map(|kind| kind.name);
     kinds.filter(|name| !name.contains('=')).chain([NONE])
+}
+
+/// Whether the log has events of the agent's own under this name.
+pub fn is_ours(name: &str) -> bool {
+    is_event(name) || ALL.iter().any(|kind| kind.also.contains(&name))
 }
 
 /// What those bits of the gate are called.
 pub fn names_of(gates: u64) -> Vec<&'static str> {
-    let kinds = KINDS.iter().filter(|kind| gates & kind.gate != 0);
-    kinds.map(|kind| kind.name).collect()
+    Kinds::of_gates(gates)
+        .iter()
+        .map(|kind| kind.name)
+        .collect()
 }
 
 impl Events {
+    /// Of kinds that are not sampled.
+    pub fn of(kinds: &[&Kind]) -> Events {
+        let all = kinds.iter();
+        Events::default().and(all.fold(Kinds::default(), |all, kind| all.with(kind)))
+    }
+
+    pub fn has(&self, kind: &Kind) -> bool {
+        self.kinds.has(kind)
+    }
+
+    pub fn kinds(&self) -> Kinds {
+        self.kinds
+    }
+
+    /// With those as well.
+    pub fn and(&self, more: Kinds) -> Events {
+        Events {
+            kinds: self.kinds.or(more),
+            ..self.clone()
+        }
+    }
+
+    /// Bytes from one sample of allocations to the next, on average, if they are sampled.
+    pub fn sampled(&self) -> Option<u32> {
+        self.alloc_every
+    }
+
+    /// Bytes from one object that is followed to the next, on average, if objects are followed.
+    pub fn leak(&self) -> Option<u32> {
+        self.leak_every
+    }
+
     /// Those of them that code tells by its hooks.
     pub fn in_code(&self) -> Kinds {
-        Kinds {
-            alloc: self.alloc,
-            call: self.call,
-            io: self.io,
-            lock: self.lock,
-            thread: self.thread,
-        }
+        Kinds::all(|kind| self.has(kind) && kind.code.is_some())
     }
 
     /// As bits of the gate.
     pub fn gates(&self) -> u64 {
-        let wanted = KINDS.iter().filter(|kind| (kind.is_wanted)(self));
-        wanted.fold(gate::OWN, |gates, kind| gates | kind.gate)
+        gate::OWN | self.kinds.gates()
     }
 
-    /// Whether there are any, and the VM tells of each, whatever code they come from. Parking, tasks of executors,
-    /// single allocations, entries and I/O are seen by hooks only.
+    /// Whether there are any, and the VM tells of each, whatever code they come from.
     pub fn are_told_by_the_vm(&self) -> bool {
-        let by_hooks = Events {
-            sampled: None,
-            leak: None,
-            exception: false,
-            ..self.clone()
-        };
-        by_hooks == Events::default() && by_hooks != *self
+        self.kinds != Kinds::default() && self.kinds.iter().all(|kind| kind.needs_no_hooks)
+    }
+
+    /// Why one of them does not go with that.
+    pub fn refuse(&self, what: Against) -> Option<&'static str> {
+        self.kinds.iter().find_map(|kind| kind.refuses(what))
     }
 
     /// `none`, or kinds joined by `+`, each perhaps with `=` and how.
@@ -117,16 +102,16 @@ impl Events {
             return Ok(events);
         }
         for event in value.split('+') {
-            let (kind, how) = event.split_once('=').unwrap_or((event, ""));
-            events.add(kind, how, value)?;
+            let (name, how) = event.split_once('=').unwrap_or((event, ""));
+            events.add(name, how, value)?;
         }
         events.check(value)?;
         Ok(events)
     }
 
     fn check(&self, all: &str) -> Result<(), BadOption> {
-        let wanted = match (self.sampled, self.leak) {
-            (Some(_), _) if self.alloc => "allocations counted or sampled, not both",
+        let wanted = match (self.sampled(), self.leak()) {
+            (Some(_), _) if self.has(&ALLOC) => "allocations counted or sampled, not both",
             // The VM has one.
             (Some(sampled), Some(leak)) if sampled != leak => "the same size for alloc and leak",
             _ => return Ok(()),
@@ -134,45 +119,75 @@ impl Events {
         Err(malformed("events", all, wanted))
     }
 
-    fn add(&mut self, kind: &str, how: &str, all: &str) -> Result<(), BadOption> {
-        match (kind, how) {
-            ("alloc", "") => self.alloc = true,
-            ("leak", "") => self.leak = Some(LEAK_INTERVAL),
-            ("leak", size) => self.leak = Some(interval("leak", size)?),
-            ("alloc", "all") => (self.alloc, self.objects) = (true, true),
-            ("alloc", size) => self.sampled = Some(sampled(size)?),
-            ("lock", "") => self.lock = true,
-            ("exception", "") => self.exception = true,
-            ("call", "") => self.call = true,
-            ("thread", "") => self.thread = true,
-            ("io", "") => self.io = true,
-            (NONE, _) => {
-                return Err(malformed("events", all, "none alone, or a list without it"));
-            }
-            (known, _) if is_event(known) => {
-                return Err(malformed("events", all, &format!("{known} alone")));
-            }
-            _ => {
-                let names: Vec<&str> = names().collect();
-                return Err(unknown("event", kind, &names, ""));
+    fn add(&mut self, name: &str, how: &str, all: &str) -> Result<(), BadOption> {
+        let mut named = ALL.iter().filter(|kind| kind.first_name() == name);
+        if let Some(kind) = named.find(|kind| takes(kind, how)) {
+            return self.add_kind(kind, how);
+        }
+        if name == NONE {
+            return Err(malformed("events", all, "none alone, or a list without it"));
+        }
+        if is_event(name) {
+            return Err(malformed("events", all, &format!("{name} alone")));
+        }
+        let names: Vec<&str> = names().collect();
+        Err(unknown("event", name, &names, ""))
+    }
+
+    fn add_kind(&mut self, kind: &Kind, how: &str) -> Result<(), BadOption> {
+        match kind.how {
+            How::Alone => {}
+            How::Word(_, along) => self.kinds = self.kinds.with(along),
+            How::Every(every) => {
+                let bytes = interval(kind.first_name(), how, every)?;
+                if kind.gate == SAMPLES.gate {
+                    self.alloc_every = Some(bytes);
+                } else if kind.gate == LEAK.gate {
+                    self.leak_every = Some(bytes);
+                }
             }
         }
+        self.kinds = self.kinds.with(kind);
         Ok(())
     }
 }
 
-/// Above 0.
-fn sampled(value: &str) -> Result<u32, BadOption> {
-    let wanted = "alloc, alloc=all, or a size such as alloc=512k";
-    let bytes = interval("alloc", value).ok().filter(|bytes| *bytes > 0);
-    bytes.ok_or_else(|| malformed("events=alloc", value, wanted))
+/// By the names of the kinds.
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.kinds.iter().map(|kind| kind.name);
+        f.debug_list()
+            .entries(names)
+            .entries(self.alloc_every)
+            .entries(self.leak_every)
+            .finish()
+    }
+}
+
+/// Whether this may stand behind the kind's name; a size may still be malformed.
+fn takes(kind: &Kind, how: &str) -> bool {
+    match kind.how {
+        How::Alone => how.is_empty(),
+        How::Word(word, _) => how == word,
+        How::Every(every) => !how.is_empty() || every.default.is_some(),
+    }
 }
 
 /// The VM counts in 31 bits.
-fn interval(kind: &str, value: &str) -> Result<u32, BadOption> {
-    let bytes = size(kind, value)?;
-    let known = u32::try_from(bytes).ok();
-    known
-        .filter(|bytes| i32::try_from(*bytes).is_ok())
-        .ok_or_else(|| malformed(kind, value, "a size below 2g, such as 512k"))
+fn interval(name: &str, value: &str, every: Every) -> Result<u32, BadOption> {
+    if let ("", Some(bytes)) = (value, every.default) {
+        return Ok(bytes);
+    }
+    let below = "a size below 2g, such as 512k";
+    let bytes = size(name, value).and_then(|bytes| {
+        let known = u32::try_from(bytes).ok();
+        let known = known.filter(|bytes| i32::try_from(*bytes).is_ok());
+        known
+            .filter(|bytes| *bytes >= every.least)
+            .ok_or_else(|| malformed(name, value, below))
+    });
+    bytes.map_err(|error| match every.expected {
+        Some(expected) => malformed(&format!("events={name}"), value, expected),
+        None => error,
+    })
 }

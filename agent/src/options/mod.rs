@@ -12,12 +12,14 @@ use std::path::PathBuf;
 
 use lucce_callgraph::Policy;
 use lucce_filter::{ClassFilter, Patterns};
+use lucce_hooks::Kinds;
+use lucce_hooks::kinds::{ALLOC, Against, CALL};
 use lucce_tracelog::escape::Line;
 
 use values::{choice, file, number, patterns, unknown};
 
 pub use burst::Burst;
-pub use events::{Events, IO_TIME, TASK, is_event, names_of};
+pub use events::{Events, is_ours, names_of};
 pub use values::{BadOption, size};
 
 /// What the user asked for.
@@ -167,10 +169,7 @@ impl Options {
     pub fn parse(text: &str) -> Result<Options, BadOption> {
         let mut options = Options {
             out: PathBuf::from("lucce-%p-%t.lucce"),
-            events: Events {
-                alloc: true,
-                ..Events::default()
-            },
+            events: Events::of(&[&ALLOC]),
             burst: None,
             verify: 0,
             limit: u64::MAX,
@@ -206,7 +205,7 @@ impl Options {
 
     /// Whether classes get hooks for allocations.
     pub fn alloc_hooks(&self) -> bool {
-        self.events.alloc || self.ctl == Ctl::All
+        self.hooks().has(&ALLOC)
     }
 
     fn check_graph(&self) -> Result<(), BadOption> {
@@ -220,33 +219,24 @@ impl Options {
     }
 
     fn check_events(&self) -> Result<(), BadOption> {
-        // What lives would say when bursts were.
-        if self.events.leak.is_some() && self.burst.is_some() {
-            return Err(BadOption("burst= does not go with events=leak".into()));
-        }
-        let needs_lazy = [
-            (self.events.call, "events=call"),
-            (self.records_calls(), "record=calls"),
+        let is_lazy = self.tracking == Tracking::Lazy;
+        let is_stream = self.record == Record::Stream;
+        let with = [
+            (self.burst.is_some(), Against::Burst),
+            (!is_lazy, Against::OtherTracking),
+            (is_stream, Against::Stream),
+            (self.planned, Against::Static),
         ];
-        if let Some((_, what)) = first(needs_lazy)
-            && self.tracking != Tracking::Lazy
-        {
-            return Err(BadOption(format!("{what} needs tracking=lazy")));
+        let mut with = with.into_iter().filter(|(is, _)| *is);
+        let refused = with.find_map(|(_, what)| self.events.refuse(what));
+        let needs_lazy =
+            (self.records_calls() && !is_lazy).then_some("record=calls needs tracking=lazy");
+        let needs_numbers = (is_stream && self.tracking == Tracking::Paper)
+            .then_some("record=stream needs tracking=lazy or tracking=cct");
+        match refused.or(needs_lazy).or(needs_numbers) {
+            Some(why) => Err(BadOption(why.into())),
+            None => Ok(()),
         }
-        if self.record == Record::Stream && self.tracking == Tracking::Paper {
-            let text = "record=stream needs tracking=lazy or tracking=cct";
-            return Err(BadOption(text.into()));
-        }
-        if self.record == Record::Stream && self.events.sampled.is_some() {
-            let text = "record=stream has single events, and events=alloc=SIZE only samples";
-            return Err(BadOption(text.into()));
-        }
-        // An entry has no place of its own in an earlier run's log.
-        if self.events.call && self.planned {
-            let text = "events=call does not go with encoding=static";
-            return Err(BadOption(text.into()));
-        }
-        Ok(())
     }
 
     fn check_classes(&self) -> Result<(), BadOption> {
@@ -265,16 +255,13 @@ impl Options {
     /// What classes get hooks for, and what the VM is asked to tell: what is counted now, or may be later.
     pub fn hooks(&self) -> Events {
         let all = self.ctl == Ctl::All;
-        Events {
-            alloc: self.alloc_hooks(),
-            lock: self.events.lock || all,
-            exception: self.events.exception || all,
-            thread: self.events.thread || all,
-            io: self.events.io || all,
-            // A recording is told of every entry.
-            call: self.events.call || self.records_calls(),
-            ..self.events.clone()
-        }
+        let later = Kinds::all(|kind| all && kind.can_come_later);
+        // A recording is told of every entry.
+        let recorded = match self.records_calls() {
+            true => Kinds::default().with(&CALL),
+            false => Kinds::default(),
+        };
+        self.events.and(later).and(recorded)
     }
 
     /// Whether no class has hooks: everything that is asked for is rare, and the VM itself tells of it.
@@ -287,13 +274,8 @@ impl Options {
     /// Whether no code but the program's own can ask for a context: what bytecode does is neither counted
     /// nor recorded.
     pub fn is_idle(&self) -> bool {
-        let hooks = self.hooks();
-        !(hooks.alloc
-            || hooks.objects
-            || hooks.lock
-            || hooks.call
-            || hooks.io
-            || self.records_calls())
+        let mut kinds = self.hooks().kinds().iter();
+        !kinds.any(|kind| kind.is_everywhere) && !self.records_calls()
     }
 
     pub fn say(&self, level: Level, text: &str) {
@@ -355,15 +337,12 @@ fn first<const N: usize>(of: [(bool, &'static str); N]) -> Option<(bool, &'stati
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lucce_hooks::kinds::{EXCEPTION, IO, LOCK, OBJECTS, THREAD};
 
     #[test]
     fn no_options_record_allocations() {
         let options = Options::parse("").unwrap();
-        let alloc = Events {
-            alloc: true,
-            ..Events::default()
-        };
-        assert_eq!(options.events, alloc);
+        assert_eq!(options.events, Events::of(&[&ALLOC]));
         let none = Options::parse("events=none").unwrap().events;
         assert_eq!(none, Events::default());
         let name = options.out.to_string_lossy();
@@ -378,7 +357,7 @@ mod tests {
     fn leaks_are_looked_for_when_asked() {
         let leak = |text| {
             let events = Options::parse(text).map(|options| options.events);
-            events.map(|events| (events.alloc, events.leak))
+            events.map(|events| (events.has(&ALLOC), events.leak()))
         };
         assert_eq!(leak("events=leak"), Ok((false, Some(512 << 10))));
         assert_eq!(leak("events=alloc+leak=64k"), Ok((true, Some(64 << 10))));
@@ -389,11 +368,11 @@ mod tests {
     #[test]
     fn allocations_are_counted_or_sampled() {
         let events = Options::parse("events=alloc=512k+lock").unwrap().events;
-        assert!(!events.alloc && events.lock);
-        assert_eq!(events.sampled, Some(512 << 10));
+        assert!(!events.has(&ALLOC) && events.has(&LOCK));
+        assert_eq!(events.sampled(), Some(512 << 10));
         let events = Options::parse("events=alloc=64k+leak=64k").unwrap().events;
         assert_eq!(
-            (events.sampled, events.leak),
+            (events.sampled(), events.leak()),
             (Some(64 << 10), Some(64 << 10))
         );
         for (bad, why) in [
@@ -410,9 +389,9 @@ mod tests {
     #[test]
     fn kinds_of_events_are_joined() {
         let events = Options::parse("events=lock+exception").unwrap().events;
-        assert!(events.lock && events.exception && !events.alloc && !events.objects);
+        assert_eq!(events, Events::of(&[&LOCK, &EXCEPTION]));
         let events = Options::parse("events=alloc=all").unwrap().events;
-        assert!(events.alloc && events.objects && !events.lock);
+        assert_eq!(events, Events::of(&[&ALLOC, &OBJECTS]));
     }
 
     #[test]
@@ -428,18 +407,9 @@ mod tests {
     #[test]
     fn events_are_a_set() {
         let of = |text| Options::parse(text).unwrap().events;
-        let all = Events {
-            alloc: true,
-            call: true,
-            thread: true,
-            ..Events::default()
-        };
+        let all = Events::of(&[&ALLOC, &CALL, &THREAD]);
         assert_eq!(of("events=thread+call+alloc+call"), all);
-        let calls = Events {
-            call: true,
-            ..Events::default()
-        };
-        assert_eq!(of("events=call"), calls);
+        assert_eq!(of("events=call"), Events::of(&[&CALL]));
         let refused = |text: &str| Options::parse(text).unwrap_err().to_string();
         for tracking in ["cct", "paper"] {
             let error = refused(&format!("events=call,tracking={tracking}"));
@@ -581,8 +551,7 @@ mod tests {
         assert!(!of("events=none").alloc_hooks());
         assert!(of("events=none,ctl=all").alloc_hooks());
         let all = of("events=none,ctl=all").hooks();
-        let later = all.exception && all.io && all.lock && all.thread;
-        assert!(later && !all.call && !all.objects && all.leak.is_none());
+        assert_eq!(all, Events::of(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &THREAD]));
         assert_eq!(of("events=io").hooks(), of("events=io").events);
         let error = Options::parse("ctl=of").unwrap_err().to_string();
         assert_eq!(error, "unknown ctl 'of', did you mean 'off'?");
@@ -614,6 +583,21 @@ mod tests {
         }
         for bad in ["include=", "exclude=a.B+", "include=a.B.m()", "exclude=a."] {
             assert!(Options::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// docs/options.md says what `ctl=all` prepares, and has each kind by name.
+    #[test]
+    fn documents_have_each_kind() {
+        let text = include_str!("../../../docs/options.md");
+        let line = |start: &str| text.lines().find(|line| line.starts_with(start));
+        let of_ctl = line("| `ctl=").unwrap();
+        for kind in lucce_hooks::kinds::ALL {
+            let name = format!("`{}`", kind.first_name());
+            assert!(text.contains(&name), "docs/options.md: {name}");
+            if kind.can_come_later {
+                assert!(of_ctl.contains(&name), "docs/options.md, ctl: {name}");
+            }
         }
     }
 

@@ -126,7 +126,7 @@ impl Agent {
             plan: planned.plan.take(),
             attached: ground.attached,
         };
-        let leaks = options.events.leak.map(Leaks::new);
+        let leaks = options.events.leak().map(Leaks::new);
         let counters = Counters::new(Core::new(options, jvmti, parts), comparison);
         let agent = Agent {
             classes: Classes::new(Counting::new(Stack::new(counters))),

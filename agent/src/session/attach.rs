@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_hooks::kinds::ALLOC;
 use lucce_vm::{Failed, Jvmti, Vm};
 
 use crate::attach::options::{AttachOptions, DEFAULT_INTERVAL};
 use crate::core::Attached;
-use crate::events::lock::LOCKS;
+use crate::events::wanted as sources;
 use crate::leaks;
 use crate::options::{Events, Options};
 use crate::session::Agent;
@@ -87,7 +88,10 @@ pub fn attach(
 /// How an agent counts that is there from the start and needs no hooks. `None`: it needs them.
 pub fn without_hooks(options: &Options) -> Option<Attached> {
     let wanted = &options.events;
-    let interval = wanted.sampled.or(wanted.leak).unwrap_or(DEFAULT_INTERVAL);
+    let interval = wanted
+        .sampled()
+        .or(wanted.leak())
+        .unwrap_or(DEFAULT_INTERVAL);
     options.walks().then_some(Attached {
         later: false,
         interval,
@@ -170,7 +174,7 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
 }
 
 fn samples_objects(wanted: &Events) -> bool {
-    wanted.alloc || wanted.sampled.or(wanted.leak).is_some()
+    wanted.has(&ALLOC) || wanted.sampled().or(wanted.leak()).is_some()
 }
 
 /// A VM that listens may still be starting: until it has started it gives nobody what is asked for.
@@ -188,16 +192,13 @@ fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
 /// Beside those of leaks.
 fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
     let mut events = vec![ti::JVMTI_EVENT_VM_DEATH];
-    if wanted.alloc || wanted.sampled.is_some() {
+    if wanted.has(&ALLOC) || wanted.sampled().is_some() {
         events.push(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
         events.push(ti::JVMTI_EVENT_THREAD_START);
         events.push(ti::JVMTI_EVENT_THREAD_END);
     }
-    if wanted.lock {
-        events.extend(LOCKS);
-    }
-    if wanted.exception {
-        events.push(ti::JVMTI_EVENT_EXCEPTION);
+    for source in sources(wanted) {
+        events.extend(source.events());
     }
     events
 }
@@ -205,10 +206,10 @@ fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
 fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(samples_objects(events));
-    wanted.set_can_generate_exception_events(events.exception);
-    wanted.set_can_generate_monitor_events(events.lock);
-    wanted.set_can_get_bytecodes(events.lock);
-    wanted.set_can_generate_garbage_collection_events(events.leak.is_some());
+    for source in sources(events) {
+        source.capabilities(&mut wanted);
+    }
+    wanted.set_can_generate_garbage_collection_events(events.leak().is_some());
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     wanted.set_can_get_source_file_name(true);

@@ -7,6 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
+use lucce_hooks::kinds::ALLOC;
 
 use crate::memory::gate;
 use crate::options::{Ctl, Level, Options, names_of};
@@ -110,18 +111,18 @@ fn set(agent: &Agent, setting: &str) -> Result<(), String> {
         .filter(|value| !value.contains(','))
         .ok_or("only events can be set: events=alloc, events=none")?;
     let wanted = Options::parse(&format!("events={value}")).map_err(|e| e.to_string())?;
-    if wanted.events.alloc && !agent.options.alloc_hooks() {
+    if wanted.events.has(&ALLOC) && !agent.options.alloc_hooks() {
         return Err(
             "the classes have no hooks for alloc: start the JVM with events=alloc or with ctl=all"
                 .into(),
         );
     }
-    if wanted.events.sampled.or(agent.options.events.sampled) != agent.options.events.sampled
-        || wanted.events.alloc && agent.options.events.sampled.is_some()
+    if wanted.events.sampled().or(agent.options.events.sampled()) != agent.options.events.sampled()
+        || wanted.events.has(&ALLOC) && agent.options.events.sampled().is_some()
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
-    if wanted.events.leak.is_some() && agent.leaks.is_none() {
+    if wanted.events.leak().is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
     let wanted = wanted.events.gates();

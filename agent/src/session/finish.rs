@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use lucce_hooks::kinds::{ALLOC, THREAD};
 use lucce_tracelog::{Cell, End};
 
 use crate::book::fate::Fate;
-use crate::events::sources;
+use crate::events;
 use crate::leaks::Leaks;
 use crate::memory::java_table::MULTIPLIER;
 use crate::options::Level;
@@ -20,8 +21,8 @@ pub fn finish(agent: &Agent) {
     agent.ended.tell();
     let bursts = agent.gate.bursts();
     let sampled = agent.leaks.as_ref().map(Leaks::so_far);
-    for source in sources::wanted(&agent.options.hooks()) {
-        sources::stop(agent.jvmti, source);
+    for source in events::wanted(&agent.options.hooks()) {
+        events::stop(agent.jvmti, source);
     }
     let counts = &agent.counts;
     let (allocations, contexts) = sum(agent);
@@ -70,7 +71,7 @@ pub fn finish(agent: &Agent) {
         agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
         agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
     }
-    if agent.options.hooks().thread {
+    if agent.options.hooks().has(&THREAD) {
         let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
         agent.stat("tasks.unfollowed", unfollowed);
     }
@@ -182,7 +183,7 @@ impl Recorded {
             parts.push(format!(
                 "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
             ));
-        } else if agent.options.events.alloc || *allocations > 0 {
+        } else if agent.options.events.has(&ALLOC) || *allocations > 0 {
             parts.push(format!("{allocations} allocations in {contexts} contexts"));
         }
         if let Some(sampled) = self.sampled {

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::jvalue;
 use lucce_hooks::inherited_methods;
+use lucce_hooks::kinds::OBJECTS;
 use lucce_vm::Env;
 
-use crate::events::sources;
+use crate::events;
 use crate::options::Level;
 use crate::session::helper_class::Bracket;
 use crate::session::{Agent, helper_class};
@@ -97,14 +98,14 @@ fn hide_inherited(env: Env) -> Option<()> {
 
 fn tell_of_events(agent: &Agent, doors: &Doors) {
     let events = agent.options.hooks();
-    if events.objects && (doors.objects)(agent).is_none() {
+    if events.has(&OBJECTS) && (doors.objects)(agent).is_none() {
         agent.say(
             Level::Warn,
             "objects that native code makes are not counted",
         );
     }
-    for source in sources::wanted(&events) {
-        if let Err(message) = sources::start(agent.jvmti, source) {
+    for source in events::wanted(&events) {
+        if let Err(message) = events::start(agent.jvmti, source) {
             agent.say(Level::Error, &message);
         }
     }

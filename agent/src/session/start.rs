@@ -8,7 +8,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_hooks::jdk::{TRIED, most_like};
 use lucce_vm::{Failed, Jvmti, flags};
 
-use crate::events::sources;
+use crate::events;
 use crate::leaks;
 use crate::options::{Level, Options, only};
 use crate::session::agent::{Agent, Ground, Missing};
@@ -107,15 +107,15 @@ fn run(
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;
-    if options.events.leak.or(options.events.sampled).is_some() {
+    if options.events.leak().or(options.events.sampled()).is_some() {
         jvmti
             .add_capabilities(&leaks::capabilities())
             .map_err(|Failed(code)| {
                 format!("events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})")
             })?;
     }
-    for source in sources::wanted(&options.hooks()) {
-        sources::prepare(jvmti, source)?;
+    for source in events::wanted(&options.hooks()) {
+        events::prepare(jvmti, source)?;
     }
     let agent = Agent::start(options, jvmti, ground)?;
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));

@@ -20,6 +20,7 @@ use std::cell::RefCell;
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_callgraph::{MethodId, SiteId};
+use lucce_hooks::kinds::LOCK;
 
 use crate::core::Here;
 use crate::memory::slots::Slot;
@@ -130,7 +131,7 @@ fn prove(stack: &Stack, env: Env, method: jmethodID, location: i64) -> Known {
         proof = Proof::Entered(SiteId(stack.extra_site(id.0, resolved.line(0))));
     } else if let Some(at) = monitor(&stack.jvmti.bytecodes(method), location) {
         stands = at;
-        if resolved.slot && stack.options.events.lock {
+        if resolved.slot && stack.options.events.has(&LOCK) {
             proof = Proof::Monitor;
         }
     }

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use lucce_hooks::kinds::ALLOC;
 use lucce_tracelog::{Counters as CellBlock, ThreadId, VmCell};
 
 use crate::options::{Level, Options};
@@ -228,7 +229,7 @@ fn tell_none(counters: &Counters, reason: &str) {
 
 /// Why counters cannot be compared with what the VM says.
 fn incomparable(options: &Options) -> Option<&'static str> {
-    if !options.events.alloc && options.events.sampled.is_none() {
+    if !options.events.has(&ALLOC) && options.events.sampled().is_none() {
         return Some("allocations were not counted");
     }
     if options.is_partial() {

@@ -99,8 +99,8 @@ pub struct ThreadState {
     end: u64,
     /// With `tracking=cct`: address of the tree's table; 0: none yet.
     children: AtomicU64,
-    /// With `events=io`, for the helper class alone: when the operation began, and its bytes.
-    _io: [AtomicU64; 2],
+    /// For the helper classes alone: when what the thread is doing began, and its amount.
+    _taking: [AtomicU64; 2],
     /// For the helper class alone, too.
     _cloning: AtomicU64,
     /// And this.
@@ -133,8 +133,8 @@ const _: () = assert!(offset_of!(ThreadState, left) == layout::STATE_LEFT);
 const _: () = assert!(offset_of!(ThreadState, start) == layout::STATE_START);
 const _: () = assert!(offset_of!(ThreadState, end) == layout::STATE_END);
 const _: () = assert!(offset_of!(ThreadState, children) == layout::STATE_TREE);
-const _: () = assert!(offset_of!(ThreadState, _io) == layout::IO_SINCE);
-const _: () = assert!(layout::IO_BYTES == layout::IO_SINCE + size_of::<AtomicU64>());
+const _: () = assert!(offset_of!(ThreadState, _taking) == layout::SINCE);
+const _: () = assert!(layout::AMOUNT == layout::SINCE + size_of::<AtomicU64>());
 const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
 const _: () = assert!(offset_of!(ThreadState, _text) == layout::TEXT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
@@ -149,7 +149,7 @@ impl ThreadState {
             start: start as u64,
             end: (start + region.bytes()) as u64,
             children: AtomicU64::new(0),
-            _io: Default::default(),
+            _taking: Default::default(),
             _cloning: Default::default(),
             _text: Default::default(),
             place: Place::default(),

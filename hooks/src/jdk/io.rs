@@ -1,12 +1,10 @@
-//! The native methods by which the JDK reads and writes files and sockets, and the hooks around their calls.
+//! The native methods by which the JDK reads and writes files and sockets. `kinds::io` has the hooks around their calls.
 //!
 //! How the table was made: all natives of `java.base` that take a file descriptor or belong to a class for files and sockets,
 //! in JDK 17, 21 and 25 (`javap -p`), and who calls them. A row whose class or native a JDK does not have does no harm
 //! there.
 
-use lucce_bytecode::{Call, Insert, Scan};
-
-use crate::helpers::event;
+use lucce_bytecode::Call;
 
 /// What is done to what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +21,7 @@ pub enum Purpose {
 
 /// How the bytes are known.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Size {
+pub enum Size {
     /// The native returns them; below 0: the end, or that nothing was done (`sun.nio.ch.IOStatus`).
     Returned,
     /// The same, in a `long`.
@@ -47,7 +45,7 @@ pub struct Operation {
     pub name: &'static str,
     pub descriptor: &'static str,
     purpose: Purpose,
-    size: Size,
+    pub size: Size,
 }
 
 const fn own(
@@ -179,68 +177,6 @@ pub fn operation(
     (call.owner != class || is_native(call)).then_some(found as u8)
 }
 
-/// The hooks around a call of an operation. `site`: as [`outside`] if the class is out of scope.
-pub fn inserts(operation: u8, site: i32) -> Vec<Insert<'static>> {
-    let Some(operation) = OPERATIONS.get(usize::from(operation)) else {
-        return Vec::new();
-    };
-    let before = |name| Insert::Mark {
-        helper: event(name, "(JI)V"),
-        site,
-    };
-    let given = |name| Insert::MarkPair {
-        helper: event(name, "(IIJI)V"),
-        site,
-    };
-    let returned = |name| Insert::AfterDup {
-        helper: event(name, "(IJI)V"),
-        site,
-    };
-    let written = Insert::After {
-        helper: event("ioWritten", "(JI)V"),
-        site,
-    };
-    match operation.size {
-        Size::Returned => vec![before("io"), returned("ioRead")],
-        Size::ReturnedLong => {
-            let helper = event("ioRead", "(JJI)V");
-            vec![before("io"), Insert::AfterDup2 { helper, site }]
-        }
-        Size::ByteReturned => vec![before("io"), returned("ioReadByte")],
-        Size::Nothing => vec![before("io"), returned("ioPassed")],
-        Size::Last => vec![given("ioOfLast"), written],
-        Size::LastButOne => vec![given("ioOfLastButOne"), written],
-        Size::Byte => vec![before("ioOfByte"), written],
-    }
-}
-
-/// In place of a site, where the calling class is out of scope.
-fn outside(operation: u8) -> i32 {
-    -1 - i32::from(operation)
-}
-
-/// The hooks of a method out of scope.
-pub fn inserts_outside(
-    class: &str,
-    scan: &Scan<'_>,
-    is_native: &dyn Fn(&Call<'_>) -> bool,
-) -> Vec<(u16, Insert<'static>)> {
-    let operations = scan.calls.iter().filter_map(|call| {
-        let operation = operation(class, call, is_native)?;
-        Some((call.bci, operation))
-    });
-    let inserts = operations.flat_map(|(bci, operation)| {
-        let inserts = inserts(operation, outside(operation)).into_iter();
-        inserts.map(move |insert| (bci, insert))
-    });
-    inserts.collect()
-}
-
-/// The operation that stands in place of the site; `None`: it is a site.
-pub fn of_outside(site: i32) -> Option<usize> {
-    usize::try_from(-1 - i64::from(site)).ok()
-}
-
 /// What an operation is for.
 pub fn purpose(operation: usize) -> Option<Purpose> {
     OPERATIONS.get(operation).map(|operation| operation.purpose)
@@ -289,13 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn all_have_a_purpose_and_hooks_on_both_sides() {
+    fn all_have_a_purpose() {
         for operation in 0..OPERATIONS.len() {
             assert!(purpose(operation).is_some());
-            assert_eq!(inserts(operation as u8, 1).len(), 2);
-            assert_eq!(of_outside(outside(operation as u8)), Some(operation));
         }
         assert!(purpose(OPERATIONS.len()).is_none());
-        assert!(inserts(OPERATIONS.len() as u8, 1).is_empty());
     }
 }

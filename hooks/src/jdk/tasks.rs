@@ -1,10 +1,11 @@
-//! The methods by which the JDK's executors take, run and refuse tasks, and the classes that tasks are of.
+//! The methods by which the JDK starts threads, and by which its executors take, run and refuse tasks; and the classes that
+//! tasks are of.
 //!
 //! How it was made: read in `java.util.concurrent` of JDK 17, 21 and 25; rows of one JDK name it.
 
-use lucce_bytecode::{Call, Method, NewField};
+use lucce_bytecode::{Call, NewField};
 
-use crate::shape::Mark;
+use crate::kinds::At;
 
 const POOL: &str = "java/util/concurrent/ThreadPoolExecutor";
 const SCHEDULED_POOL: &str = "java/util/concurrent/ScheduledThreadPoolExecutor";
@@ -13,31 +14,61 @@ const FORK_JOIN_TASK: &str = "java/util/concurrent/ForkJoinTask";
 const FUTURE_TASK: &str = "java/util/concurrent/FutureTask";
 const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
 
-/// What a call means for tasks, if anything. `is_first`: of those with its name in the method.
-pub fn mark(
-    class: &str,
-    method: &Method<'_>,
-    call: &Call<'_>,
-    is_first: &dyn Fn() -> bool,
-) -> Option<Mark> {
-    match (class, &*method.name, &*call.name) {
-        (POOL, "execute", "get") if is_first() => Some(Mark::Submit(Some(1))),
-        (POOL, "execute", "reject") => Some(Mark::Reject(1)),
-        (POOL, "runWorker", "run") => Some(Mark::Run),
-        (POOL, "runWorker", "afterExecute") => Some(Mark::Ran),
-        (SCHEDULED_POOL, "delayedExecute", "add") => Some(Mark::Submit(None)),
+/// What a call means for what goes on elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// It starts the thread `this`.
+    Start,
+    /// An executor is given a task, which is in this local, or on top of the stack.
+    Submit(Option<u8>),
+    /// The executor does not take the task in this local, after all.
+    Reject(u8),
+    /// An executor runs the task on top of the stack.
+    Run,
+    /// An executor has done with the task that it ran.
+    Ran,
+    /// A virtual thread gives an executor its own continuation.
+    Schedule,
+}
+
+/// In methods of these classes named `start`, a call of the method is what starts the thread.
+const STARTING: [(&str, &str); 4] = [
+    ("java/lang/Thread", "start0"),
+    (VIRTUAL_THREAD, "submitRunContinuation"),
+    (VIRTUAL_THREAD, "externalSubmitRunContinuation"),
+    (VIRTUAL_THREAD, "externalSubmitRunContinuationOrThrow"),
+];
+
+/// What a call means, if anything.
+pub fn found(at: &At<'_>, call: &Call<'_>) -> Option<Task> {
+    let (class, method) = (at.class, &*at.method.name);
+    if method == "start" && call.owner == class && STARTING.contains(&(class, &*call.name)) {
+        return Some(Task::Start);
+    }
+    match (class, method, &*call.name) {
+        (POOL, "execute", "get") if is_first(at, call) => Some(Task::Submit(Some(1))),
+        (POOL, "execute", "reject") => Some(Task::Reject(1)),
+        (POOL, "runWorker", "run") => Some(Task::Run),
+        (POOL, "runWorker", "afterExecute") => Some(Task::Ran),
+        (SCHEDULED_POOL, "delayedExecute", "add") => Some(Task::Submit(None)),
         // What virtual threads are scheduled by.
         (FORK_JOIN_POOL, "lazySubmit", _) => None,
         (FORK_JOIN_POOL, _, "poolSubmit" | "externalSubmit") if call.owner == class => {
-            Some(Mark::Submit(None))
+            Some(Task::Submit(None))
         }
         // JDK 22 and later.
-        (FORK_JOIN_POOL, "scheduleDelayedTask", "pend") => Some(Mark::Submit(None)),
-        (FORK_JOIN_TASK, "fork", "push" | "externalPush") => Some(Mark::Submit(Some(0))),
-        (FORK_JOIN_TASK, "doExec", "exec") => Some(Mark::Run),
-        (VIRTUAL_THREAD, _, "execute") => Some(Mark::Schedule),
+        (FORK_JOIN_POOL, "scheduleDelayedTask", "pend") => Some(Task::Submit(None)),
+        (FORK_JOIN_TASK, "fork", "push" | "externalPush") => Some(Task::Submit(Some(0))),
+        (FORK_JOIN_TASK, "doExec", "exec") => Some(Task::Run),
+        (VIRTUAL_THREAD, _, "execute") => Some(Task::Schedule),
         _ => None,
     }
+}
+
+/// Of the calls with this name in the method.
+fn is_first(at: &At<'_>, call: &Call<'_>) -> bool {
+    let first = at.scan.calls.iter().find(|other| other.name == call.name);
+    first.is_some_and(|first| first.bci == call.bci)
 }
 
 /// The field of tasks of a class: see the helper class.

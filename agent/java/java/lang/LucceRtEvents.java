@@ -571,87 +571,46 @@ public final class LucceRtEvents {
         if (!known(t)) return;
         long number = site < 0 ? 0 : current(t, p, site);
         if (number == 0 && site >= 0) return;
-        parked0(t.$ts, number, t, passed);
+        happened0(t.$ts, LOCK, number, 0, t, 0, passed);
         if (VERIFY && site >= 0) compare(t, number, 0);
     }
 
-    // ---- reading and writing: around calls of natives, see `io` in the agent --------------------------
+    // ---- what takes time: from a hook before a call to one behind it ------------------------------------
     //
-    // A site below 0 is an operation, in a class out of scope.
+    // A site below 0 says what it is, in a class out of scope.
 
-    @Hidden @DontInline
-    public static void io(long p, int site) {
-        ioBegins(0, p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioOfByte(long p, int site) {
-        ioBegins(1, p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioOfLast(int other, int bytes, long p, int site) {
-        ioBegins(bytes, p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioOfLastButOne(int bytes, int other, long p, int site) {
-        ioBegins(bytes, p, site);
-    }
-
-    /** The time and the bytes are kept in the thread's record: natives call none of these in between. */
+    /** The time and an amount are kept in the thread's state: what is called in between begins nothing of this kind. */
     @Hidden
-    private static void ioBegins(long bytes, long p, int site) {
+    static void begins(int kind, long amount, long p, int site) {
         calls(p, site);
         if (!LIVE) return;
         Thread t = Thread.currentThread();
         if (!known(t)) return;
-        Memory.U.putLong(t.$ts + IO_SINCE, isOpen(IO) ? System.nanoTime() : 0);
-        Memory.U.putLong(t.$ts + IO_BYTES, bytes);
+        Memory.U.putLong(t.$ts + SINCE, isOpen(kind) ? System.nanoTime() : 0);
+        Memory.U.putLong(t.$ts + AMOUNT, amount);
     }
 
-    /** -1: the end of it; below: nothing was done. */
-    @Hidden @DontInline
-    public static void ioRead(int bytes, long p, int site) {
-        if (bytes >= -1) ioEnds(Math.max(bytes, 0), p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioRead(long bytes, long p, int site) {
-        if (bytes >= -1) ioEnds(Math.max(bytes, 0), p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioReadByte(int b, long p, int site) {
-        ioEnds(b < 0 ? 0 : 1, p, site);
-    }
-
-    /** Moved nothing; below 0: nothing was done. */
-    @Hidden @DontInline
-    public static void ioPassed(int answer, long p, int site) {
-        if (answer >= 0) ioEnds(0, p, site);
-    }
-
-    @Hidden @DontInline
-    public static void ioWritten(long p, int site) {
-        if (!LIVE) return;
-        Thread t = Thread.currentThread();
-        if (t.$ts != 0) ioEnds(Memory.U.getLong(t.$ts + IO_BYTES), p, site);
-    }
-
+    /** What has begun is over. What the call throws does not come here, and is not counted. */
     @Hidden
-    private static void ioEnds(long bytes, long p, int site) {
-        if (!LIVE || !isOpen(IO)) return;
+    static void ends(int kind, long amount, long p, int site) {
+        if (!LIVE || !isOpen(kind)) return;
         Thread t = Thread.currentThread();
         if (t.$ts == 0) return;
-        long since = Memory.U.getLong(t.$ts + IO_SINCE);
+        long since = Memory.U.getLong(t.$ts + SINCE);
         if (since == 0) return;
         long passed = System.nanoTime() - since;
-        Memory.U.putLong(t.$ts + IO_SINCE, 0);
+        Memory.U.putLong(t.$ts + SINCE, 0);
         long number = site < 0 ? 0 : current(t, p, site);
         if (number == 0 && site >= 0) return;
-        io0(t.$ts, number, site, bytes, passed);
+        happened0(t.$ts, kind, number, site, null, amount, passed);
         if (VERIFY && site >= 0) compare(t, number, 0);
+    }
+
+    /** The amount that was given when it began. */
+    @Hidden
+    static long given() {
+        Thread t = Thread.currentThread();
+        return t.$ts == 0 ? 0 : Memory.U.getLong(t.$ts + AMOUNT);
     }
 
     // ---- counting -----------------------------------------------------------------------------------------
@@ -735,9 +694,9 @@ public final class LucceRtEvents {
 
     private static native long asked0();
 
-    private static native void parked0(long ts, long number, Thread t, long passed);
-
-    private static native void io0(long ts, long number, int site, long bytes, long passed);
+    /** An event of a kind of the gate: see `Told` in the agent. */
+    static native void happened0(
+            long ts, int kind, long number, int site, Object object, long amount, long passed);
 
     private static native int traced0(long ts, Object thrown, Object trace, long bytes, long text);
 

@@ -3,6 +3,7 @@ package java.lang;
 import static java.lang.LucceRt.*;
 import static java.lang.LucceRtEdition.*;
 import static java.lang.LucceRtEvents.countByType;
+import static java.lang.LucceRtEvents.happened0;
 import static java.lang.LucceRtEvents.isOpen;
 import static java.lang.LucceRtLayout.*;
 
@@ -34,7 +35,7 @@ public final class LucceRtTasks {
     public static void startsOutside(Thread child, long p, int site) {
         if (LIVE && isOpen(THREAD)) {
             Thread t = Thread.currentThread();
-            if (known(t)) started0(t.$ts, child);
+            if (known(t)) happened0(t.$ts, THREAD, 0, 0, child, 0, 0);
         }
         restore(p);
     }
@@ -159,8 +160,6 @@ public final class LucceRtTasks {
     }
 
     // ---- slow paths, in the agent ---------------------------------------------------------------
-
-    private static native void started0(long ts, Thread child);
 
     private static native void submitted0(Object task, long number);
 
