@@ -157,6 +157,8 @@ impl Profile {
         match who {
             Who::Virtual => VIRTUAL.into(),
             Who::Silent => SILENT.into(),
+            // The VM does not count by tags: lanes of one kind of threads are one.
+            Who::Thread(id) if self.has_tags() => kind_of(&self.thread_name(id)),
             Who::Thread(id) => self.thread_name(id),
         }
     }
@@ -176,6 +178,19 @@ impl Profile {
             _ => Some(BELOW),
         }
     }
+}
+
+/// A thread's name with `*` for each row of digits, as names are that several threads have together.
+fn kind_of(name: &str) -> String {
+    let mut kind = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character.is_ascii_digit() {
+            true if kind.ends_with('*') => {}
+            true => kind.push('*'),
+            false => kind.push(character),
+        }
+    }
+    kind
 }
 
 fn who(count: &VmCount, virtual_events: bool) -> Who {
@@ -258,6 +273,12 @@ mod tests {
         };
         assert_eq!(estimated.to_string(), format!("about {text}; {BELOW}"));
         assert_eq!(coverage(5, 0).to_string(), "the VM allocated nothing");
+    }
+
+    #[test]
+    fn threads_of_one_kind_have_names_that_differ_in_digits_only() {
+        assert_eq!(kind_of("pool-12-thread-3"), "pool-*-thread-*");
+        assert_eq!(kind_of("main"), "main");
     }
 
     #[test]

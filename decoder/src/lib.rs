@@ -6,7 +6,7 @@
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events, and all that is said of one kind only), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
-//! events by trace), `amounts` (what was counted, by kind), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
+//! events by trace), `amounts` (what was counted, by kind), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence` and `leaks` (which of them leak);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
 #![deny(
@@ -47,6 +47,7 @@ mod contexts;
 mod coverage;
 
 mod amounts;
+mod tags;
 
 mod labels;
 
@@ -86,6 +87,7 @@ pub use source::{Source, header_of};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
 pub use symbols::Extract;
+pub use tags::UNTAGGED;
 pub use taken::Taken;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};

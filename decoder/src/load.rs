@@ -117,6 +117,10 @@ impl Profile {
                     origins.push(r.context);
                 }
             }
+            Record::ThreadTag(r) => {
+                let tags = self.tags.entry(r.thread).or_default();
+                tags.insert(r.key.into(), r.value.into());
+            }
             Record::EventType(r) => {
                 let id = r.id;
                 if !self.types.add(r) {
@@ -242,6 +246,7 @@ fn empty(log: &Log) -> Result<Profile, OpenError> {
         types: Types::default(),
         threads: Default::default(),
         origins: Default::default(),
+        tags: Default::default(),
         vm_counts: Vec::new(),
         across_threads: false,
         meta: Default::default(),

@@ -30,6 +30,8 @@ pub struct Profile {
     pub threads: HashMap<ThreadId, ThreadInfo>,
     /// The contexts that started a thread, or threads of one name, one after the other.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
+    /// Under which tags the events of a thread happened, key and value; none: under no tag.
+    pub tags: HashMap<ThreadId, BTreeMap<String, String>>,
     /// What the VM says that threads have allocated.
     pub vm_counts: Vec<VmCount>,
     pub meta: BTreeMap<String, String>,

@@ -131,8 +131,27 @@ impl Place {
         self.go_to(writer.place(lane, thread, capacity, now));
     }
 
+    /// Whether anything was written here.
+    #[must_use]
+    pub fn has_block(&self) -> bool {
+        self.block.get().is_some()
+    }
+
+    /// The thread's next events go elsewhere: what is left here. From now on there is no room.
+    #[must_use]
+    pub fn leave(&self) -> Place {
+        let left = Place::default();
+        left.go_to_that_of(self);
+        self.go_to(Place::default());
+        left
+    }
+
     /// The thread's next events go there.
     pub fn go_to(&self, other: Place) {
+        self.go_to_that_of(&other);
+    }
+
+    fn go_to_that_of(&self, other: &Place) {
         for (ours, theirs) in [
             (&self.next, &other.next),
             (&self.end, &other.end),

@@ -39,6 +39,7 @@ mod running;
 mod samples;
 mod starts;
 mod streams;
+mod tags;
 mod tasks;
 mod top;
 mod unloading;
@@ -117,6 +118,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         ending::tests(setup),
         entries::tests(setup),
         own_events::tests(setup),
+        tags::tests(setup),
         junit::tests(setup),
         recipe::tests(setup),
         log_lines::tests(setup),

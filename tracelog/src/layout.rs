@@ -50,7 +50,7 @@
 //! * 2 (2026-11-22): a base may say how wide anchors are; who skips that takes numbers for others.
 //! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
 //!   Since then, and skipped by readers that do not know them: blocks of kinds 4
-//!   and 5.
+//!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
 
 use crate::error::{Damage, OpenError};
 use crate::fields::{array_at, put, u32_at, u64_at};

@@ -31,6 +31,7 @@
 //! | 20 | `Survivors` | n key, n objects, n bytes, n generations, [n born after the one before, n objects] |
 //! | 21 | `ThreadOrigin` | n thread, q context |
 //! | 22 | `Change::Base` | n version, n bits of anchors from here on, where the header says otherwise |
+//! | 23 | `ThreadTag` | n thread, t key, t value |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -51,7 +52,8 @@ pub use event::{EventType, EventTypeId};
 pub use leak::{Followed, Generation, Snapshot, Survivors};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
 pub use run::{
-    End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, Warning,
+    End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, ThreadTag,
+    Warning,
 };
 
 use self::graph::Divided;
@@ -84,6 +86,7 @@ pub enum Record<'a> {
     Snapshot(Snapshot),
     Survivors(Survivors<'a>),
     ThreadOrigin(ThreadOrigin),
+    ThreadTag(ThreadTag<'a>),
 }
 
 /// A record's kind: the first byte of the record.
@@ -113,6 +116,7 @@ impl Kind {
     const SURVIVORS: u8 = 20;
     const THREAD_ORIGIN: u8 = 21;
     const DIVIDED_BASE: u8 = 22;
+    const THREAD_TAG: u8 = 23;
 
     /// The kind's name, for people.
     #[must_use]
@@ -140,6 +144,7 @@ impl Kind {
             Self::SURVIVORS => "survivors",
             Self::THREAD_ORIGIN => "thread-origin",
             Self::DIVIDED_BASE => "divided-base",
+            Self::THREAD_TAG => "thread-tag",
             _ => "unknown",
         }
     }
@@ -171,6 +176,7 @@ impl Record<'_> {
             Record::Snapshot(_) => Kind::SNAPSHOT,
             Record::Survivors(_) => Kind::SURVIVORS,
             Record::ThreadOrigin(_) => Kind::THREAD_ORIGIN,
+            Record::ThreadTag(_) => Kind::THREAD_TAG,
         })
     }
 
@@ -203,6 +209,7 @@ impl Record<'_> {
             Record::Snapshot(r) => r.encode(out),
             Record::Survivors(r) => r.encode(out),
             Record::ThreadOrigin(r) => r.encode(out),
+            Record::ThreadTag(r) => r.encode(out),
         }
     }
 }
@@ -272,6 +279,7 @@ impl<'a> Record<'a> {
             Kind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
             Kind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
             Kind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
+            Kind::THREAD_TAG => Record::ThreadTag(ThreadTag::decode(input)?),
             Kind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
             _ => return Ok(None),
         };
@@ -308,7 +316,8 @@ into_record!(
     Followed<'a>,
     Snapshot,
     Survivors<'a>,
-    ThreadOrigin
+    ThreadOrigin,
+    ThreadTag<'a>
 );
 
 #[cfg(test)]

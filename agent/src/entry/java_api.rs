@@ -17,7 +17,8 @@ use crate::session::Agent;
 use crate::session::guard::guard;
 use crate::stack::trace::Element;
 use crate::stack::{contexts, here, trace};
-use crate::thread::life::current_state;
+use crate::thread::life::{current_state, state_of};
+use crate::thread::{OwnState, ThreadState, tags, under};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -114,6 +115,71 @@ fn event_here(agent: &Agent, env: Env, (kind, value): (jobject, jlong), own: usi
     };
     let _ = own_event(agent, env, state, number, kind, value);
     number
+}
+
+/// `CallContext.tag0`: from now on the current thread counts under one more tag. The number by which that is closed; 0: it
+/// is as it was.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_tag0(
+    env: *mut JNIEnv,
+    _: jclass,
+    key: jobject,
+    value: jobject,
+) -> jlong {
+    guard(0, |agent| {
+        if key.is_null() || value.is_null() {
+            return 0;
+        }
+        let env = agent.env(env);
+        // One more than is told apart, so that longer ones are known.
+        let [key, value] = [key, value].map(|text| env.text(text, tags::LONGEST + 1));
+        if key.is_empty() || key.encode_utf16().count() > tags::LONGEST {
+            return 0;
+        }
+        let number = in_other_lane(agent, env, |state| {
+            under::open(agent, env, state, (&key, &value))
+        });
+        number.map_or(0, |number| number as jlong)
+    })
+}
+
+/// `CallContext.untag0`: what was opened with this number is closed.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_untag0(
+    env: *mut JNIEnv,
+    _: jclass,
+    number: jlong,
+) {
+    guard((), |agent| {
+        let env = agent.env(env);
+        in_other_lane(agent, env, |state| {
+            under::close(agent, env, state, number as u64);
+        });
+    });
+}
+
+/// The current thread goes on in another lane. `None`: it does not.
+fn in_other_lane<T>(agent: &Agent, env: Env, go_on: impl FnOnce(&ThreadState) -> T) -> Option<T> {
+    // Where contexts are kept in other ways a lane's index means nothing in another one.
+    if !agent.is_live() || !agent.comparison.is_off() || env.has_exception() {
+        return None;
+    }
+    let thread = agent.jvmti.current_thread()?;
+    let own: OwnState = state_of(agent, env, thread);
+    let done = own.get().map(|state| {
+        let before = state.index();
+        agent.marks.leaves(agent, env, state);
+        let done = go_on(state);
+        agent.marks.enters(agent, env, state);
+        if state.index() != before
+            && let Some(fields) = agent.fields.get()
+        {
+            env.set_long(thread, fields.events.id(), state.index() as jlong);
+        }
+        done
+    });
+    env.forget(thread);
+    done
 }
 
 fn array(env: Env, elements: &[Element]) -> Option<jobject> {

@@ -2,10 +2,11 @@
 //!
 //! A mark is a copy of what the thread's cells count, and how many events were lost until then. What the cells count later
 //! on is told as the difference, cell by cell. Taking a mark and telling cost as much as the thread has contexts; in between
-//! nothing is different from without.
+//! nothing is different from without. Where the thread goes on in another lane meanwhile, under tags of the program's own, what
+//! came in the one before is kept with the mark.
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::{ContextId, MethodId};
@@ -26,7 +27,11 @@ const KIND: &str = "alloc";
 
 /// Marks that were taken and not told.
 #[derive(Default)]
-pub struct Marks(Mutex<Open>);
+pub struct Marks {
+    open: Mutex<Open>,
+    /// How many there are.
+    number: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Open {
@@ -37,7 +42,20 @@ struct Open {
 struct Mark {
     /// Whose it is.
     state: usize,
+    /// What its lane had counted.
     counted: Counted,
+    /// Events that the lane had lost, and all threads.
+    lost: u64,
+    lost_by_all: u64,
+    /// In lanes that it has left since.
+    before: Before,
+}
+
+/// What was counted, and how much was lost.
+#[derive(Default)]
+struct Before {
+    made: Vec<Counts>,
+    by_type: Vec<Counts>,
     lost: u64,
 }
 
@@ -80,8 +98,8 @@ pub fn unable(counting: &Counting, state: &ThreadState) -> Option<&'static str> 
 }
 
 /// In the whole JVM: it is not known in which thread.
-fn lost(counting: &Counting, lane: &Lane) -> u64 {
-    counting.counts.events_lost.load(Ordering::Relaxed) + lane.lost()
+fn lost_by_all(counting: &Counting) -> u64 {
+    counting.counts.events_lost.load(Ordering::Relaxed)
 }
 
 impl Marks {
@@ -92,14 +110,50 @@ impl Marks {
         let mark = Mark {
             state: address,
             counted: Counted::of(&lane),
-            lost: lost(counting, &lane),
+            lost: lane.lost(),
+            lost_by_all: lost_by_all(counting),
+            before: Before::default(),
         };
         drop(lane);
         let mut open = self.lock();
         open.last += 1;
         let number = open.last;
         open.marks.insert(number, mark);
+        self.number.store(open.marks.len(), Ordering::Relaxed);
         number
+    }
+
+    /// The current thread is about to leave its lane.
+    pub fn leaves(&self, counting: &Counting, env: Env, state: &ThreadState) {
+        self.each(state, |mark| {
+            let lane = lane_of(counting, env, state);
+            let since = mark.since(&lane);
+            drop(lane);
+            mark.before.made.extend(since.made);
+            mark.before.by_type.extend(since.by_type);
+            mark.before.lost += since.lost;
+        });
+    }
+
+    /// It goes on in another one, or in the same after all.
+    pub fn enters(&self, counting: &Counting, env: Env, state: &ThreadState) {
+        self.each(state, |mark| {
+            let lane = lane_of(counting, env, state);
+            mark.counted = Counted::of(&lane);
+            mark.lost = lane.lost();
+        });
+    }
+
+    /// Marks of the current thread.
+    fn each(&self, state: &ThreadState, mut each: impl FnMut(&mut Mark)) {
+        // Relaxed: this thread's own are among them.
+        if self.number.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let address = std::ptr::from_ref(state) as usize;
+        let mut open = self.lock();
+        let own = open.marks.values_mut().filter(|mark| mark.state == address);
+        own.for_each(&mut each);
     }
 
     /// What was counted since, and the mark is no more: a line with how many events were lost, then a line for each context
@@ -118,11 +172,14 @@ impl Marks {
     }
 
     fn take(&self, number: u64) -> Option<Mark> {
-        self.lock().marks.remove(&number)
+        let mut open = self.lock();
+        let mark = open.marks.remove(&number);
+        self.number.store(open.marks.len(), Ordering::Relaxed);
+        mark
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,20 +227,49 @@ fn more<'a>(
     })
 }
 
+impl Mark {
+    /// What has come in the lane since the mark was taken, or since the thread has gone on in it.
+    fn since(&self, lane: &Lane) -> Before {
+        let now = Counted::of(lane);
+        // A cell that is gone was of a number that has left the graph: what it counted last is not known.
+        let is_gone = |cell: &&usize| !now.cells.contains_key(*cell);
+        let gone = self.counted.cells.keys().filter(is_gone).count() as u64;
+        Before {
+            made: more(&now.cells, &self.counted.cells).collect(),
+            by_type: more(&now.by_type, &self.counted.by_type).collect(),
+            lost: lane.lost().wrapping_sub(self.lost) + gone,
+        }
+    }
+}
+
+/// What several lanes have counted for one context and type is one.
+fn added(parts: [&[Counts]; 2]) -> impl Iterator<Item = Counts> {
+    let mut sums: FxHashMap<(ContextId, EventTypeId), Counts> = FxHashMap::default();
+    for counts in parts.into_iter().flatten() {
+        let key = (counts.number, counts.event);
+        let sum = sums.entry(key).or_insert(Counts {
+            count: 0,
+            value: 0,
+            ..*counts
+        });
+        sum.count = sum.count.wrapping_add(counts.count);
+        sum.value = sum.value.wrapping_add(counts.value);
+    }
+    sums.into_values()
+}
+
 fn told(counting: &Counting, env: Env, state: &ThreadState, mark: &Mark) -> String {
     let lane = lane_of(counting, env, state);
-    let now = Counted::of(&lane);
-    let mut lost = lost(counting, &lane).wrapping_sub(mark.lost);
+    let since = mark.since(&lane);
     // To ask for sizes makes objects, in this thread.
     drop(lane);
-    // A cell that is gone was of a number that has left the graph: what it counted last is not known.
-    let is_gone = |cell: &&usize| !now.cells.contains_key(*cell);
-    lost += mark.counted.cells.keys().filter(is_gone).count() as u64;
+    let by_all = lost_by_all(counting).wrapping_sub(mark.lost_by_all);
+    let mut lost = by_all + since.lost + mark.before.lost;
     let mut lines = String::new();
     let mut line = |made: Counts, bytes: u64, of: &str| {
         let _ = writeln!(lines, "{:x} {} {bytes} {of}", made.number.0, made.count);
     };
-    for made in more(&now.cells, &mark.counted.cells) {
+    for made in added([&mark.before.made, &since.made]) {
         match made_at(counting, env, made.number) {
             Made::Object { size, of } => line(made, made.value + made.count * size, &of),
             Made::Nothing => {}
@@ -191,7 +277,7 @@ fn told(counting: &Counting, env: Env, state: &ThreadState, mark: &Mark) -> Stri
         }
     }
     let details = counting.event_types.details_of(KIND);
-    for made in more(&now.by_type, &mark.counted.by_type) {
+    for made in added([&mark.before.by_type, &since.by_type]) {
         if let Some(of) = details.get(&made.event) {
             line(made, made.value, of);
         }

@@ -5,12 +5,15 @@ use std::cell::RefMut;
 use std::sync::atomic::Ordering;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_tracelog::{Cell, EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin};
+use lucce_tracelog::{
+    Cell, EventCell, EventTypeId, Thread, ThreadEnd, ThreadId, ThreadOrigin, ThreadTag,
+};
 
 use crate::thread::Counters;
 use crate::thread::ThreadState;
-use crate::thread::lane::Lane;
+use crate::thread::lane::{Lane, kind};
 use crate::thread::life::thread_name;
+use crate::thread::tags::TagSet;
 use lucce_vm::Env;
 
 /// The current thread's lane. What is borrowed must not be kept while anything else uses the thread.
@@ -18,7 +21,17 @@ pub fn lane_of<'s>(counters: &Counters, env: Env, state: &'s ThreadState) -> Ref
     let (is_virtual, origin) = (state.is_virtual, state.origin);
     state.lane(|| {
         let name = thread_name(counters, env);
-        take(counters, env, name, (is_virtual, origin))
+        let tags = state.tags.borrow().now();
+        match tags == TagSet::NONE {
+            true => take(counters, env, name, (is_virtual, origin)),
+            false => {
+                let kind = kind(&name);
+                let named = (tags, &*kind, &*name);
+                let lane = take_under(counters, env, named, (is_virtual, origin));
+                counters.coverage.counts_in(&lane);
+                lane
+            }
+        }
     })
 }
 
@@ -30,25 +43,54 @@ pub fn take(
     (is_virtual, origin): (bool, ContextId),
 ) -> Lane {
     let mut lane = counters.lanes.take(name);
+    taken(counters, env, &mut lane, (is_virtual, origin));
+    counters.coverage.counts_in(&lane);
+    if let (Some(id), false) = (lane.id, lane.shared) {
+        // From now on what it counts is not one thread's.
+        share(counters, &mut lane, id);
+    }
+    tell_origin(counters, &mut lane);
+    lane
+}
+
+/// A lane for what the current thread counts under tags. `kind`: that of its name.
+pub fn take_under(
+    counters: &Counters,
+    env: Env,
+    (tags, kind, name): (TagSet, &str, &str),
+    (is_virtual, origin): (bool, ContextId),
+) -> Lane {
+    let mut lane = counters.lanes.free(tags, kind);
+    let is_known = lane.name == name;
+    if !is_known {
+        lane.name = name.to_owned();
+    }
+    taken(counters, env, &mut lane, (is_virtual, origin));
+    if let (Some(id), false, false) = (lane.id, lane.shared, is_known) {
+        share(counters, &mut lane, id);
+    }
+    tell_origin(counters, &mut lane);
+    lane
+}
+
+fn taken(counters: &Counters, env: Env, lane: &mut Lane, (is_virtual, origin): (bool, ContextId)) {
     lane.is_virtual = is_virtual;
     lane.env = env.raw() as usize;
-    counters.coverage.counts_in(&lane);
     // Virtual threads share one lane; their contexts say it themselves, see `tasks`.
     lane.origin = match is_virtual && counters.comparison.is_off() {
         true => ContextId::UNKNOWN,
         false => origin,
     };
-    if let (Some(id), false) = (lane.id, lane.shared) {
-        // From now on what it counts is not one thread's.
-        lane.shared = true;
-        counters.note(Thread {
-            id,
-            name: lane.kind.as_str().into(),
-            is_virtual,
-        });
-    }
-    tell_origin(counters, &mut lane);
-    lane
+}
+
+/// Several threads have used it.
+fn share(counters: &Counters, lane: &mut Lane, id: ThreadId) {
+    lane.shared = true;
+    counters.note(Thread {
+        id,
+        name: lane.kind.as_str().into(),
+        is_virtual: lane.is_virtual,
+    });
 }
 
 /// Its thread has ended: the next one of its kind goes on with it.
@@ -74,6 +116,13 @@ pub fn id(counters: &Counters, lane: &mut Lane) -> ThreadId {
         name: lane.name.as_str().into(),
         is_virtual: lane.is_virtual,
     });
+    for (key, value) in counters.tags.pairs(lane.tags).iter() {
+        counters.note(ThreadTag {
+            thread: id,
+            key: (&**key).into(),
+            value: (&**value).into(),
+        });
+    }
     lane.id = Some(id);
     counters.coverage.counts_in(lane);
     tell_origin(counters, lane);

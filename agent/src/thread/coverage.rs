@@ -22,6 +22,7 @@ use lucce_tracelog::{Counters as CellBlock, ThreadId, VmCell};
 use crate::options::{Level, Options};
 use crate::thread::Counters;
 use crate::thread::lane::Lane;
+use crate::thread::tags::TagSet;
 use lucce_vm::Env;
 use lucce_vm::Field;
 use lucce_vm::clock;
@@ -141,7 +142,10 @@ impl Coverage {
         // Of a thread that native code attaches, the constructor of its `Thread` comes before its start.
         let living = state.living.entry(thread).or_insert_with(Living::begun);
         living.is_sure = true;
-        living.row.thread = id;
+        // What the VM counts it does not count by tags.
+        if lane.tags == TagSet::NONE || living.row.thread == ThreadId(0) {
+            living.row.thread = id;
+        }
     }
 
     /// The current thread has ended.

@@ -31,6 +31,7 @@ pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
 use crate::memory::weight::Weight;
 use crate::thread::recent::RecentCells;
+use crate::thread::tags::TagSet;
 
 /// Of the address of a cell, without [`layout::CELL_ALIGNMENT_BITS`].
 const CELL_BITS: u32 = 64 - SITE_BITS;
@@ -44,6 +45,8 @@ pub struct Lane {
     pub kind: String,
     /// The thread that has it.
     pub name: String,
+    /// Under which all of its events happened.
+    pub tags: TagSet,
     pub is_virtual: bool,
     /// The environment of the thread that has it.
     pub env: usize,
@@ -99,6 +102,7 @@ impl Lane {
         Lane {
             kind,
             name: String::new(),
+            tags: TagSet::NONE,
             is_virtual: false,
             env: 0,
             id: None,
@@ -375,10 +379,10 @@ impl Hasher for Mixer {
     }
 }
 
-/// Lanes whose threads have ended, by kind, and what all lanes have lost.
+/// Lanes that no thread has now, by tags and kind, and what all lanes have lost.
 #[derive(Default)]
 pub struct Lanes {
-    free: Mutex<HashMap<String, Vec<Lane>>>,
+    free: Mutex<HashMap<TagSet, HashMap<String, Vec<Lane>>>>,
     lost: Mutex<Lost>,
 }
 
@@ -394,10 +398,22 @@ impl Lanes {
     /// A lane for a thread of this name.
     pub fn take(&self, name: String) -> Lane {
         let kind = kind(&name);
-        let found = lock(&self.free).get_mut(&kind).and_then(Vec::pop);
-        let mut lane = found.unwrap_or_else(|| self.begin(kind));
+        let mut lane = self.free(TagSet::NONE, &kind);
         lane.name = name;
         lane
+    }
+
+    /// A lane for events under these tags, of threads of this kind.
+    pub fn free(&self, tags: TagSet, kind: &str) -> Lane {
+        let mut free = lock(&self.free);
+        let of_kind = free.get_mut(&tags).and_then(|of| of.get_mut(kind));
+        let found = of_kind.and_then(Vec::pop);
+        drop(free);
+        found.unwrap_or_else(|| {
+            let mut lane = self.begin(kind.to_owned());
+            lane.tags = tags;
+            lane
+        })
     }
 
     fn begin(&self, kind: String) -> Lane {
@@ -419,7 +435,8 @@ impl Lanes {
     }
 
     pub fn give(&self, lane: Lane) {
-        let mut lanes = lock(&self.free);
+        let mut free = lock(&self.free);
+        let lanes = free.entry(lane.tags).or_default();
         match lanes.get_mut(&lane.kind) {
             Some(known) => known.push(lane),
             None => {
@@ -450,7 +467,7 @@ fn low_bits(site: u32) -> u64 {
 }
 
 /// A name with one `*` for each row of digits.
-fn kind(name: &str) -> String {
+pub fn kind(name: &str) -> String {
     let mut kind = String::with_capacity(name.len());
     for character in name.chars() {
         match character {

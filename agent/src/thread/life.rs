@@ -152,6 +152,9 @@ pub fn detach(counters: &Counters, env: Env, thread: jobject) {
         lane.place = std::mem::take(&mut state.place);
         cells::give(counters, lane);
     }
+    if let Some(lane) = state.untagged.take() {
+        cells::give(counters, *lane);
+    }
     if let (Some(recorder), Some(recorded)) = (&counters.recorder, state.recorded.get()) {
         recorder.left(recorded);
     }

@@ -11,6 +11,8 @@ pub mod found;
 pub mod lane;
 pub mod life;
 pub mod recent;
+pub mod tags;
+pub mod under;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::mem::offset_of;
@@ -32,12 +34,14 @@ use crate::memory::slots::{Slot, SlotRange};
 use crate::thread::coverage::Coverage;
 use crate::thread::found::Waits;
 use crate::thread::lane::{Lane, Lanes};
+use crate::thread::tags::{OpenTags, Tags};
 
 /// Where threads count.
 pub struct Counters {
     pub core: Core,
     pub comparison: Comparison,
     pub lanes: Lanes,
+    pub tags: Tags,
     /// All cells, for the sum at the end.
     cells: Mutex<Vec<CellBlock>>,
     event_cells: Mutex<Vec<CellBlock<EventCell>>>,
@@ -59,6 +63,7 @@ impl Counters {
             core,
             comparison,
             lanes: Lanes::default(),
+            tags: Tags::default(),
             cells: Mutex::default(),
             event_cells: Mutex::default(),
             coverage: Coverage::default(),
@@ -125,6 +130,10 @@ pub struct ThreadState {
     pub thrown: Cell<Option<Here>>,
     /// The context that started it, if one is known.
     pub origin: ContextId,
+    /// The program's own tags, under which events happen now.
+    pub tags: RefCell<OpenTags>,
+    /// Its lane without tags, while it has another one.
+    pub untagged: RefCell<Option<Box<Lane>>>,
 }
 
 // Where Java code looks for them.
@@ -164,6 +173,8 @@ impl ThreadState {
             waits: Waits::default(),
             thrown: Cell::new(None),
             origin: ContextId::UNKNOWN,
+            tags: RefCell::default(),
+            untagged: RefCell::default(),
         }
     }
 
@@ -248,10 +259,21 @@ impl ThreadState {
         self.index.store(lane.index(), Ordering::Relaxed);
     }
 
-    /// The thread has ended.
+    /// The thread has ended, or goes on in another lane.
     pub fn take_lane(&self) -> Option<Lane> {
         self.index.store(0, Ordering::Relaxed);
         self.lane.take()
+    }
+
+    /// The thread goes on in this lane; it has none now.
+    pub fn put_lane(&self, lane: Lane) {
+        self.indexed(&lane);
+        self.lane.replace(Some(lane));
+    }
+
+    /// Where its lane's index is, as Java code keeps it in the thread's field.
+    pub fn index(&self) -> u64 {
+        self.index.load(Ordering::Relaxed)
     }
 }
 

@@ -14,6 +14,7 @@ use regex_lite::Regex;
 
 use super::classes::Classes;
 use super::progress::Bar;
+use super::tagged::Tagged;
 use super::{End, Failure, Weigh, about, ending};
 
 /// What changes are told by.
@@ -33,6 +34,8 @@ pub enum Told {
     Line,
     /// By thread
     Thread,
+    /// By tag of the program's own (CallContext.tag)
+    Tag,
 }
 
 impl Told {
@@ -51,6 +54,7 @@ impl Told {
             Told::Method => By::Method,
             Told::Line => By::Line,
             Told::Thread => By::Thread,
+            Told::Tag => By::Tag,
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct What {
     /// Only stacks with a method that matches, as package.Class.method
     #[arg(long, value_name = "REGEX")]
     pub through: Option<Regex>,
+    #[command(flatten)]
+    pub tagged: Tagged,
     #[command(flatten)]
     pub classes: Classes,
 }
@@ -108,7 +114,8 @@ impl Compared {
         let mut end = End::Fine;
         let mut main = None;
         for path in old.iter().chain(new) {
-            let profile = what.classes.open(path)?;
+            let mut profile = what.classes.open(path)?;
+            what.tagged.apply(path, &mut profile)?;
             main = Some(kind(path, &profile, what.event.as_deref(), main)?);
             let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
             joined.add(&profile, &|more| bar.tick(more));

@@ -13,6 +13,7 @@ use lucce_formats::{Event, Written};
 use super::classes::Classes;
 use super::output::{plural, to_output};
 use super::progress::Bar;
+use super::tagged::Tagged;
 use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
@@ -49,6 +50,8 @@ pub struct Args {
     classes: Classes,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Standard output if not given
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -93,6 +96,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         let text = "--diff is of --format collapsed; go tool pprof compares by -diff_base, and so do lucce view and lucce diff";
         return Err(Failure::Usage(text.into()));
     }
+    if !args.tagged.is_open() && matches!(args.format, Format::Chrome) {
+        let text = "--tag is for sums, and chrome has single events";
+        return Err(Failure::Usage(text.into()));
+    }
     match args.format {
         Format::Collapsed => match &args.diff {
             Some(old) => difference(args, old),
@@ -117,6 +124,7 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
         Some(stream) => window::explained(&args.file, &profile, stream)?,
         None => args.part.apply(&args.file, &mut profile, part)?,
     };
+    args.tagged.apply(&args.file, &mut profile)?;
     if let Some(asked) = args.event.as_deref() {
         kind(&args.file, &profile, Some(asked), streamed)?;
     }
@@ -159,7 +167,10 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
 
 /// Whether single events are written: the format has times, there is a stream, and nothing is summed up.
 fn has_events(args: &Args, format: &dyn lucce_formats::Format) -> bool {
-    format.has_times() && path_beside(&args.file).exists() && !args.threshold.is_set()
+    format.has_times()
+        && path_beside(&args.file).exists()
+        && !args.threshold.is_set()
+        && args.tagged.is_open()
 }
 
 fn collapsed(args: &Args) -> Result<End, Failure> {
@@ -190,6 +201,7 @@ impl Side {
         let stream = args.part.stream(file)?;
         let mut profile = args.classes.open(file)?;
         let streamed = args.part.apply(file, &mut profile, stream)?;
+        args.tagged.apply(file, &mut profile)?;
         let kind = kind(file, &profile, event, streamed)?;
         let events = profile.events_of(&kind.name);
         let bar = Bar::new("decoding", events.ids().len() as u64);

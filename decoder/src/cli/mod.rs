@@ -40,6 +40,7 @@ mod stats;
 mod stream;
 mod style;
 mod symbols;
+mod tagged;
 mod target;
 mod threshold;
 mod top;

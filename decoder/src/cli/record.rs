@@ -10,6 +10,7 @@ use super::attach::{attach, options};
 use super::classes::Classes;
 use super::list::{find, jvms};
 use super::run::{agent_path, key_value};
+use super::tagged::Tagged;
 use super::{End, Failure, complain, ctl, process, view};
 
 /// Records what a JVM that runs without the agent does for a while, and makes a page of it.
@@ -70,7 +71,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| log.with_extension("html"));
-    let end = view::make(&[log], &output, &Classes::default())?;
+    let end = view::make(&[log], &output, (&Classes::default(), &Tagged::default()))?;
     if args.open {
         view::show(output.as_os_str())?;
     }

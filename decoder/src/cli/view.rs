@@ -14,6 +14,7 @@ use super::classes::Classes;
 use super::leaks;
 use super::output::{grouped, plural};
 use super::progress::Bar;
+use super::tagged::Tagged;
 use super::window;
 use super::{End, Failure, about, complain, ending};
 
@@ -38,6 +39,8 @@ pub struct Args {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
+    tagged: Tagged,
+    #[command(flatten)]
     classes: Classes,
 }
 
@@ -50,7 +53,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| newest.with_extension("html"));
-    let end = make(&args.files, &output, &args.classes)?;
+    let end = make(&args.files, &output, (&args.classes, &args.tagged))?;
     if args.open {
         show(output.as_os_str())?;
     }
@@ -69,11 +72,11 @@ pub fn check(output: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the page of one run or of two.
-pub fn make(files: &[PathBuf], output: &Path, classes: &Classes) -> Result<End, Failure> {
+pub fn make(files: &[PathBuf], output: &Path, what: (&Classes, &Tagged)) -> Result<End, Failure> {
     check(output)?;
     let (mut page, mut end) = (Page::default(), End::Fine);
     for file in files {
-        end = end.max(add(&mut page, file, classes)?);
+        end = end.max(add(&mut page, file, what)?);
     }
     let html = page.html();
     let failed = |e| Failure::Usage(about(output, e));
@@ -95,18 +98,27 @@ fn is_page(path: &Path) -> bool {
     start.is_some_and(|start| String::from_utf8_lossy(start).contains(MARK))
 }
 
-fn add(page: &mut Page, file: &Path, classes: &Classes) -> Result<End, Failure> {
-    let has_stream = path_beside(file).exists();
+fn add(
+    page: &mut Page,
+    file: &Path,
+    (classes, tagged): (&Classes, &Tagged),
+) -> Result<End, Failure> {
+    // Single events do not say under which tags they are.
+    let has_stream = path_beside(file).exists() && tagged.is_open();
     let stream = has_stream.then(|| window::read(file)).transpose()?;
-    let profile = classes.open(file)?;
+    let mut profile = classes.open(file)?;
+    tagged.apply(file, &mut profile)?;
     let mut end = match &stream {
         Some(stream) => window::explained(file, &profile, stream)?,
         None => End::Fine,
     };
     let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
-    page.add(text(file, &profile), &profile, stream.as_ref(), &|more| {
-        bar.tick(more)
-    });
+    let mut said = text(file, &profile);
+    if !tagged.is_open() {
+        said.coverage = None;
+        said.notes.push(tagged.to_string());
+    }
+    page.add(said, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
     if profile.meta.contains_key("leak.interval") {
         page.leaks(leaks::text(&profile));

@@ -20,7 +20,7 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{Branch, Drawing};
 pub(crate) use names::Numbered;
-pub use names::{Apart, KindName, Names};
+pub use names::{Apart, KindName, LaneName, Names};
 pub use sums::{By, Key, Measure};
 
 use crate::contexts::Contexts;
@@ -54,7 +54,8 @@ pub struct Counted {
     pub kind: u32,
     /// The type that was allocated, locked, …
     pub what: Option<u32>,
-    pub thread: u32,
+    /// Its thread and tags: see [`Names`].
+    pub lane: u32,
     /// Equal for events whose contexts a report lists as one, but for what they happened to.
     pub trace: u32,
     pub id: ContextId,
@@ -239,7 +240,7 @@ struct Labels<'p> {
     names: &'p mut Names,
     profile: &'p Profile,
     meanings: HashMap<(EventTypeId, SiteId), (u32, Option<u32>)>,
-    threads: HashMap<ThreadId, u32>,
+    lanes: HashMap<ThreadId, u32>,
 }
 
 impl<'p> Labels<'p> {
@@ -251,7 +252,7 @@ impl<'p> Labels<'p> {
             names,
             profile,
             meanings: HashMap::new(),
-            threads: HashMap::new(),
+            lanes: HashMap::new(),
         }
     }
 
@@ -263,7 +264,7 @@ impl<'p> Labels<'p> {
             node,
             kind,
             what,
-            thread: self.thread(share.thread),
+            lane: self.lane(share.thread),
             trace,
             id: share.id,
             count: share.count,
@@ -295,12 +296,15 @@ impl<'p> Labels<'p> {
         meaning
     }
 
-    fn thread(&mut self, thread: ThreadId) -> u32 {
-        let (names, profile) = (&mut self.names.threads, self.profile);
-        *self
-            .threads
-            .entry(thread)
-            .or_insert_with(|| names.number(profile.thread_name(thread)))
+    fn lane(&mut self, thread: ThreadId) -> u32 {
+        let (names, profile) = (&mut *self.names, self.profile);
+        *self.lanes.entry(thread).or_insert_with(|| {
+            let lane = LaneName {
+                thread: names.threads.number(profile.thread_name(thread)),
+                tags: names.tags.number(profile.tags_of(thread)),
+            };
+            names.lanes.number(lane)
+        })
     }
 
     /// What a single event of the stream is, and its value.

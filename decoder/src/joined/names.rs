@@ -86,6 +86,13 @@ pub enum Apart {
     BySite,
 }
 
+/// What counts together: a thread's events under the same tags.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LaneName {
+    pub thread: u32,
+    pub tags: u32,
+}
+
 /// A kind of event, with its unit.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KindName {
@@ -101,6 +108,9 @@ pub struct Names {
     pub frames: Numbered<FrameName>,
     pub types: Numbered<String>,
     pub threads: Numbered<String>,
+    /// As [`Profile::tags_of`] says them.
+    pub tags: Numbered<String>,
+    pub lanes: Numbered<LaneName>,
     pub kinds: Numbered<KindName>,
 }
 

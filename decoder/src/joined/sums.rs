@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::tree::{FrameKey, NodeId, Tree};
 
-use super::{Counted, Joined};
+use super::{Counted, Joined, LaneName};
 
 /// What events are summed up by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,6 +14,8 @@ pub enum By {
     Context,
     Type,
     Thread,
+    /// By all tags of the program's own that events are under.
+    Tag,
     /// These four with all that is called: a stack counts once, however often it has the method.
     Class,
     Package,
@@ -45,6 +47,7 @@ pub enum Key {
     Context(NodeId, Option<u32>),
     Type(Option<u32>),
     Thread(u32),
+    Tag(u32),
     Class(u32),
     Package(u32),
     Method(u32),
@@ -87,7 +90,8 @@ impl Joined {
         let own = |row: &Counted| match by {
             By::Context => Some(Key::Context(row.node, row.what)),
             By::Type => Some(Key::Type(row.what)),
-            By::Thread => Some(Key::Thread(row.thread)),
+            By::Thread => Some(Key::Thread(self.lane(row).thread)),
+            By::Tag => Some(Key::Tag(self.lane(row).tags)),
             By::Class | By::Package | By::Method | By::Line => None,
         };
         let mut nodes: HashMap<NodeId, u64> = HashMap::new();
@@ -115,7 +119,9 @@ impl Joined {
         is_wanted: impl Fn(&Counted) -> bool,
     ) -> HashMap<Key, u64> {
         let keys = match by {
-            By::Context | By::Type | By::Thread => return self.sums(run, measure, by, is_wanted),
+            By::Context | By::Type | By::Thread | By::Tag => {
+                return self.sums(run, measure, by, is_wanted);
+            }
             By::Class | By::Package | By::Method | By::Line => Keys::new(self, by),
         };
         let mut sums: HashMap<Key, u64> = HashMap::new();
@@ -161,6 +167,16 @@ impl Joined {
         }
     }
 
+    /// The thread and the tags of an event.
+    #[must_use]
+    pub fn lane(&self, row: &Counted) -> LaneName {
+        let none = LaneName {
+            thread: u32::MAX,
+            tags: u32::MAX,
+        };
+        self.names.lanes.get(row.lane).copied().unwrap_or(none)
+    }
+
     /// Whether a frame of the path is one that `is_it`, by node; asked for each different frame once.
     pub fn through(&self, is_it: impl Fn(&str) -> bool) -> Vec<bool> {
         let mut known: HashMap<FrameKey, bool> = HashMap::new();
@@ -193,6 +209,7 @@ impl Joined {
                 text(what.and_then(|what| names.types.get(what)), "(no type)")
             }
             Key::Thread(thread) => text(names.threads.get(thread), "?"),
+            Key::Tag(tags) => text(names.tags.get(tags), "?"),
             Key::Class(class) => text(names.classes.get(class), "?"),
             Key::Package(class) => {
                 let class = names.classes.get(class).map_or("", String::as_str);

@@ -78,6 +78,8 @@ pub struct Data {
     pub methods: Methods,
     pub types: Vec<String>,
     pub threads: Vec<String>,
+    /// All tags that events are under, in words; one: no event is told apart.
+    pub tags: Vec<String>,
     pub nodes: Nodes,
     pub contexts: Contexts,
     pub shares: Shares,
@@ -129,6 +131,9 @@ pub struct Shares {
     pub context: Vec<u32>,
     pub run: Vec<u32>,
     pub thread: Vec<u32>,
+    /// Empty: there is one only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag: Vec<u32>,
     pub count: Vec<u64>,
     pub value: Vec<u64>,
 }
@@ -213,6 +218,7 @@ impl Data {
             methods: Methods::default(),
             types,
             threads: Vec::new(),
+            tags: Vec::new(),
             nodes: Nodes::default(),
             contexts: Contexts::default(),
             shares: Shares::default(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lucce_contentid::StackId;
 
-use crate::joined::{Counted, Joined, Meaning, Names};
+use crate::joined::{Counted, Joined, LaneName, Meaning, Names};
 use crate::tree::Tree;
 use crate::{Number, RunId};
 
@@ -65,7 +65,7 @@ impl<'p> Gathered<'p> {
                 Place::Below(_) => {}
             }
             last = Some(row.id);
-            let sums = self.shares.entry((context, run, row.thread)).or_default();
+            let sums = self.shares.entry((context, run, row.lane)).or_default();
             sums.0 = sums.0.saturating_add(row.count);
             sums.1 = sums.1.saturating_add(row.value);
         }
@@ -130,14 +130,20 @@ impl<'p> Gathered<'p> {
         self.context((Place::Below(0), kind, None))
     }
 
-    pub fn columns(self) -> (Nodes, Contexts, Shares, Rest) {
+    /// `lanes`: the thread and the tags of each.
+    pub fn columns(self, lanes: &[LaneName]) -> (Nodes, Contexts, Shares, Rest) {
         let mut rows: Vec<_> = self.shares.into_iter().collect();
         rows.sort_unstable();
         let mut shares = Shares::default();
-        for ((context, run, thread), (count, value)) in rows {
+        let has_tags = lanes.iter().any(|lane| lane.tags > 0);
+        for ((context, run, lane), (count, value)) in rows {
+            let lane = lanes.get(lane as usize);
             shares.context.push(context);
             shares.run.push(run);
-            shares.thread.push(thread);
+            shares.thread.push(lane.map_or(0, |lane| lane.thread));
+            if has_tags {
+                shares.tag.push(lane.map_or(0, |lane| lane.tags));
+            }
             shares.count.push(count);
             shares.value.push(value);
         }

@@ -105,8 +105,8 @@ impl Page {
         let main_kind = kinds
             .iter()
             .position(|kind| ALLOC.is(&kind.name) && !kind.is_empty());
-        let (nodes, contexts, shares, rest) = gathered.columns();
         let names = &self.joined.names;
+        let (nodes, contexts, shares, rest) = gathered.columns(names.lanes.all());
         Data {
             schema: "lucce-page",
             version: 1,
@@ -117,6 +117,7 @@ impl Page {
             methods: Methods::new(names),
             types: plain(names.types.all()),
             threads: plain(names.threads.all()),
+            tags: plain(names.tags.all()),
             nodes,
             contexts,
             shares,

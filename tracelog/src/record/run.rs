@@ -94,6 +94,31 @@ impl Body<'_> for ThreadOrigin {
     }
 }
 
+/// All that is counted under this thread id happened under a tag of the program's own; a thread id may have several. It
+/// comes before the id's first counters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadTag<'a> {
+    pub thread: ThreadId,
+    pub key: Cow<'a, str>,
+    pub value: Cow<'a, str>,
+}
+
+impl<'a> Body<'a> for ThreadTag<'a> {
+    fn encode(&self, out: &mut Out<'_>) {
+        out.num(self.thread.0);
+        out.text(&self.key);
+        out.text(&self.value);
+    }
+
+    fn decode(input: &mut In<'a>) -> Parsed<Self> {
+        Ok(ThreadTag {
+            thread: ThreadId(input.small()?),
+            key: input.text()?.into(),
+            value: input.text()?.into(),
+        })
+    }
+}
+
 /// A number that did not decode to the JVM's own stack trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch<'a> {

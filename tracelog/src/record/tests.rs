@@ -126,6 +126,12 @@ fn all() -> Vec<Record<'static>> {
             context: ContextId(1 << 63 | 5),
         }
         .into(),
+        ThreadTag {
+            thread: ThreadId(u32::MAX),
+            key: "endpoint".into(),
+            value: "/search?q=ä".into(),
+        }
+        .into(),
         EventType {
             id: EventTypeId(3),
             kind: "lock".into(),

@@ -23,6 +23,7 @@ use super::compare::Told;
 use super::human::human;
 use super::output::{grouped, json, plural, stdout};
 use super::progress::Bar;
+use super::tagged::Tagged;
 use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::Part;
 use super::{End, Failure, Weigh, ending_of_all, kind};
@@ -31,7 +32,7 @@ use head::Run;
 use listing::Rows;
 
 /// Prints what allocates most, or where other events happened: the contexts with their full stack traces, or
-/// sums by type, class, package, method, line or thread, or a tree of calls.
+/// sums by type, class, package, method, line, thread or tag, or a tree of calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce report run-1234.lucce --top 5 --sort count --class 'java\\.lang\\.String'
@@ -79,6 +80,8 @@ pub struct Args {
     classes: Classes,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    tagged: Tagged,
     /// Go on in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -95,6 +98,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         profile.tell_apart_across_threads();
     }
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
+    args.tagged.apply(&args.file, &mut profile)?;
     let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
     let of = Of {
         args,
@@ -111,7 +115,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 }
 
 fn check(args: &Args) -> Result<(), Failure> {
-    let has_frames = !matches!(args.by, Some(Told::Context | Told::Type | Told::Thread));
+    let has_frames = !matches!(
+        args.by,
+        Some(Told::Context | Told::Type | Told::Thread | Told::Tag)
+    );
     match args.tree && !has_frames {
         true => Err(Failure::Usage(
             "--tree is one of classes, packages, methods or lines (--by)".into(),
@@ -195,7 +202,8 @@ impl<'r> Of<'r> {
         body: Body<'_>,
     ) -> Result<End, Failure> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole = args.part.is_whole() && !profile.is_restricted() && ALLOC.is(&kind.name);
+        let is_whole = args.part.is_whole() && args.tagged.is_open() && !profile.is_restricted();
+        let is_whole = is_whole && ALLOC.is(&kind.name);
         let mut report = Report::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| profile.coverage().ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);

@@ -1,4 +1,4 @@
-//! `--by`: sums by type, class, package, method, line or thread.
+//! `--by`: sums by type, class, package, method, line, thread or tag.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -7,6 +7,7 @@ const NAMED = {
   kind: [() => data.kinds.length, (at) => data.kinds[at].name],
   per: [() => data.kinds.length, (at) => data.kinds[at].name],
   thread: [() => data.threads.length, (at) => data.threads[at]],
+  tag: [() => data.tags.length, (at) => data.tags[at]],
   method: [() => data.methods.name.length, methodName],
 };
 let initial = start();
@@ -15,7 +16,7 @@ let open = null;
 
 function start() {
   return {
-    tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, search: "",
+    tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
     inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "",
   };
 }
@@ -72,9 +73,9 @@ let cached = { key: "", sums: [] };
 
 /** The sums of the selection in a run, and of the time that is selected. */
 function sumsOf(run) {
-  const key = [state.kind, measure(), state.thread, state.from, state.to].join();
+  const key = [state.kind, measure(), state.thread, state.tag, state.from, state.to].join();
   if (cached.key !== key) cached = { key, sums: [] };
-  const selection = state.from >= 0 && data.stream ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread });
+  const selection = state.from >= 0 && data.stream ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag });
   return (cached.sums[run] ||= new Sums(selection, run));
 }
 
@@ -103,6 +104,7 @@ const TABS = [
   ["difference", "Difference", difference, () => two],
   ["types", "Types", types, () => true],
   ["threads", "Threads", threads, () => true],
+  ["tags", "Tags", tags, () => data.tags.length > 1],
   ["waits", "Waits", waits, () => data.kinds.some((kind) => kind.unit === "ns")],
   ["leaks", "Leaks", leaks, () => data.leaks !== null],
   ["paths", "k-contexts", paths, () => true],
@@ -169,6 +171,8 @@ function drawControls() {
   fill(get("per"), [[-1, "run"], ...data.kinds.map((kind, at) => [at, kind.name + " event"])], state.per);
   get("per-label").hidden = data.kinds.length < 2;
   fill(get("thread"), [[-1, "all"], ...data.threads.map((name, at) => [at, name])], state.thread);
+  fill(get("tag"), [[-1, "all"], ...data.tags.map((name, at) => [at, name])], state.tag);
+  get("tag-label").hidden = data.tags.length < 2;
   if (get("search").value !== state.search) get("search").value = state.search;
   drawMatched();
 }
@@ -276,15 +280,24 @@ function byType() {
   return rowsOf(summed((context) => contexts.type[context]), (type) => typeName(type) || (data.rest.contexts > 0 ? "(rest, or no type)" : "(no type)"));
 }
 
-function byThread() {
+/** Sums by a column of the shares, of those that the other one selects. */
+function byColumn(column, other, chosen, name) {
   const amounts = new Map();
-  const selection = new Selection({ kind: state.kind, measure: measure(), run: state.run, thread: -1 });
-  const all = selection.measure === "count" ? shares.count : shares.value;
+  const all = measure() === "count" ? shares.count : shares.value;
   for (let at = 0; at < shares.context.length; at++) {
     if (shares.run[at] !== state.run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
-    amounts.set(shares.thread[at], (amounts.get(shares.thread[at]) || 0) + all[at]);
+    if (chosen >= 0 && other && other[at] !== chosen) continue;
+    amounts.set(column[at], (amounts.get(column[at]) || 0) + all[at]);
   }
-  return rowsOf(amounts, (thread) => data.threads[thread]);
+  return rowsOf(amounts, name);
+}
+
+function byThread() {
+  return byColumn(shares.thread, shares.tag, state.tag, (thread) => data.threads[thread]);
+}
+
+function byTag() {
+  return byColumn(shares.tag, shares.thread, state.thread, (tag) => data.tags[tag]);
 }
 
 const GROUPS = {
@@ -388,11 +401,16 @@ function byTypeContexts(type) {
 }
 
 function threads() {
-  const rows = byThread();
+  return sumsTable(byThread(), "Thread", (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", thread: row.key }) }, "Flame graph of this thread"));
+}
+
+function tags() {
+  return sumsTable(byTag(), "Tag", (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", tag: row.key }) }, "Flame graph under this tag"));
+}
+
+function sumsTable(rows, head, details) {
   const total = rows.reduce((sum, row) => sum + row.amount, 0);
-  return table(rows, [{ head: "Thread", isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], {
-    by: 1, filter: (row) => row.name, details: (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", thread: row.key }) }, "Flame graph of this thread"),
-  });
+  return table(rows, [{ head, isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], { by: 1, filter: (row) => row.name, details });
 }
 
 function waits() {
@@ -614,7 +632,7 @@ function drawHeat(canvas, amounts, width, start) {
   }
 }
 
-for (const id of ["kind", "run", "per", "thread"]) {
+for (const id of ["kind", "run", "per", "thread", "tag"]) {
   const select = document.getElementById(id);
   select.addEventListener("change", () => set({ [id]: Number.parseInt(select.value, 10), ...(id === "kind" ? { measure: "" } : {}) }));
 }

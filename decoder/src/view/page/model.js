@@ -80,13 +80,14 @@ function typeName(type) {
   return type < 0 ? "" : data.types[type];
 }
 
-/** What is summed up: the events' values or their number, of one kind, one run, one thread. */
+/** What is summed up: the events' values or their number, of one kind, one run, one thread, under one tag. */
 class Selection {
   constructor(state) {
     this.kind = state.kind;
     this.measure = state.measure;
     this.run = state.run;
     this.thread = state.thread;
+    this.tag = shares.tag ? state.tag : -1;
   }
 
   /** Calls `each(context, amount)` for every share that is selected; `run` stands for the state's own. */
@@ -96,6 +97,7 @@ class Selection {
       const context = shares.context[at];
       if (contexts.kind[context] !== this.kind) continue;
       if (run !== null && shares.run[at] !== run) continue;
+      if (this.tag >= 0 && shares.tag[at] !== this.tag) continue;
       if (this.thread >= 0 && shares.thread[at] !== this.thread) continue;
       if (amounts[at] !== 0) each(context, amounts[at]);
     }

@@ -30,8 +30,8 @@ import java.util.concurrent.Callable;
  * refuses the numbers of other runs.
  *
  * <p>Without the agent this class costs nothing and does nothing: {@link #current()} is 0,
- * {@link #decode(long)} is empty, {@link #event(String, long)} counts nothing, and a {@link Scope} only
- * runs its task.
+ * {@link #decode(long)} is empty, {@link #event(String, long)} counts nothing, a {@link Tag} does nothing, and a {@link Scope}
+ * only runs its task.
  *
  * <p>All methods may be called from any thread at any time.
  */
@@ -90,6 +90,38 @@ public final class CallContext {
     }
 
     /**
+     * Opens a tag: until it is closed, everything that this thread does is counted under it.
+     *
+     * <p>Tags tell the events of one kind of request from those of another: allocations, locks, the program's own events, all
+     * kinds. They are counted apart by the same contexts, so sums over all values of a tag, and over what is under none, are
+     * what would have been counted without tags. {@code lucce report --tag endpoint=/search} shows one, {@code --by tag} their
+     * sums.
+     *
+     * <pre>{@code
+     * try (CallContext.Tag tag = CallContext.tag("endpoint", "/search")) {
+     *     handle(request);
+     * }
+     * }</pre>
+     *
+     * <p>A tag is this thread's alone, a platform thread's or a virtual one's: a task that runs in another thread opens
+     * its own. Tags may be nested; within one of the same key the inner value holds. To open and close one takes about a
+     * microsecond, events cost what they always cost.
+     *
+     * @param key what is told apart, such as {@code endpoint}: at most 16 keys, of at most 200 characters
+     * @param value which one it is, of at most 200 characters; few values, not one for each request: 256 of a key are told
+     *     apart, what comes later is counted under the value {@code (rest)}, and the agent says so. If key or value is null,
+     *     or the key is empty, the tag changes nothing
+     * @return what closes it; without the agent one that does nothing
+     */
+    public static Tag tag(String key, String value) {
+        if (!ACTIVE) {
+            return Tag.NONE;
+        }
+        long number = tag0(key, value);
+        return number == 0 ? Tag.NONE : new Tag(number);
+    }
+
+    /**
      * Returns the stack trace that a number stands for.
      *
      * <p>The trace is what {@link Throwable#getStackTrace()} would have returned for a
@@ -143,8 +175,37 @@ public final class CallContext {
     /** Exported as {@code Java_io_lucce_CallContext_event0}; for calls that the agent does not see. */
     private static native void event0(String kind, long value);
 
+    /** Exported, too: a number that closes the tag; 0: nothing has changed. */
+    private static native long tag0(String key, String value);
+
+    /** Exported, too. */
+    private static native void untag0(long number);
+
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
     private static native StackTraceElement[] decode0(long id);
+
+    /** A tag that is open: see {@link CallContext#tag(String, String)}. */
+    public static final class Tag implements AutoCloseable {
+        private static final Tag NONE = new Tag(0);
+
+        private final Thread owner = Thread.currentThread();
+        private final long number;
+
+        private Tag(long number) {
+            this.number = number;
+        }
+
+        /**
+         * Closes the tag, and tags that were opened within it and are still open. It does nothing if the tag is closed
+         * already, or in another thread than the one that opened it.
+         */
+        @Override
+        public void close() {
+            if (number != 0 && Thread.currentThread() == owner) {
+                untag0(number);
+            }
+        }
+    }
 
     /**
      * A calling context that goes on in another thread.

@@ -1,0 +1,306 @@
+//! Tags of the program's own, such as the endpoint of a request: sets of keys with values, by number.
+//!
+//! What a thread counts under a set of tags it counts in a lane of that set, so events under tags cost what others
+//! cost, and sums over all tags are exact. A set is reached from the one around it by one more key with its value;
+//! a key that is there already gets the new value.
+//!
+//! Programs may make tags of anything, so all of it is bounded: [`MOST_VALUES`] of a key are told apart, those that come
+//! later are one value, [`REST`]. Of more than [`MOST_KEYS`] keys, or [`MOST_SETS`] sets, nothing more is told apart: events
+//! stay under the tags that are around. The user is told of each once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A set of tags.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct TagSet(u32);
+
+impl TagSet {
+    /// Without any.
+    pub const NONE: TagSet = TagSet(0);
+}
+
+/// The value of all those that are not told apart.
+pub const REST: &str = "(rest)";
+/// UTF-16 units of a key or a value: of a longer value nothing is told apart, a longer key is none.
+pub const LONGEST: usize = 200;
+const MOST_KEYS: usize = 16;
+const MOST_VALUES: usize = 256;
+const MOST_SETS: usize = 4096;
+
+/// Key and value.
+pub type Pair = (Arc<str>, Arc<str>);
+
+/// What is not told apart, so the user is to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    Keys,
+    Values,
+    Sets,
+    Nested,
+}
+
+impl Bound {
+    /// One line for the user.
+    pub fn text(self, key: &str) -> String {
+        match self {
+            Bound::Keys => {
+                format!("tags have more than {MOST_KEYS} keys: `{key}` tells nothing apart")
+            }
+            Bound::Values => format!(
+                "tag `{key}` has more than {MOST_VALUES} values, or one of more than {LONGEST} characters: the rest is one value, {REST}"
+            ),
+            Bound::Sets => format!(
+                "tags have more than {MOST_SETS} combinations: some values of `{key}` tell nothing apart"
+            ),
+            Bound::Nested => format!("tags are not closed: one more `{key}` tells nothing apart"),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Tags {
+    known: RwLock<Known>,
+    /// A bit for each [`Bound`] of which the user was told.
+    told: AtomicU32,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By number; those of the first are none.
+    sets: Vec<Set>,
+    by_pairs: HashMap<Arc<[Pair]>, TagSet>,
+    /// Values that are told apart.
+    values: HashMap<Arc<str>, HashSet<Arc<str>>>,
+}
+
+struct Set {
+    /// In the order of their keys.
+    pairs: Arc<[Pair]>,
+    /// What one more key with its value leads to.
+    next: HashMap<Arc<str>, HashMap<Arc<str>, TagSet>>,
+}
+
+impl Tags {
+    /// The set with one more tag, and what was not told apart.
+    pub fn with(&self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<Bound>) {
+        let read = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.find(outer, key, value) {
+            return (known, None);
+        }
+        drop(read);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.learn(outer, key, value)
+    }
+
+    /// Keys with their values.
+    pub fn pairs(&self, set: TagSet) -> Arc<[Pair]> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let set = known.sets.get(set.0 as usize);
+        set.map_or_else(|| Arc::new([]) as Arc<[Pair]>, |set| Arc::clone(&set.pairs))
+    }
+
+    /// Whether the user is to be told of it now: once.
+    pub fn is_new(&self, bound: Bound) -> bool {
+        let bit = 1 << bound as u32;
+        self.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
+impl Known {
+    fn find(&self, outer: TagSet, key: &str, value: &str) -> Option<TagSet> {
+        let next = self.sets.get(outer.0 as usize)?.next.get(key)?;
+        if let Some(known) = next.get(value) {
+            return Some(*known);
+        }
+        let values = self.values.get(key)?;
+        let is_rest = values.len() >= MOST_VALUES && !values.contains(value);
+        next.get(REST).copied().filter(|_| is_rest)
+    }
+
+    fn learn(&mut self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<Bound>) {
+        if self.sets.is_empty() {
+            let pairs: Arc<[Pair]> = Arc::new([]);
+            self.by_pairs.insert(Arc::clone(&pairs), TagSet::NONE);
+            self.sets.push(Set::of(pairs));
+        }
+        if !self.values.contains_key(key) && self.values.len() >= MOST_KEYS {
+            return (outer, Some(Bound::Keys));
+        }
+        let (pair, bound) = self.pair(key, value);
+        match self.set(outer, &pair) {
+            Some(set) => (set, bound),
+            // What is around stays exact.
+            None => (outer, Some(Bound::Sets)),
+        }
+    }
+
+    /// As they are told apart.
+    fn pair(&mut self, key: &str, value: &str) -> (Pair, Option<Bound>) {
+        let known = self.values.get_key_value(key);
+        let key: Arc<str> = known.map_or_else(|| key.into(), |(key, _)| Arc::clone(key));
+        let values = self.values.entry(Arc::clone(&key)).or_default();
+        if let Some(known) = values.get(value) {
+            return ((key, Arc::clone(known)), None);
+        }
+        if value == REST {
+            return ((key, REST.into()), None);
+        }
+        if values.len() >= MOST_VALUES || value.encode_utf16().count() > LONGEST {
+            return ((key, REST.into()), Some(Bound::Values));
+        }
+        let value: Arc<str> = value.into();
+        values.insert(Arc::clone(&value));
+        ((key, value), None)
+    }
+
+    /// `None`: there are too many.
+    fn set(&mut self, outer: TagSet, (key, value): &Pair) -> Option<TagSet> {
+        let around = self.sets.get(outer.0 as usize)?;
+        let others = around.pairs.iter().filter(|(known, _)| known != key);
+        let mut pairs: Vec<Pair> = others.cloned().collect();
+        pairs.push((Arc::clone(key), Arc::clone(value)));
+        pairs.sort_unstable();
+        let set = match self.by_pairs.get(pairs.as_slice()) {
+            Some(known) => *known,
+            None if self.sets.len() >= MOST_SETS => return None,
+            None => {
+                let set = TagSet(self.sets.len() as u32);
+                let pairs: Arc<[Pair]> = pairs.into();
+                self.by_pairs.insert(Arc::clone(&pairs), set);
+                self.sets.push(Set::of(pairs));
+                set
+            }
+        };
+        let around = self.sets.get_mut(outer.0 as usize)?;
+        let next = around.next.entry(Arc::clone(key)).or_default();
+        next.insert(Arc::clone(value), set);
+        Some(set)
+    }
+}
+
+impl Set {
+    fn of(pairs: Arc<[Pair]>) -> Set {
+        Set {
+            pairs,
+            next: HashMap::new(),
+        }
+    }
+}
+
+/// The tags of one thread: those that are open, by a number of each.
+#[derive(Default)]
+pub struct OpenTags {
+    last: u64,
+    /// The outermost first, and the set from which each leads on.
+    open: Vec<(u64, TagSet)>,
+    now: TagSet,
+}
+
+/// More open tags are a program that closes none.
+const MOST_OPEN: usize = 256;
+
+impl OpenTags {
+    pub fn now(&self) -> TagSet {
+        self.now
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.open.len() >= MOST_OPEN
+    }
+
+    /// From now on: the number by which it is closed.
+    pub fn open(&mut self, set: TagSet) -> u64 {
+        self.last += 1;
+        self.open.push((self.last, self.now));
+        self.now = set;
+        self.last
+    }
+
+    /// The set that holds behind it; those that were opened within it are closed, too. `None`: it is not open.
+    pub fn close(&mut self, number: u64) -> Option<TagSet> {
+        let at = self.open.iter().rposition(|(open, _)| *open == number)?;
+        let (_, outer) = *self.open.get(at)?;
+        self.open.truncate(at);
+        self.now = outer;
+        Some(outer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(tags: &Tags, set: TagSet) -> Vec<String> {
+        let pairs = tags.pairs(set);
+        pairs
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect()
+    }
+
+    #[test]
+    fn sets_are_equal_in_whatever_order_their_tags_come() {
+        let tags = Tags::default();
+        let (a, none) = tags.with(TagSet::NONE, "a", "1");
+        assert_eq!((tags.with(TagSet::NONE, "a", "1"), none), ((a, None), None));
+        let (ab, _) = tags.with(a, "b", "2");
+        let (b, _) = tags.with(TagSet::NONE, "b", "2");
+        assert_eq!(tags.with(b, "a", "1").0, ab);
+        assert_eq!(texts(&tags, ab), ["a=1", "b=2"]);
+        // The innermost holds.
+        let (other, _) = tags.with(ab, "a", "3");
+        assert_eq!(texts(&tags, other), ["a=3", "b=2"]);
+        assert!(texts(&tags, TagSet::NONE).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_much_is_one_value() {
+        let tags = Tags::default();
+        let of = |value: usize| tags.with(TagSet::NONE, "id", &value.to_string());
+        let mut sets: Vec<_> = (0..MOST_VALUES).map(|value| of(value).0).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        assert_eq!(sets.len(), MOST_VALUES);
+        let (rest, bound) = of(MOST_VALUES);
+        assert_eq!(texts(&tags, rest), ["id=(rest)"]);
+        assert_eq!(bound, Some(Bound::Values));
+        assert_eq!(of(MOST_VALUES + 1), (rest, None));
+        assert_eq!(texts(&tags, of(7).0), ["id=7"]);
+        let long = "x".repeat(LONGEST + 1);
+        assert_eq!(tags.with(TagSet::NONE, "id", &long).0, rest);
+        assert!(tags.is_new(Bound::Values) && !tags.is_new(Bound::Values));
+        assert!(tags.is_new(Bound::Keys));
+    }
+
+    #[test]
+    fn keys_and_sets_are_bounded() {
+        let tags = Tags::default();
+        let outer = tags.with(TagSet::NONE, "k0", "v").0;
+        for key in 1..MOST_KEYS {
+            let (set, bound) = tags.with(outer, &format!("k{key}"), "v");
+            assert_eq!((set == outer, bound), (false, None));
+        }
+        assert_eq!(tags.with(outer, "more", "v"), (outer, Some(Bound::Keys)));
+        for n in 0..2 * MOST_SETS {
+            let (first, _) = tags.with(outer, "k1", &(n % 200).to_string());
+            let (second, bound) = tags.with(first, "k2", &(n / 200).to_string());
+            assert_eq!(second == first, bound == Some(Bound::Sets));
+        }
+        let known = tags.known.read().unwrap();
+        assert_eq!(known.sets.len(), MOST_SETS);
+    }
+
+    #[test]
+    fn tags_close_in_any_order_and_once() {
+        let (a, b) = (TagSet(1), TagSet(2));
+        let mut open = OpenTags::default();
+        let first = open.open(a);
+        let second = open.open(b);
+        assert_eq!(open.now(), b);
+        assert_eq!(open.close(first), Some(TagSet::NONE));
+        assert_eq!(open.close(second), None);
+        assert_eq!((open.now(), open.close(first)), (TagSet::NONE, None));
+    }
+}

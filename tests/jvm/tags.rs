@@ -1,0 +1,138 @@
+//! Tags of a program's own: what it says it did under each is what reports say, and the sums are those without tags.
+
+use std::collections::BTreeMap;
+
+use lucce_tests::{Checked, Lucce, Setup, ensure};
+use serde_json::Value;
+
+use crate::Test;
+use crate::modes::{self, Case, Mode};
+
+const PROGRAM: &str = "io.lucce.programs.Tags";
+const MARKER: &str = "Tags\\$Marker$";
+
+/// Events, their sum, and objects, by tags.
+type Sums = BTreeMap<String, (u64, u64, u64)>;
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    const MODES: [Mode; 4] = [
+        ("default", &[], "events=alloc+lock,verify=7"),
+        ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=3"),
+        (
+            "comp",
+            &["-Xcomp", "-XX:-TieredCompilation"],
+            "events=alloc,verify=9",
+        ),
+        (
+            "stream",
+            &["-XX:+UseZGC"],
+            "events=alloc,record=stream,verify=5",
+        ),
+    ];
+    modes::each(setup, "tags", &MODES, check)
+}
+
+fn check(case: &Case) -> Checked {
+    let java = case.java(case.options).main([PROGRAM]);
+    let ended = java.run()?.expect(0)?;
+    let expected: Sums = ended.stdout.lines().filter_map(expected).collect();
+    // 256 values of one key and the rest are among them.
+    ended.ensure(expected.len() > 270, "the program says what to expect")?;
+    ended.ensure(
+        ended
+            .stderr
+            .matches("tag `id` has more than 256 values")
+            .count()
+            == 1,
+        "the user is told once that values are not told apart",
+    )?;
+    let (lucce, log) = (java.lucce(), java.log().display().to_string());
+    let runs: &[&[&str]] = match case.name {
+        "stream" => &[&[], &["--stream"]],
+        _ => &[&[]],
+    };
+    for more in runs {
+        let found = reported(lucce, &[&[log.as_str()], *more].concat())?;
+        ensure(found == expected, || different(&expected, &found))?;
+    }
+    filtered(lucce, &log, &expected)?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+/// `tags|events|sum|objects`
+fn expected(line: &str) -> Option<(String, (u64, u64, u64))> {
+    let mut fields = line.rsplit('|');
+    let objects = fields.next()?.parse().ok()?;
+    let sum = fields.next()?.parse().ok()?;
+    let events = fields.next()?.parse().ok()?;
+    Some((fields.next()?.to_owned(), (events, sum, objects)))
+}
+
+fn reported(lucce: Lucce, log: &[&str]) -> Result<Sums, String> {
+    let report = |more: &[&str]| {
+        let all = ["report", "--json", "--top", "0"];
+        lucce.json(&[&all, log, more].concat())
+    };
+    let own = ["--event", "own"];
+    let markers = ["--class", MARKER];
+    let mut sums = Sums::new();
+    for (asked, is_own) in [(&own, true), (&markers, false)] {
+        let by = report(&[asked, &["--by", "tag"][..]].concat())?;
+        let mut count = 0;
+        for row in by["rows"].as_array().ok_or("no rows")? {
+            let name = row["name"].as_str().ok_or("no name")?.replace('\n', "\\n");
+            let sum = sums.entry(name).or_default();
+            let events = row["count"].as_u64().ok_or("no count")?;
+            count += events;
+            match is_own {
+                true => (sum.0, sum.1) = (events, row["own"].as_u64().ok_or("no sum")?),
+                false => sum.2 = events,
+            }
+        }
+        let whole = &report(&asked[..])?["totals"];
+        ensure(whole["count"] == Value::from(count), || {
+            format!("{count} events by tag, without tags {whole}")
+        })?;
+    }
+    Ok(sums)
+}
+
+/// Each tag alone, and two together.
+fn filtered(lucce: Lucce, log: &str, expected: &Sums) -> Checked {
+    let cases: [&[&str]; 4] = [
+        &["endpoint=/search"],
+        &["tenant=t1"],
+        &["endpoint=/a", "tenant=t2"],
+        &["id=(rest)"],
+    ];
+    for tags in cases {
+        let has_all = |name: &str| {
+            let own: Vec<&str> = name.split(", ").collect();
+            tags.iter().all(|tag| own.contains(tag))
+        };
+        let wanted: u64 = expected
+            .iter()
+            .filter(|(name, _)| has_all(name))
+            .map(|(_, sums)| sums.2)
+            .sum();
+        let asked: Vec<&str> = tags.iter().flat_map(|tag| ["--tag", tag]).collect();
+        let all = ["report", "--json", "--class", MARKER, log];
+        let report = lucce.json(&[&all, asked.as_slice()].concat())?;
+        ensure(report["totals"]["count"] == Value::from(wanted), || {
+            format!("under {tags:?}: {wanted} expected, {}", report["totals"])
+        })?;
+    }
+    Ok(())
+}
+
+fn different(expected: &Sums, found: &Sums) -> String {
+    let keys = expected.keys().chain(found.keys());
+    let different = keys.filter(|key| expected.get(*key) != found.get(*key));
+    let lines = different.map(|key| {
+        let (expected, found) = (expected.get(key), found.get(key));
+        format!("{key}: expected {expected:?}, reported {found:?}")
+    });
+    lines.take(20).collect::<Vec<_>>().join("\n")
+}
