@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use lucce_tests::{Checked, Lucce, Setup, ensure};
-use serde_json::Value;
 
 use crate::Test;
 use crate::modes::{self, Case, Mode};
@@ -92,7 +91,7 @@ fn reported(lucce: Lucce, log: &[&str]) -> Result<Sums, String> {
             }
         }
         let whole = &report(&asked[..])?["totals"];
-        ensure(whole["count"] == Value::from(count), || {
+        ensure(whole["count"] == count, || {
             format!("{count} events by tag, without tags {whole}")
         })?;
     }
@@ -120,7 +119,7 @@ fn filtered(lucce: Lucce, log: &str, expected: &Sums) -> Checked {
         let asked: Vec<&str> = tags.iter().flat_map(|tag| ["--tag", tag]).collect();
         let all = ["report", "--json", "--class", MARKER, log];
         let report = lucce.json(&[&all, asked.as_slice()].concat())?;
-        ensure(report["totals"]["count"] == Value::from(wanted), || {
+        ensure(report["totals"]["count"] == wanted, || {
             format!("under {tags:?}: {wanted} expected, {}", report["totals"])
         })?;
     }
