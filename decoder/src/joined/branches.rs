@@ -330,7 +330,7 @@ mod tests {
                 node,
                 kind: 0,
                 what: None,
-                thread: 0,
+                lane: 0,
                 trace: node.0,
                 id: ContextId(1),
                 count: 1,
