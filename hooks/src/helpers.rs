@@ -1,26 +1,14 @@
 //! The methods of the helper classes that hooks call: what `LucceRt.java`, `LucceRtEvents.java` and `LucceRtTasks.java`
 //! promise the planner.
 
-use std::sync::LazyLock;
-
 use lucce_bytecode::{Helper, Insert, NewField};
-
-use crate::kinds;
 
 /// What the names of all helper classes begin with, and the one for frames.
 pub const RT: &str = "java/lang/LucceRt";
-const RT_EVENTS: &str = "java/lang/LucceRtEvents";
-const RT_TASKS: &str = "java/lang/LucceRtTasks";
-/// The classes that hooks call.
-pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut classes = vec![RT, RT_EVENTS, RT_TASKS];
-    for helper in kinds::helpers() {
-        if !classes.contains(&helper.class) {
-            classes.push(helper.class);
-        }
-    }
-    classes
-});
+pub const RT_EVENTS: &str = "java/lang/LucceRtEvents";
+pub const RT_TASKS: &str = "java/lang/LucceRtTasks";
+/// What the names of the helpers begin with that a class inherits; no compiler makes such names.
+pub const INHERITED: &str = "$lucce$";
 
 /// Defines constants, and the list of them.
 macro_rules! helpers {

@@ -10,16 +10,14 @@ use lucce_bytecode::{Helper, NewMethod};
 
 use crate::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, CALLED, CALLED_VM, CHANGED, CLONED, CLONES,
-    CURRENT, ENTER, ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, MADE, MADE_ALL, MADE_HERE, PUB,
-    PUB_HERE, PUB_UNSAID, RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS,
+    CURRENT, ENTER, ENTER_AT, ENTER_VM, EVENT, EXIT, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
+    PUB, PUB_HERE, PUB_UNSAID, RESTORE, SCOPE, SCOPE_END, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, WAS,
     WAS_ASKED, WAS_ENTERED, WAS_SAID, array_helper,
 };
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, InCode};
 
-/// What the names of these methods begin with; no compiler makes such names.
-pub const PREFIX: &str = "$lucce$";
-/// With it, the names of `WAS`.
+/// With the prefix [`INHERITED`], the names of `WAS`.
 pub const SILENT_SAID: &str = "$lucce$was";
 pub const SILENT_ENTERED: &str = "$lucce$entered";
 pub const SILENT_ASKED: &str = "$lucce$asked";
@@ -74,7 +72,7 @@ pub fn methods() -> Vec<NewMethod<'static>> {
     }
     helpers.extend(silent);
     let method = |helper| NewMethod {
-        prefix: PREFIX,
+        prefix: INHERITED,
         helper,
         access: PUBLIC_STATIC_SYNTHETIC,
         annotation: "Ljdk/internal/vm/annotation/ForceInline;",

@@ -5,19 +5,19 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, 
 use crate::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
     CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM,
-    EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS,
-    NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE, SCOPE, SCOPE_END,
-    TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM, array_helper,
-    new_fields,
+    EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
+    MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE,
+    SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM,
+    array_helper, new_fields,
 };
 use crate::inherited;
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::jdk::recorder;
 use crate::jdk::roles::{peek, restores, role_name, switch};
-use crate::kinds::Kinds;
-use crate::making::{Making, unseen_places};
-use crate::shape::{FrameKind, Mark, Place, Shape};
+use crate::kinds::{self, Kinds};
+use crate::making::unseen_places;
+use crate::shape::{FrameKind, Making, Mark, Place, Shape};
 use crate::view::hiding;
 
 /// What a method that takes a slot has beside what the default mode needs.
@@ -127,7 +127,7 @@ pub fn plan(
         plan.new_methods = inherited::methods();
     }
     if hooks.inherits {
-        plan.inherited = Some(inherited::PREFIX);
+        plan.inherited = Some(INHERITED);
     }
     plan
 }
@@ -244,7 +244,7 @@ fn inserts(
         },
         Mark::Made(making) => return made(*making, place.bci, (here, site)),
         Mark::Of(of) => {
-            let inserts = of.inserts(site).into_iter();
+            let inserts = kinds::inserts(*of, site).into_iter();
             return inserts.map(|insert| (place.bci, insert)).collect();
         }
         Mark::Bracket(native) => bracket(native_site(*native), site),

@@ -3,21 +3,21 @@
 //! ```text
 //! class ─► view: which hooks each method needs ─► shapes ─► ids (book) ─► inserts: what the rewriter puts in
 //!           │
-//!           └─ asks about calls (calls, `jdk::leaves`, `jdk::intrinsics`) and about methods (`jdk::roles`)
+//!           ├─ asks about calls (calls, `jdk::leaves`, `jdk::intrinsics`) and about methods (`jdk::roles`)
+//!           └─ asks each kind of events that is counted (kinds)
 //! ```
 //!
 //! A method's frame is of one [`FrameKind`].
 
-pub mod kinds;
-
-mod shape;
-
 pub mod helpers;
+mod shape;
 
 pub mod jdk;
 
 mod calls;
 mod making;
+
+pub mod kinds;
 
 mod view;
 
@@ -27,15 +27,15 @@ mod inserts;
 mod outside;
 mod silence;
 
-pub use helpers::{RT, TRANSFORM};
-pub use inherited::{PREFIX as INHERITED, methods as inherited_methods};
+pub use helpers::{INHERITED, RT, TRANSFORM};
+pub use inherited::methods as inherited_methods;
 pub use inserts::{Hooks, hidden_plan, plan};
 pub use jdk::intrinsics::INTRINSICS;
 pub use jdk::leaves::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
 pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
-pub use shape::{FrameKind, Mark, Place, Shape};
+pub use shape::{FrameKind, Mark, Of, Place, Shape};
 pub use silence::{INSTEAD, silenced};
 pub use view::{Wants, shapes};
 

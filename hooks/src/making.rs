@@ -24,22 +24,7 @@ use lucce_bytecode::{Call, ClassFile, Scan};
 use crate::calls::alloc_mark;
 use crate::jdk::intrinsics::intrinsic;
 use crate::jdk::leaves::UNSAFE;
-use crate::shape::{Mark, Place};
-
-/// What is made, and how it is counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Making {
-    /// What the call returns.
-    Object,
-    /// The same with all arrays that it holds.
-    All,
-    /// The same in `Array.newInstance`: for `Arrays.copyOf`, which calls it, the caller of that counts.
-    Reflected,
-    /// What the call returns, if `Object.clone` has made it.
-    Clone,
-    /// A text that the call returns, or an array of texts: all of it is new.
-    Texts,
-}
+use crate::shape::{Making, Mark, Place};
 
 const ARRAY: &str = "java/lang/reflect/Array";
 

@@ -1,8 +1,5 @@
 //! What is done to a method before ids are known: its frame's kind and the places that get hooks.
 
-use crate::kinds::Of;
-use crate::making::Making;
-
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -74,6 +71,45 @@ pub enum Mark {
     ScopeEnd,
     /// `ClassLoader.defineClass0`: marked and redirected.
     DefineHidden,
+}
+
+/// What is made, and how it is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Making {
+    /// What the call returns.
+    Object,
+    /// The same with all arrays that it holds.
+    All,
+    /// The same in `Array.newInstance`: for `Arrays.copyOf`, which calls it, the caller of that counts.
+    Reflected,
+    /// What the call returns, if `Object.clone` has made it.
+    Clone,
+    /// A text that the call returns, or an array of texts: all of it is new.
+    Texts,
+}
+
+/// What a call means for one kind of events, which knows what the number stands for (`kinds::InCode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Of {
+    /// The kind's place in the gate's word.
+    pub bit: u8,
+    pub which: u8,
+}
+
+impl Of {
+    /// As a site keeps it: 8 bits for the kind, 8 for the number.
+    #[must_use]
+    pub fn packed(self) -> u32 {
+        u32::from(self.bit) << 8 | u32::from(self.which)
+    }
+
+    #[must_use]
+    pub fn unpacked(packed: u32) -> Of {
+        Of {
+            bit: (packed >> 8) as u8,
+            which: packed as u8,
+        }
+    }
 }
 
 /// A place in a method that gets a hook.

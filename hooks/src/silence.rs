@@ -9,11 +9,12 @@
 //! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
 //! happens in them counts as lost.
 
-use crate::helpers::{ASKING, CALLED_BY_HOOKS, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
+use crate::helpers::{ASKING, INHERITED, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID};
 use crate::inherited::{
-    PREFIX as INHERITED, SILENT_ASKED as INHERITED_WAS_ASKED,
-    SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
+    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
+    SILENT_SAID as INHERITED_WAS,
 };
+use crate::kinds::CALLED_BY_HOOKS;
 
 const METHOD_REF: u8 = 10;
 const CLASS: u8 = 7;

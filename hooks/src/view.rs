@@ -13,8 +13,8 @@ use crate::jdk::roles::{
 };
 use crate::jdk::{agents, quiet, recorder, vm_calls};
 use crate::kinds::{ALLOC, At, CALL, InCode, Kinds};
-use crate::making::{MAKING, Making, unseen_places};
-use crate::shape::{FrameKind, Mark, Place, Shape};
+use crate::making::{MAKING, unseen_places};
+use crate::shape::{FrameKind, Making, Mark, Place, Shape};
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.

@@ -20,8 +20,7 @@ use crate::memory::map::MethodOfSite;
 use crate::memory::rows::{Needed, Rows};
 use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::texts::Texts;
-use lucce_hooks::kinds::Of;
-use lucce_hooks::{FrameKind, INTRINSICS, Mark, Shape};
+use lucce_hooks::{FrameKind, INTRINSICS, Mark, Of, Shape};
 
 pub use crate::memory::texts::Name;
 

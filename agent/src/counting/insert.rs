@@ -1,7 +1,7 @@
 //! The cell for events at a site, when a thread meets that site in a context for the first time.
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_hooks::kinds::CALL;
+use lucce_hooks::kinds::{CALL, counted_as};
 use lucce_vm::Env;
 
 use crate::book;
@@ -44,7 +44,7 @@ pub fn insert(
     cells::sweep(counting, lane);
     let kind = match info.what {
         What::Entry => Some(CALL.name),
-        What::Of(of) => of.counted_as(),
+        What::Of(of) => counted_as(of),
         _ => None,
     };
     let cell = match kind {

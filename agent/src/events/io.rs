@@ -82,7 +82,7 @@ impl Done {
     ) {
         let what = counting.book().site(site).map(|info| info.what);
         let of = match what {
-            Some(What::Of(of)) if of.is_of(&IO) => of,
+            Some(What::Of(of)) if IO.marks(of) => of,
             _ => return,
         };
         self.each(counting, env, state, of.which, |state, kind| {

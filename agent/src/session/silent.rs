@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use lucce_bytecode::{ClassFile, Entry, MethodPlan, Plan, rewrite};
 use lucce_hooks::helpers::{
-    self, ASKING, CALLED_BY_HOOKS, ENTER, EXIT_VM, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
+    self, ASKING, ENTER, EXIT_VM, INHERITED, RT, WAS, WAS_ASKED, WAS_ENTERED, WAS_SAID,
 };
 use lucce_hooks::inherited::{
-    PREFIX as INHERITED, SILENT_ASKED as INHERITED_WAS_ASKED,
-    SILENT_ENTERED as INHERITED_WAS_ENTERED, SILENT_SAID as INHERITED_WAS,
-    methods as inherited_methods,
+    SILENT_ASKED as INHERITED_WAS_ASKED, SILENT_ENTERED as INHERITED_WAS_ENTERED,
+    SILENT_SAID as INHERITED_WAS, methods as inherited_methods,
 };
-use lucce_hooks::{INSTEAD, kinds, silenced};
+use lucce_hooks::kinds::{self, CALLED_BY_HOOKS};
+use lucce_hooks::{INSTEAD, silenced};
 
 use crate::session::helper_class::bytes_in_live;
 

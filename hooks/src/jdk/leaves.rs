@@ -2,8 +2,7 @@
 
 use lucce_bytecode::Call;
 
-use crate::helpers::RT;
-use crate::inherited::PREFIX as INHERITED;
+use crate::helpers::{INHERITED, RT};
 
 pub const UNSAFE: &str = "jdk/internal/misc/Unsafe";
 /// The one method of Unsafe that runs a program's code.

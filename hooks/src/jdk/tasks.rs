@@ -3,9 +3,7 @@
 //!
 //! How it was made: read in `java.util.concurrent` of JDK 17, 21 and 25; rows of one JDK name it.
 
-use lucce_bytecode::{Call, NewField};
-
-use crate::kinds::At;
+use lucce_bytecode::{Call, NewField, Scan};
 
 const POOL: &str = "java/util/concurrent/ThreadPoolExecutor";
 const SCHEDULED_POOL: &str = "java/util/concurrent/ScheduledThreadPoolExecutor";
@@ -39,14 +37,13 @@ const STARTING: [(&str, &str); 4] = [
     (VIRTUAL_THREAD, "externalSubmitRunContinuationOrThrow"),
 ];
 
-/// What a call means, if anything.
-pub fn found(at: &At<'_>, call: &Call<'_>) -> Option<Task> {
-    let (class, method) = (at.class, &*at.method.name);
+/// What a call in this method means, if anything.
+pub fn found((class, method): (&str, &str), scan: &Scan<'_>, call: &Call<'_>) -> Option<Task> {
     if method == "start" && call.owner == class && STARTING.contains(&(class, &*call.name)) {
         return Some(Task::Start);
     }
     match (class, method, &*call.name) {
-        (POOL, "execute", "get") if is_first(at, call) => Some(Task::Submit(Some(1))),
+        (POOL, "execute", "get") if is_first(scan, call) => Some(Task::Submit(Some(1))),
         (POOL, "execute", "reject") => Some(Task::Reject(1)),
         (POOL, "runWorker", "run") => Some(Task::Run),
         (POOL, "runWorker", "afterExecute") => Some(Task::Ran),
@@ -66,8 +63,8 @@ pub fn found(at: &At<'_>, call: &Call<'_>) -> Option<Task> {
 }
 
 /// Of the calls with this name in the method.
-fn is_first(at: &At<'_>, call: &Call<'_>) -> bool {
-    let first = at.scan.calls.iter().find(|other| other.name == call.name);
+fn is_first(scan: &Scan<'_>, call: &Call<'_>) -> bool {
+    let first = scan.calls.iter().find(|other| other.name == call.name);
     first.is_some_and(|first| first.bci == call.bci)
 }
 

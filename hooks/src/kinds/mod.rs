@@ -18,9 +18,12 @@ mod objects;
 mod samples;
 mod thread;
 
+use std::sync::LazyLock;
+
 use lucce_bytecode::{Call, ClassFile, Helper, Insert, Method, NewField, Scan};
 
-use crate::shape::{Mark, Place};
+use crate::helpers::{RT, RT_EVENTS, RT_TASKS};
+use crate::shape::{Mark, Of, Place};
 
 pub use alloc::ALLOC;
 pub use call::CALL;
@@ -178,47 +181,21 @@ impl At<'_> {
     }
 }
 
-/// What a call means for one kind: [`InCode`] knows what the number stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Of {
-    bit: u8,
-    pub which: u8,
+/// The kind of a mark.
+fn kind_of(of: Of) -> Option<&'static Kind> {
+    ALL.into_iter().find(|kind| kind.marks(of))
 }
 
-impl Of {
-    /// Kept in a site: 8 bits for the kind, 8 for the number.
-    #[must_use]
-    pub fn packed(self) -> u32 {
-        u32::from(self.bit) << 8 | u32::from(self.which)
-    }
+/// The hooks of a mark.
+pub(crate) fn inserts(of: Of, site: i32) -> Vec<Insert<'static>> {
+    let code = kind_of(of).and_then(|kind| kind.code);
+    code.map_or_else(Vec::new, |code| code.inserts(of.which, site))
+}
 
-    #[must_use]
-    pub fn unpacked(packed: u32) -> Of {
-        Of {
-            bit: (packed >> 8) as u8,
-            which: packed as u8,
-        }
-    }
-
-    #[must_use]
-    pub fn is_of(self, kind: &Kind) -> bool {
-        kind.gate == 1 << self.bit
-    }
-
-    fn code(self) -> Option<&'static dyn InCode> {
-        ALL.iter().find(|kind| self.is_of(kind))?.code
-    }
-
-    pub(crate) fn inserts(self, site: i32) -> Vec<Insert<'static>> {
-        self.code()
-            .map_or_else(Vec::new, |code| code.inserts(self.which, site))
-    }
-
-    /// See [`InCode::counted_as`].
-    #[must_use]
-    pub fn counted_as(self) -> Option<&'static str> {
-        self.code()?.counted_as(self.which)
-    }
+/// See [`InCode::counted_as`].
+#[must_use]
+pub fn counted_as(of: Of) -> Option<&'static str> {
+    kind_of(of)?.code?.counted_as(of.which)
 }
 
 impl Kind {
@@ -235,6 +212,12 @@ impl Kind {
     pub fn refuses(&self, what: Against) -> Option<&'static str> {
         let found = self.against.iter().find(|(known, _)| *known == what);
         found.map(|(_, why)| *why)
+    }
+
+    /// Whether the mark is one of this kind.
+    #[must_use]
+    pub fn marks(&self, of: Of) -> bool {
+        self.gate == 1 << of.bit
     }
 
     const fn of(&self, which: u8) -> Of {
@@ -301,6 +284,17 @@ pub(crate) fn in_code() -> impl Iterator<Item = &'static dyn InCode> {
     ALL.iter().filter_map(|kind| kind.code)
 }
 
+/// The classes that hooks call.
+pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut classes = vec![RT, RT_EVENTS, RT_TASKS];
+    for helper in helpers() {
+        if !classes.contains(&helper.class) {
+            classes.push(helper.class);
+        }
+    }
+    classes
+});
+
 /// What the hooks of all kinds call, beyond what `helpers` lists.
 pub fn helpers() -> impl Iterator<Item = Helper<'static>> {
     in_code().flat_map(InCode::helpers)
@@ -319,7 +313,7 @@ mod tests {
             gates |= kind.gate;
             let mut named = ALL.iter().filter(|other| other.name == kind.name);
             assert!(named.next().is_some() && named.next().is_none());
-            assert!(Of::unpacked(kind.of(7).packed()).is_of(kind));
+            assert!(kind.marks(Of::unpacked(kind.of(7).packed())));
         }
         let all = gate::ALL.iter().fold(0, |gates, (_, bit)| gates | bit);
         assert_eq!(gates, all);

@@ -50,9 +50,13 @@ const RUNS: Helper<'static> = task("runs", "(Ljava/lang/Object;JI)V");
 const RAN: Helper<'static> = task("ran", "(JI)V");
 const SCHEDULES: Helper<'static> = task("schedules", "(JI)V");
 
+fn found(at: &At<'_>, call: &Call<'_>) -> Option<Task> {
+    tasks::found((at.class, &at.method.name), at.scan, call)
+}
+
 impl InCode for Starts {
     fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark> {
-        let found = tasks::found(at, call)?;
+        let found = found(at, call)?;
         let which = CALLS.iter().position(|known| *known == found)?;
         Some(Mark::Of(THREAD.of(which as u8)))
     }
@@ -89,7 +93,7 @@ impl InCode for Starts {
     /// Of tasks nothing is told there: who submits one is out of scope, too.
     fn outside(&self, at: &At<'_>) -> Vec<(u16, Insert<'static>)> {
         let mut calls = at.scan.calls.iter();
-        let start = calls.find(|call| tasks::found(at, call) == Some(Task::Start));
+        let start = calls.find(|call| found(at, call) == Some(Task::Start));
         let insert = Insert::MarkLocal {
             helper: STARTS_OUTSIDE,
             // It has none.

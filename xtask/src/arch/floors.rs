@@ -132,7 +132,7 @@ fn floor_of(name: &str) -> Option<usize> {
     FLOORS.iter().position(|(floor, _)| *floor == name)
 }
 
-fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
+pub fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let mut files = Vec::new();
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries {
@@ -147,7 +147,7 @@ fn files(folder: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     Ok(files)
 }
 
-fn without_comments(text: &str) -> String {
+pub fn without_comments(text: &str) -> String {
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
@@ -155,7 +155,7 @@ fn without_comments(text: &str) -> String {
 }
 
 /// The floors that code names: behind `crate::`, each once, also where one `use` names several.
-fn imported(code: &str) -> BTreeSet<String> {
+pub fn imported(code: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];

@@ -1,6 +1,7 @@
-//! `arch`: what may depend on what (ARCHITECTURE.md): crates, and the floors of the agent; and whether documents still name
+//! `arch`: what may depend on what (ARCHITECTURE.md): crates, the floors of the agent, the modules of other crates; and whether documents still name
 //! files that are there.
 
+mod circles;
 mod crates;
 mod documents;
 mod floors;
@@ -14,5 +15,6 @@ pub use floors::draw;
 pub fn check() -> Outcome {
     crates::check()?;
     floors::check()?;
+    circles::check()?;
     documents::check()
 }
