@@ -36,7 +36,7 @@ const FIRST: [&str; 4] = [
     "LucceRtTasks",
     "LucceRtComparison",
 ];
-/// Those that are the same in all editions, beside the classes within classes.
+/// Those that no edition changes, beside the classes within classes.
 const OTHERS: [&str; 1] = ["LucceRtWas"];
 /// Types of an array's elements; the bytes before those, and the power of two of one's bytes.
 const ELEMENTS: [[&str; 3]; 9] = [
@@ -195,7 +195,7 @@ fn layout_class() -> String {
     text + "}\n"
 }
 
-/// The same, of an edition.
+/// The constants of an edition.
 fn edition_class(edition: Edition) -> String {
     let mut text = String::from("package java.lang;\nfinal class LucceRtEdition {\n");
     for (name, value) in edition.constants() {

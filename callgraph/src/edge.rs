@@ -2,7 +2,7 @@
 
 use crate::{Frame, MethodId, SiteId};
 
-/// `caller` calls `callee` at `site`. A thread's first frame is called by nobody: its site is
+/// `caller` calls `callee` at `site`. A thread's first frame has no caller: its site is
 /// [`SiteId::ENTRY`] and its caller [`Edge::NOBODY`]. An event calls [`MethodId::EVENT`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Edge {

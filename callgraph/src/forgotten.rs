@@ -28,7 +28,7 @@ pub(crate) struct Forgotten {
 }
 
 impl Forgotten {
-    /// Whether the paths of such calls are remembered: the same ones whatever the caller's number is.
+    /// Whether the paths of such calls are remembered. That does not depend on the caller's number.
     pub(crate) fn is_sampled(call: Call) -> bool {
         call.place().wrapping_mul(MULTIPLIER) >> (u64::BITS - ONE_IN_LOG) == 0
     }

@@ -1,5 +1,5 @@
 //! Where nodes without room are known to lie: a program that makes code for ever fills version after version, and
-//! whoever looks for room for one more caller would look at all of them.
+//! a search for room for one more caller would look at all of them.
 //!
 //! What a node has no room for it never has, because used numbers stay used. So what was found once is true for ever: that
 //! all nodes of a method in a row of versions exist, and have no room for so much or more.

@@ -231,7 +231,7 @@ impl Graph {
         self.nodes.range(method, versions)
     }
 
-    /// Whether `[av, av + width)` of the node is nobody's.
+    /// Whether `[av, av + width)` of the node is free.
     pub(crate) fn is_free(&self, node: &node::Node, av: u64, width: u64) -> bool {
         let Some(end) = av.checked_add(width).filter(|end| *end <= node.capacity) else {
             return false;

@@ -44,7 +44,7 @@ impl Layout {
         }
     }
 
-    /// The same with another border between anchor and callId; none if that leaves no room for one.
+    /// This layout with another border between anchor and callId; none if that leaves no room for one.
     #[must_use]
     pub const fn with_anchor_bits(self, anchor_bits: u32) -> Option<Layout> {
         let shift = self.version_shift();

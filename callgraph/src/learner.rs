@@ -24,7 +24,7 @@ pub(crate) struct Learner<J> {
     policy: Policy,
     /// For base versions from `retired` on.
     pub(crate) plan: Option<Box<dyn Plan>>,
-    /// Whatever is called from an earlier version anchors.
+    /// Every call from an earlier version anchors.
     retired: Version,
     pub(crate) adaptation: Adaptation,
     forgotten: Forgotten,
@@ -278,7 +278,7 @@ impl<J: Journal> Learner<J> {
     fn capacity(&self, version: Version, method: MethodId, need: u64) -> u64 {
         let all = self.calls(version);
         if method == MethodId::EVENT {
-            // An event calls nothing: its range is nobody's need.
+            // An event calls nothing: no callee needs its range.
             return all;
         }
         let limit = 1u64.checked_shl(self.policy.max_node_bits).unwrap_or(all);
@@ -351,7 +351,7 @@ impl<J: Journal> Learner<J> {
         }
     }
 
-    /// Numbers all known edges anew, in a fresh base version. Nobody stops: frames keep their numbers,
+    /// Numbers all known edges anew, in a fresh base version. No thread stops: frames keep their numbers,
     /// and their next call anchors into the new version.
     fn adapt(&mut self, tables: &Tables) {
         let began = Instant::now();

@@ -34,7 +34,7 @@ pub struct Rules {
     pub begins: Begins,
     /// No node has more numbers than this.
     pub limit: u64,
-    /// EVENT's limit: its range is nobody's need.
+    /// EVENT's limit: no callee needs its range.
     pub event_limit: u64,
     /// Every node gets this much more than it needs.
     pub growth_percent: u32,
@@ -81,7 +81,7 @@ impl Rules {
         }
     }
 
-    /// The same, with room for callers that are not known yet.
+    /// Rules that leave room for callers that are not known yet.
     pub(crate) fn with_room(layout: Layout, policy: &Policy) -> Rules {
         Rules {
             growth_percent: policy.growth_percent,

@@ -27,7 +27,7 @@ pub struct Policy {
     pub unroll: u32,
     /// No node other than EVENT's owns more than `2^max_node_bits` numbers.
     pub max_node_bits: u32,
-    /// The same for nodes that are numbered in advance or anew.
+    /// As `max_node_bits`, for nodes that are numbered in advance or anew.
     pub plan_bits: u32,
     /// A base version may unroll into so many percent of the versions that remain.
     pub epoch_percent: u32,

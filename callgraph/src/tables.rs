@@ -58,7 +58,7 @@ pub(crate) struct Tables {
 impl Tables {
     pub(crate) fn new(layout: Layout, anchor_budget: usize, source: Source) -> Tables {
         let block = Box::new([0, 1, 2, 3].map(|_| AtomicU64::new(0)));
-        // Relaxed: nobody else sees the encoder yet.
+        // Relaxed: no other thread sees the encoder yet.
         block[VERSION_SHIFT].store(u64::from(layout.version_shift()), Ordering::Relaxed);
         let calls = TransitionTable::new(&block[CALLS], source);
         let events = TransitionTable::new(&block[EVENTS], source);
@@ -98,7 +98,7 @@ impl Tables {
         self.anchors.insert(call, to, &self.block[ANCHORS]);
     }
 
-    /// Whatever is called from versions before `version` anchors anew. The caller holds the encoder's
+    /// Every call from versions before `version` anchors anew. The caller holds the encoder's
     /// mutex.
     pub(crate) fn retire(&self, version: Version) {
         self.calls.retire(version);

@@ -11,7 +11,7 @@
 //! Tables are at most three quarters full, so probing ends at an empty slot soon.
 //! A table that has outgrown its memory moves to a new one; the old one stays for readers that
 //! still hold its address. Sizes double, so all old ones together are smaller than the newest.
-//! Memory that can be forgotten (see [`TableMemory`]) is, but for the header: whoever still reads
+//! Memory that can be forgotten (see [`TableMemory`]) is, but for the header: a thread that still reads
 //! there may find any entry, or any part of one, to be 0.
 
 use std::ops::Deref;
@@ -85,7 +85,7 @@ impl<const WORDS: usize> Words<WORDS> {
             shift: 64 - slots.trailing_zeros(),
             mask: slots - 1,
         };
-        // Relaxed: nobody else sees this memory before publish().
+        // Relaxed: no other thread sees this memory before publish().
         words.memory[start + SHIFT].store(u64::from(words.shift), Ordering::Relaxed);
         words.memory[start + MASK].store(words.mask as u64, Ordering::Relaxed);
         words
@@ -143,7 +143,7 @@ pub(crate) struct Generations<const WORDS: usize> {
 impl<const WORDS: usize> Generations<WORDS> {
     pub(crate) fn new(slots: usize, address: &AtomicU64, source: Source) -> Self {
         let first = Words::new(slots, source);
-        // Relaxed: nobody else sees the encoder yet.
+        // Relaxed: no other thread sees the encoder yet.
         address.store(first.address(), Ordering::Relaxed);
         Generations {
             all: (0..GENERATIONS).map(|_| OnceLock::new()).collect(),

@@ -77,7 +77,7 @@ impl Profile {
         self.detail_at(context.event, context.site)
     }
 
-    /// The same of events of a type at a site.
+    /// What events of a type at a site happened to.
     pub(crate) fn detail_at(&self, event: EventTypeId, site: SiteId) -> Option<&str> {
         match event {
             ALLOCATION => self.code.allocated(site),

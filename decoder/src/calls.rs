@@ -1,4 +1,4 @@
-//! A run's calls, told to whoever builds k-calling contexts: from a log's events, or as recorded.
+//! A run's calls, told to a builder of k-calling contexts: from a log's events, or as recorded.
 
 use std::collections::HashMap;
 

@@ -9,7 +9,7 @@ use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
 
-/// The method of the frame that stands between those of a task and those of whoever submitted it. No
+/// The method of the frame that stands between those of a task and those of the thread that submitted it. No
 /// program has it: the agent's `tasks.rs` says what it means.
 const SUBMITTED: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
 
@@ -111,7 +111,7 @@ impl Code {
         self.submitted
     }
 
-    /// Whether the frame stands between those of a task and those of whoever submitted it.
+    /// Whether the frame stands between those of a task and those of the thread that submitted it.
     #[must_use]
     pub fn is_between(&self, frame: Frame) -> bool {
         self.submitted == Some(frame.method)

@@ -1,4 +1,4 @@
-//! Kinds of events: allocations, locks, exceptions, and whatever a program counts by itself.
+//! Kinds of events: allocations, locks, exceptions, and kinds that a program counts by itself.
 //!
 //! A kind's name and unit stand in the log, so a kind that is not known here is shown as any other is. What is shown of a
 //! kind besides is said in [`KNOWN`], and nowhere else: a new kind with words of its own is one entry there.

@@ -75,7 +75,7 @@ impl Profile {
         }
     }
 
-    /// The traces of whoever submitted the task or started the thread, of whoever did that to them, and so
+    /// The traces of the thread that submitted the task or started the thread, of the one that started that one, and so
     /// on, as far as each is one; and what ends the row. A trace's number is 0 if no event has it.
     #[must_use]
     pub fn started_by(

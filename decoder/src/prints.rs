@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// As between a task and whoever submitted it.
+    /// As between a task and the thread that submitted it.
     #[test]
     fn callers_of_a_frame_that_ends_a_trace_do_not_count() {
         let (graph, ids) = recursion(Policy::LUCCE);

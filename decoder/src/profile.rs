@@ -125,7 +125,7 @@ impl Profile {
         Ok(frames)
     }
 
-    /// Only those of the thread itself, not those of whoever submitted the task that it ran.
+    /// Only those of the thread itself, not those of the thread that submitted the task that it ran.
     fn keep_own(&self, frames: &mut Vec<Frame>) {
         let between = |frame: &Frame| self.code.is_between(*frame);
         frames.truncate(frames.iter().position(between).unwrap_or(frames.len()));

@@ -6,7 +6,7 @@
 //! ```
 //! A trace is a node, its frames are those of the node and of the nodes above. So a log of deep stacks takes memory by
 //! the number of different frames, which its own records told, and not by the sum of all traces' lengths. Frames
-//! that are out of scope are no nodes, and callers of whoever submitted a task are not above its frames.
+//! that are out of scope are no nodes, and the frames that submitted a task are not above its own.
 
 use std::collections::HashMap;
 use std::iter::successors;

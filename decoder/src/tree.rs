@@ -19,7 +19,7 @@ use crate::profile::Profile;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 
-/// What frames are equal by, as whoever grows the tree numbers them.
+/// What frames are equal by, as the grower of the tree numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FrameKey(pub u32);
 

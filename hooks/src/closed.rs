@@ -271,7 +271,7 @@ impl Known {
             let scan = class.scan(code).unwrap();
             let hooked = |bci| own.places.iter().any(|place| place.bci == bci);
             for call in scan.calls.iter().filter(|call| !hooked(call.bci)) {
-                // Whoever throws does not go on; its text is made first.
+                // A method that throws does not go on; the exception's text is made first.
                 let throws = is_unsafe && call.owner == "java/lang/StringBuilder"
                     || call.name == "<init>" && self.is_thrown(&call.owner);
                 let called = self.resolve(&call.owner, &call.name, &call.descriptor);

@@ -329,7 +329,7 @@ fn made(making: Making, bci: u16, (here, site): (bool, i32)) -> Vec<(u16, Insert
     }
 }
 
-/// What is made in code that traces do not show is counted for whoever has called it.
+/// What is made in code that traces do not show is counted for the caller of that code.
 fn unseen(place: &Place) -> Vec<(u16, Insert<'static>)> {
     let site = UNSEEN;
     let after = |helper, site| vec![(place.bci, Insert::AfterDup { helper, site })];

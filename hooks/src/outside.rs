@@ -1,7 +1,7 @@
 //! Classes that are not in scope: what little they need, so that what they call finds its slot.
 //!
 //! Their frames have no slots and are in no trace. In between the pointer says where the slot of
-//! the method in scope is that such a frame may call next: whoever is in scope puts the pointer back when it
+//! the method in scope is that such a frame may call next: a method in scope puts the pointer back when it
 //! ends, by a return or by an exception. What is left:
 //!
 //! | who | what it does |

@@ -15,7 +15,7 @@ pub enum FrameKind {
     Thread,
     /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
     Peek,
-    /// The same for a class initialiser, which the VM enters.
+    /// As `Peek`, of a class initialiser, which the VM enters.
     PeekVm,
     /// Makes the carrier of a virtual thread the current one, on the virtual thread's stack: see `toCarrier` in
     /// the helper class. Has no slot and is not shown, either.
@@ -31,9 +31,9 @@ pub enum FrameKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mark {
     Call,
-    /// A call of a native method of the same class that calls back; the native's method index.
+    /// A call of a native method of its own class that calls back; the native's method index.
     Bracket(usize),
-    /// The same of one that makes an object and calls its constructor.
+    /// As `Bracket`, of a native that makes an object and calls its constructor.
     BracketMaking(usize),
     New(String),
     Array(String),
@@ -78,9 +78,9 @@ pub enum Mark {
 pub enum Making {
     /// What the call returns.
     Object,
-    /// The same with all arrays that it holds.
+    /// What the call returns, with all arrays that it holds.
     All,
-    /// The same in `Array.newInstance`: for `Arrays.copyOf`, which calls it, the caller of that counts.
+    /// What the call returns, in `Array.newInstance`: for `Arrays.copyOf`, which calls it, the caller of that counts.
     Reflected,
     /// What the call returns, if `Object.clone` has made it.
     Clone,
@@ -134,7 +134,7 @@ pub struct Shape {
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
     /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is
-    /// one of it: whoever calls it need not say from where.
+    /// a call of it: callers need not say from where.
     pub quiet: bool,
     /// Until its last hook has run the pointer says where the method's slot is: nothing needs to be kept.
     pub here: bool,

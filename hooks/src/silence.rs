@@ -5,7 +5,7 @@
 //!
 //! A hook is a call of the helper class, so this needs no look at code: the constants that name the called methods are
 //! pointed at methods that do nothing (`LucceRtWas`), those of inherited helpers at inherited ones. What stands in place
-//! of a call of the program goes on doing what it does. Its slot is not known: whatever has a number (`current`, `event`,
+//! of a call of the program goes on doing what it does. Its slot is not known: what has a number (`current`, `event`,
 //! `park`) asks the VM who calls; the others (`defineClass0`, …), which the JDK's own classes have, find no slot, and what
 //! happens in them counts as lost.
 
@@ -87,7 +87,7 @@ impl<'c> Pool<'c> {
         self.entries.get(index).copied().filter(|at| *at != 0)
     }
 
-    /// The two indices of a constant of this kind; the second one of a class is whatever follows.
+    /// The two indices of a constant of this kind; of a class, the second one is the bytes that follow.
     fn pair(&self, index: usize, tag: u8) -> Option<(usize, usize)> {
         let at = self.at(index)?;
         let first = u16_at(self.class, at + 1)?;

@@ -57,7 +57,7 @@ fn maven(mvn: &mut Command) -> &mut Command {
     with_jdk(mvn)
 }
 
-/// The same compiler for the helper class and the Java side, wherever it was found.
+/// One compiler for the helper class and the Java side, wherever it was found.
 pub fn with_jdk(command: &mut Command) -> &mut Command {
     match jdk::compiler() {
         Some(jdk) => command.env("JAVA_HOME", jdk.home),

@@ -116,7 +116,7 @@ impl Maven {
         self.run(&project, "target/lib", "target/classes")
     }
 
-    /// The same as Gradle has it, with nothing on this machine but the repository.
+    /// The example project with Gradle, with nothing on this machine but the repository.
     fn try_out_gradle(&self) -> Outcome {
         let project = self.to.join("new gradle project");
         let sources = project.join("src/main/java");

@@ -104,7 +104,7 @@ fn set(counting: &Counting, thread: jobject, which: Which, waiting: Option<Waiti
     let waits = unsafe { &mut *kept };
     *which(waits) = waiting;
     if known.is_null() && counting.jvmti.keep(thread, kept.cast()).is_err() {
-        // SAFETY: made above, and nobody else has it.
+        // SAFETY: made above, and no other owner has it.
         drop(unsafe { Box::from_raw(kept) });
         return None;
     }

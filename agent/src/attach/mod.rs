@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! Agent_OnAttach ─► options ─► agent ─► SampledObjectAlloc on       nothing is rewritten
-//! Agent_OnLoad   ─► agent, VMInit   ─► the same
+//! Agent_OnLoad   ─► agent, VMInit   ─► SampledObjectAlloc on
 //! allocation     ─► sampled ─► the VM's own stack ─► callgraph ─► tracelog
-//!                └► leaks   ─► the same
-//! contended lock ─► locks   ─► the same                             only where it was attached
-//! exception      ─► thrown  ─► the same                             only where it was there from the start
+//!                └► leaks   ─► the VM's own stack
+//! contended lock ─► locks   ─► the VM's own stack                   only where it was attached
+//! exception      ─► thrown  ─► the VM's own stack                   only where it was there from the start
 //! detach         ─► events off, the log's end
 //! ```
 //!
@@ -30,7 +30,7 @@ use crate::counting::Counting;
 use crate::counting::found::detail;
 use crate::thread::found::EventKind;
 
-/// Of an event that happens where the current thread is. `None`: nobody knows, or no frame is shown.
+/// Of an event that happens where the current thread is. `None`: that is not known, or no frame is shown.
 pub fn number(counting: &'static Counting, env: Env) -> Option<ContextId> {
     sampled::with_local(counting, |local| local.number(env, None))
         .flatten()

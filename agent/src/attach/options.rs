@@ -12,7 +12,7 @@ use crate::options::{Events, Options, size};
 /// What HotSpot has unless it is told otherwise.
 pub const DEFAULT_INTERVAL: u32 = 512 << 10;
 
-/// What means the same without hooks. Everything else is refused.
+/// Options that keep their meaning without hooks. Everything else is refused.
 const KEYS: [&str; 10] = [
     "ctl",
     "encoding",

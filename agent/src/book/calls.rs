@@ -97,7 +97,7 @@ pub fn path_beside(log: &Path) -> PathBuf {
     path.into()
 }
 
-/// A recording that nobody has written to yet.
+/// A recording that no thread has written to yet.
 pub struct Calls {
     writer: Writer,
     path: PathBuf,
@@ -159,7 +159,7 @@ impl Recorder {
         method != 0 && known.into_iter().any(|known| known == method)
     }
 
-    /// A thread's part, whoever started it.
+    /// A thread's part, whichever thread started it.
     pub fn thread(&self, name: &str) -> Arc<Mutex<Recorded>> {
         self.add(self.writer.start(name, None))
     }

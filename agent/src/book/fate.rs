@@ -41,7 +41,7 @@ impl Fate {
         Fate::Moved(link.ok().filter(is_own))
     }
 
-    /// Whether what was written can be read by nobody any more, or not as a whole.
+    /// Whether no reader gets the whole of what was written.
     pub fn is_lost(&self) -> bool {
         matches!(self, Fate::Removed | Fate::Truncated | Fate::Failed)
     }

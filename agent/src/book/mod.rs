@@ -145,7 +145,7 @@ impl SiteInfo {
 
 /// Line number of native frames, as in `StackTraceElement`.
 pub const NATIVE: i32 = -2;
-/// Line number that nobody knows.
+/// Line number of a place whose line is not known.
 pub const NO_LINE: i32 = -1;
 
 impl MethodInfo {
@@ -186,7 +186,7 @@ pub struct Book {
     went: usize,
     /// Sites that were not planned: native frames, and places where the VM called something.
     extra: HashMap<(u32, i32), u32>,
-    /// The same where something was allocated.
+    /// Sites that were not planned, where something was allocated.
     allocations: HashMap<(u32, i32, Name), u32>,
     /// Sites whose allocations were measured.
     sized: HashSet<u32>,
@@ -371,7 +371,7 @@ impl Book {
         }
     }
 
-    /// A loader has the class no more, or nobody keeps it for others.
+    /// A loader has the class no more, or the class is not kept for other loaders any longer.
     pub fn let_go(&mut self, class: u32) {
         if let Some(info) = self.classes.get_mut(index(class)) {
             info.holders = info.holders.saturating_sub(1);
@@ -892,7 +892,7 @@ impl Book {
 /// Packages of which every loader has the classes of the boot loader, or of a loader of the JDK with others.
 const JAVA: &str = "java/";
 
-/// Whether whoever names the class means this one.
+/// Whether every class that names this one means it.
 fn is_of_the_jdk(loader: Loader, class: &str) -> bool {
     loader == Loader::BOOT && class.starts_with(JAVA)
 }
@@ -1112,7 +1112,7 @@ mod tests {
         for (class, method, descriptor) in [
             ("java/util/A", "g", "()V"),
             ("java/util/A", "f", "()I"),
-            // Not of the boot loader: whoever names it may mean another one.
+            // Not of the boot loader: a class that names it may mean another one.
             ("java/util/B", "f", "()V"),
             // Not one of which there can be only one.
             ("org/C", "f", "()V"),

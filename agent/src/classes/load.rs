@@ -284,7 +284,7 @@ fn native_sites(classes: &Classes, shapes: &[Shape], ids: Ids) -> Vec<(usize, u3
 }
 
 /// New bytes for a hidden class: its frames are not shown, but what it calls must find its slot, and what it makes
-/// is counted for whoever has called it.
+/// is counted for its caller.
 pub fn hidden(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let alloc = classes.options.hooks().has(&ALLOC);

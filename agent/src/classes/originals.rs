@@ -15,7 +15,7 @@ use lucce_vm::Env;
 pub struct Originals(Mutex<FxHashMap<Loader, FxHashMap<u64, u64>>>);
 
 impl Originals {
-    /// Whoever changes the class called `name` later begins with these bytes.
+    /// An agent that changes the class called `name` later begins with these bytes.
     pub fn note(&self, loader: Loader, name: &[u8], bytes: &[u8]) {
         let (key, sum) = (key(name), sum(bytes));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! slot    +0 u32 site, +4 u32 tag   the frame's method, if it has them; 0: it was not entered yet
-//!         +8 u64 callId             all ones: there was no number, or nobody knows who called
-//! beside  +0 u64 version            0: nobody knows who called
+//!         +8 u64 callId             all ones: there was no number, or the caller is not known
+//! beside  +0 u64 version            0: the caller is not known
 //!         +8 u64 number             that our graph has for the context, 0: not asked for yet
 //! ```
 
@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::memory::shared_layout::{BESIDE_NUMBER, BESIDE_VERSION};
 use crate::memory::slots::{LOST, Slot, SlotRange};
 
-/// Of a frame whose caller nobody knows.
+/// Of a frame whose caller is not known.
 const UNKNOWN: Pair = Pair {
     call: Pair::LOST,
     version: 0,
@@ -105,7 +105,7 @@ pub fn number(core: &Core, paper: &Paper, slot: Slot, method: MethodId) -> Conte
     numbers.last().copied().unwrap_or(ContextId::UNKNOWN)
 }
 
-/// The same, when frames below may not have been entered: what the helper class does in `enteredAll`.
+/// The context of the frame, when frames below may not have been entered: what the helper class does in `enteredAll`.
 /// All slots below must be those of frames that are calling.
 pub fn context(core: &Core, paper: &Paper, slot: Slot, method: MethodId) -> Option<ContextId> {
     let mut missing = Vec::new();

@@ -87,7 +87,7 @@ impl Paper {
     pub fn new() -> Option<Paper> {
         let nodes = map::words(NODE_WORDS << MethodId::BITS)?;
         let (block, table) = (Box::<Block>::default(), Table::new());
-        // Relaxed: nobody else sees them yet.
+        // Relaxed: no other thread sees them yet.
         block.set(
             NODES,
             nodes.as_ptr().expose_provenance() as u64,
@@ -212,7 +212,7 @@ impl Shared<'_> {
     fn begin(&self) {
         let begun = self.block.get(UPDATES) | 1;
         self.block.set(UPDATES, begun, Ordering::Relaxed);
-        // Release: whoever sees a store of this update sees the odd count afterwards.
+        // Release: a thread that sees a store of this update sees the odd count afterwards.
         fence(Ordering::Release);
     }
 

@@ -172,7 +172,7 @@ impl NamedPlan {
         self.names.site_of(method, place)
     }
 
-    /// Whoever asks the encoder holds no lock of the book's, see `journal`.
+    /// A thread that asks the encoder holds no lock of the book: see `journal`.
     fn book(&self) -> RwLockReadGuard<'_, Book> {
         self.book.read().unwrap_or_else(PoisonError::into_inner)
     }

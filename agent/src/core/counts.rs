@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 pub struct Counts {
     pub classes: AtomicU64,
     pub classes_skipped: AtomicU64,
-    /// With hooks of before, because nobody can tell them from a Java agent's code.
+    /// With hooks of before, because they cannot be told from a Java agent's code.
     pub classes_kept: AtomicU64,
     pub methods_skipped: AtomicU64,
     pub events_lost: AtomicU64,
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
     pub upcalls: AtomicU64,
-    /// Of those, where nobody knows who called.
+    /// Of those, where the caller is not known.
     pub upcalls_lost: AtomicU64,
-    /// How often code without hooks was about to call, and nobody says from where.
+    /// How often code without hooks was about to call from a place that no hook says.
     pub unsaid: AtomicU64,
     pub repairs: AtomicU64,
     pub panics: AtomicU64,

@@ -1,6 +1,6 @@
 //! Class loaders by number: 0 is the boot loader. A number is never given to another loader.
 //!
-//! The VM tells nobody when it unloads classes, but a weak reference to their loader is null then. For each new
+//! The VM does not tell when it unloads classes, but a weak reference to their loader is null then. For each new
 //! loader two others are looked at, in turns: so as many are found to be gone as come.
 
 use std::collections::VecDeque;

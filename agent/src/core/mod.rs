@@ -187,7 +187,7 @@ impl Core {
         self.options.say(level, text);
     }
 
-    /// For whoever reads the log.
+    /// For readers of the log.
     pub fn note_warning(&self, text: &str) {
         if let Some(warning) = self.warnings.record(text) {
             self.note(warning);

@@ -1,6 +1,6 @@
 //! The run's files: made at the start, all of them new.
 //!
-//! Whatever has one of the names stays as it is, for it may be the log of another run, or of a JVM that
+//! A file that has one of the names stays as it is, for it may be the log of another run, or of a JVM that
 //! runs. If it is a log, or still empty, this run's files get a number:
 //!
 //! ```text

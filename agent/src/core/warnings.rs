@@ -1,4 +1,4 @@
-//! What was said as a warning or an error is in the log as well, for whoever reads the log may not have seen standard error. A few
+//! What was said as a warning or an error is in the log as well, for a reader of the log may not have seen standard error. A few
 //! of them, each cut off: a log has better use for its bytes.
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -86,7 +86,7 @@ pub fn found(
     counted_as_lost(counting, found)
 }
 
-/// Nobody knows where the current thread is: the event is lost, unless no frame is one of traces.
+/// Where the current thread is is not known: the event is lost, unless no frame is one of traces.
 pub fn lost_unless_out_of_scope(counting: &Counting, env: Env) {
     let is_hidden = |frame: Frame| frame.method.kind == frames::MethodKind::Hidden;
     if !Walk::new(counting, env, PIECE).all(is_hidden) {
@@ -94,7 +94,7 @@ pub fn lost_unless_out_of_scope(counting: &Counting, env: Env) {
     }
 }
 
-/// The same for an event that happens where the thread is.
+/// As `found`, for an event that happens where the thread is.
 pub fn found_here(
     counting: &Counting,
     env: Env,
@@ -105,7 +105,7 @@ pub fn found_here(
     found(counting, env, state, here, what)
 }
 
-/// The same for an event whose number is known.
+/// As `found`, for an event whose number is known.
 pub fn of_number(
     counting: &Counting,
     env: Env,

@@ -23,7 +23,7 @@ const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
 pub struct OwnKinds {
     /// 0: none.
     types: Box<[AtomicU32]>,
-    /// How many places are taken; whoever takes one holds the lock.
+    /// How many places are taken; a thread that takes one holds the lock.
     taken: Mutex<usize>,
 }
 

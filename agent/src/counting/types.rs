@@ -1,5 +1,5 @@
 //! Classes of objects that are made where the code does not say which: by natives, for `clone`, in code that
-//! traces do not show. The site of such an object is the line of whoever makes it together with the class.
+//! traces do not show. The site of such an object is the line that makes it together with the class.
 //!
 //! A class has a word of its own for that, a field `$lc` that the agent adds to `java.lang.Class`. It goes with
 //! the class when that is unloaded, and the agent then forgets the number: for each class that gets one, two others

@@ -154,7 +154,7 @@ fn top(agent: &Agent, env: Env) -> Top {
     };
     let resolved = agent.frames.resolve(agent, env, method);
     match resolved.kind {
-        // Whoever calls others has no hooks: nothing was said before the call.
+        // The caller has no hooks: nothing was said before the call.
         MethodKind::Known(id) if resolved.is_announced() => {
             Top::Native(agent.extra_site(id, NATIVE))
         }

@@ -162,7 +162,7 @@ pub extern "C" fn lucce_scope_open(env: *mut JNIEnv, scope: *mut Scope) -> i32 {
     })
 }
 
-/// Needs no agent: what was opened can be closed, whatever has ended since.
+/// Needs no agent: what was opened can be closed after the agent has ended, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_scope_close(scope: *mut Scope) -> i32 {
     if scope.is_null() {

@@ -411,7 +411,7 @@ pub extern "system" fn Java_java_lang_LucceRt_hidden(
     })
 }
 
-/// In place of `TransformerManager.transform`. Null: nobody changes the class, or an exception is on its way.
+/// In place of `TransformerManager.transform`. Null: no Java agent changes the class, or an exception is on its way.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_transform(
     env: *mut JNIEnv,

@@ -94,7 +94,7 @@ fn how(counting: &Counting, env: Env, object: jobject) -> Option<&'static EventK
     }
 }
 
-/// What a native method makes that its caller counts. Whatever else the VM makes meanwhile it tells of, too.
+/// What a native method makes that its caller counts. The VM tells of everything else that it makes meanwhile, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Made {
     Copy,
@@ -131,7 +131,7 @@ impl Made {
     }
 }
 
-/// Whether whoever has called the innermost frame counts what that makes.
+/// Whether the caller of the innermost frame counts what that frame makes.
 fn has_hook(counting: &Counting, env: Env) -> bool {
     let caller = counting.jvmti.frame(1);
     caller.is_some_and(|(method, _)| {

@@ -5,11 +5,11 @@
 //! objects of its own and looks when they go:
 //!
 //! ```text
-//! probe    nobody refers to it: it is gone after the next collection, whichever. One is a tick
+//! probe    no reference to it is left: it is gone after the next collection, whichever. One is a tick
 //! canary   held for TICKS ticks: it is in the old generation then, at least as long as any collector
 //!          lets objects age. Then let go: it is gone after the next collection of the old generation
 //! ```
-//! A collection that takes a canary would have taken everything that is older and that nobody refers to.
+//! A collection that takes a canary would have taken everything that is older and to which no reference leads.
 //! Pauses in which nothing is collected, which the VM tells all the same, are no ticks.
 
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ struct Since<T> {
     born: u64,
 }
 
-/// References that nobody needs any more, weak or strong.
+/// References that are not needed any more, weak or strong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Freed<R> {
     Weak(R),
@@ -254,7 +254,7 @@ mod tests {
         for _ in 0..500 {
             assert_eq!(world.look(), None);
             world.heap.borrow_mut().collect(false);
-            // Whatever pauses there are besides.
+            // Pauses in which nothing is collected.
             (0..3).for_each(|_| world.heap.borrow_mut().pause());
         }
         assert_eq!(world.canaries.old(), 0);

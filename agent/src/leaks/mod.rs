@@ -242,7 +242,7 @@ impl Leaks {
             let born = self.collections();
             let mut state = self.state();
             state.canaries.give(canary, probe, born);
-            // Whoever ended it has let go of those that were there.
+            // The end has let go of the references that were there.
             if state.ended {
                 state.let_go(env);
             }

@@ -1,7 +1,7 @@
 //! Memory for the helper class's copies of what a thread looked up lately, in a line for each hash. Java code alone
 //! reads and writes them.
 //!
-//! Of two things with the same hash the later one has the line. Whoever has few contexts has few lines: all
+//! Of two things with the same hash the later one has the line. A thread with few contexts has few lines: all
 //! memory is in use soon, and is shared with the program in the processor's caches.
 
 use crate::memory::pages::Words;

@@ -70,7 +70,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
         self.entries() > 0 && (self.used + 1) * 4 > self.entries() * 3
     }
 
-    /// Only the entries that `keep` says, in a table of its own. The owner's words stay; nobody reads the old one.
+    /// Only the entries that `keep` says, in a table of its own. The owner's words stay; no thread may still read the old table.
     /// `keep` has an answer for each of those that it is given.
     pub fn retain(
         &mut self,
@@ -170,7 +170,7 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     }
 }
 
-/// Relaxed: one thread writes, and what others read is guarded by whoever owns the table.
+/// Relaxed: one thread writes, and what others read is guarded by the table's owner.
 fn values<const W: usize>(entry: &[AtomicU64; W]) -> [u64; W] {
     std::array::from_fn(|word| entry[word].load(Ordering::Relaxed))
 }

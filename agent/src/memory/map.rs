@@ -46,7 +46,7 @@ impl Range {
         is_in.then_some(Range { start, bytes })
     }
 
-    /// Memory that nobody uses.
+    /// Memory that is free.
     #[cfg(test)]
     pub fn of_nothing(start: usize, bytes: usize) -> Range {
         Range { start, bytes }
@@ -63,7 +63,7 @@ pub fn shared() -> &'static Stacks {
 /// Slots are relative to `base`, the scratch memory, of which there are so many bytes and a page below.
 fn begin(base: usize, bytes: usize) {
     slots::set_base(base);
-    // SAFETY: what `scratch` has mapped, and that nobody unmaps.
+    // SAFETY: `scratch` has mapped it, and it is never unmapped.
     unsafe { slots::map(Part::Scratch, base - 4096, base + bytes) };
 }
 
@@ -116,7 +116,7 @@ pub fn reserve(most: usize, least: usize) -> Option<Range> {
     mapped(affordable.max(least), least, access).ok()
 }
 
-/// The same for addresses without access, and never more than a part of what is left: the estimate of what the VM
+/// Reserves addresses without access, and never more than a part of what is left: the estimate of what the VM
 /// will ask for may be too low, and a program that cannot have memory ends.
 fn reserve_addresses(most: usize, least: usize) -> io::Result<Range> {
     const PART: u64 = 3;
@@ -464,7 +464,7 @@ impl MethodOfSite {
             .map_or(0, |entry| entry.load(Ordering::Acquire))
     }
 
-    /// The site's code has not run yet: whoever loads the entry got the code after this store.
+    /// The site's code has not run yet: a thread that loads the entry got the code after this store.
     pub fn set(&self, site: u32, method: u32) {
         if let Some(entry) = self.entry(site) {
             entry.store(method, Ordering::Release);

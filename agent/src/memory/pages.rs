@@ -49,7 +49,7 @@ fn reserve_table(bytes: usize) -> Option<Range> {
 /// Unmaps pages.
 ///
 /// # Safety
-/// They are whole pages of a mapping that nobody has seen yet, or nobody knows any more.
+/// They are whole pages of a mapping to which no reference exists yet, or none any more.
 unsafe fn release(from: usize, to: usize) {
     if from < to {
         // SAFETY: as promised.
@@ -129,7 +129,7 @@ impl Deref for Words {
 impl Drop for Mapping {
     fn drop(&mut self) {
         let Mapping(range) = *self;
-        // SAFETY: the mapping was this one's, which nobody borrows any more.
+        // SAFETY: the mapping was this one's, which is not borrowed any more.
         unsafe { release(range.start(), range.start() + range.bytes()) };
     }
 }

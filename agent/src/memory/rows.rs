@@ -76,7 +76,7 @@ pub fn give_back(range: Range, pages: &[usize]) {
     for page in pages {
         if let Some(page) = range.part(range.start() + page * PAGE, PAGE) {
             let at = ptr::with_exposed_provenance_mut(page.start());
-            // SAFETY: a whole page of what was reserved, whose owner says that nobody needs what is there.
+            // SAFETY: a whole page of what was reserved, whose owner says that what is there is not needed.
             unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
         }
     }
@@ -113,7 +113,7 @@ impl<T: Copy> Rows<T> {
             return None;
         }
         let start = ptr::with_exposed_provenance_mut::<T>(range.start());
-        // SAFETY: the mapping is writable, has room behind `len` rows, and is nobody else's.
+        // SAFETY: the mapping is writable, has room behind `len` rows, and has no other owner.
         unsafe { ptr::copy_nonoverlapping(rows.as_ptr(), start.add(self.len), rows.len()) };
         self.needed
             .add(size_of::<T>(), self.len..self.len + rows.len());
@@ -139,7 +139,7 @@ impl<T: Copy> Rows<T> {
             return &[];
         };
         let start = ptr::with_exposed_provenance::<T>(range.start());
-        // SAFETY: so many rows were written; nobody changes them while they are borrowed.
+        // SAFETY: so many rows were written; none is changed while they are borrowed.
         unsafe { std::slice::from_raw_parts(start, self.len) }
     }
 

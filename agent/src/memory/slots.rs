@@ -16,7 +16,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 pub use crate::memory::shared_layout::GATE;
 use crate::memory::shared_layout::{CONTEXT, SLOT, TAG_SHIFT};
 
-/// The site in a slot above which nobody knows who called.
+/// The site in a slot above which the caller is not known.
 pub const LOST: u32 = SiteId::MAX;
 
 /// What addresses of slots are relative to: see the helper class.
@@ -51,7 +51,7 @@ static MAPPED: [Mapped; 3] = [const {
 pub unsafe fn map(part: Part, start: usize, end: usize) {
     let mapped = &MAPPED[part as usize];
     mapped.start.store(start, Ordering::Relaxed);
-    // Release: whoever sees the end sees the start.
+    // Release: a thread that sees the end sees the start.
     mapped.end.store(end, Ordering::Release);
 }
 

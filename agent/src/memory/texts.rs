@@ -41,7 +41,7 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// Its number, new if nobody has asked for it yet. `None`: there is no room.
+    /// The text's number, a new one at its first time. `None`: there is no room.
     pub fn name(&mut self, text: &str) -> Option<Name> {
         if (self.live + 1) * 4 > self.by_hash.len() * 3 {
             self.rebuild(self.by_hash.len() * 2);

@@ -177,7 +177,7 @@ fn samples_objects(wanted: &Events) -> bool {
     wanted.has(&ALLOC) || wanted.sampled().or(wanted.leak()).is_some()
 }
 
-/// A VM that listens may still be starting: until it has started it gives nobody what is asked for.
+/// A VM that listens may still be starting: until it has started it gives no environment.
 fn environment(vm: *mut JavaVM) -> Result<Jvmti, Failed> {
     const PATIENCE: Duration = Duration::from_secs(3);
     let end = Instant::now() + PATIENCE;

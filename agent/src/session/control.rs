@@ -1,7 +1,7 @@
 //! `lucce ctl`: what is asked over the socket is done here, in a thread of the agent's own that runs no
 //! Java code and that the VM knows nothing of.
 //!
-//! Whatever is said to it: the worst that comes of it is an error for whoever said it.
+//! No message can do more harm than that its sender gets an error.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -56,12 +56,12 @@ fn serve(agent: &'static Agent, listener: &Listener) {
     let clients = Clients::default();
     sweep(&Place::own());
     while agent.is_live() {
-        // Whoever was not understood has been told so.
+        // A client that was not understood has been told so.
         let client = listener.accept();
         if let Ok(client) = client
             && agent.is_live()
         {
-            // Whoever has no thread finds the connection closed.
+            // A client for which there is no thread finds the connection closed.
             let _ = clients.speak(client, |client| guard((), |agent| talk(agent, client)));
         }
     }

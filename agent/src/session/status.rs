@@ -75,7 +75,7 @@ fn memory(agent: &Agent) -> String {
         .end()
 }
 
-/// `null`: there is none. How many entries it has, whoever reads it may count.
+/// `null`: there is none. A reader may count its entries.
 fn stream(agent: &Agent) -> String {
     let of = |streamer: &Streamer| {
         file_of(&streamer.fate(), streamer.path())

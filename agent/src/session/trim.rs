@@ -1,4 +1,4 @@
-//! What `malloc` has and nobody uses goes back to the system.
+//! Memory that `malloc` keeps and that is not used goes back to the system.
 //!
 //! The VM's compilers need more memory for methods with hooks, for as long as they compile one, and so does
 //! rewriting a class; the C library keeps most of it for the thread that had it. A program loads and compiles
@@ -15,7 +15,7 @@ use lucce_vm::signals;
 const FIRST: Duration = Duration::from_secs(4);
 /// Between two times, at most.
 const LONGEST: Duration = Duration::from_secs(600);
-/// What the C library does takes no more than this part of the time: whoever allocates waits for it.
+/// The C library trims for no more than this part of the time: threads that allocate wait meanwhile.
 const PART: u32 = 1000;
 
 /// The VM is initialised. Without a thread it is not done: nothing else is lost.

@@ -19,7 +19,7 @@ use crate::thread::carrier;
 use lucce_vm::Env;
 
 /// Where the current thread is; the innermost `own` frames that the VM shows do not count. `None`: there
-/// is no frame, or nobody knows who called one. `state` must be the current thread's.
+/// is no frame, or the caller of one is not known. `state` must be the current thread's.
 pub fn current(stack: &Stack, env: Env, state: &ThreadState, own: usize) -> Option<Here> {
     asked(stack, env, state, (own, None)).here
 }
@@ -52,7 +52,7 @@ struct Asked {
     in_helper: bool,
 }
 
-/// The same, if the innermost frame stands at `location`, whatever the VM says.
+/// As `current`, where the innermost frame stands at `location`, even if the VM says another place.
 pub fn standing_at(
     stack: &Stack,
     env: Env,

@@ -2,7 +2,7 @@
 //! stack is deep.
 //!
 //! The thread's pointer may be stale, but it is never below the slot of the frame that runs: it was right when that
-//! frame was entered, and whatever was called since has moved it up. Below that slot lies one slot for each caller, whose
+//! frame was entered, and calls since then have moved it up. Below that slot lies one slot for each caller, whose
 //! site is in the caller's method, at the line where the VM says that it stands. So the true slot is one of those up to
 //! the pointer below which the callers' methods and lines follow each other; if there is but one, that is it. What calls have
 //! left behind that are over may look the same, in recursion mostly: then all frames must be counted.
@@ -30,7 +30,7 @@ pub fn callers(
     frames: &[Frame],
     pointer: Slot,
 ) -> Option<Callers> {
-    // Whatever has been lost has left slots that are nobody's; out of scope the pointer is put back.
+    // Frames that were lost have left slots that belong to no frame; out of scope the pointer is put back.
     let usual = stack.comparison.is_off()
         && !stack.options.is_partial()
         && stack.counts.upcalls_lost.load(Ordering::Relaxed) == 0
@@ -38,7 +38,7 @@ pub fn callers(
     usual.then(|| proven(&stack.book(), state, frames, pointer))?
 }
 
-/// The same, in a thread that has lost nothing.
+/// The callers, in a thread that has lost nothing.
 pub fn proven(
     book: &Book,
     state: &ThreadState,
@@ -85,7 +85,7 @@ pub fn proven(
     })
 }
 
-/// The VM enters constructors of its own errors, and nobody is asked where: their slots are not right above their
+/// The VM enters constructors of its own errors, and is not asked where: their slots are not right above their
 /// caller's.
 fn makes_an_error(frame: &Frame) -> bool {
     const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];

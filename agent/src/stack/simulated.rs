@@ -2,7 +2,7 @@
 //!
 //! Calls, returns, exceptions and frames that the VM enters by itself come in any order. Frames with hooks do here
 //! what the helper class does: before a call they write their site and move the pointer up; entered by a call they
-//! take the slot that the pointer names. Frames without hooks do nothing. Whatever the VM enters, or code without
+//! take the slot that the pointer names. Frames without hooks do nothing. What the VM enters, or code without
 //! hooks calls, asks as `LucceRt.upcall` does.
 
 use std::sync::Arc;
@@ -240,7 +240,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever happened, each frame that the VM enters finds its slot, and below it stands the plain stack.
+    /// After any steps, each frame that the VM enters finds its slot, and below it stands the plain stack.
     #[test]
     fn slots_say_what_the_stack_is(old in 0..6_usize, steps in steps()) {
         let mut thread = Thread::new(old);

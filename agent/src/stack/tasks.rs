@@ -16,7 +16,7 @@
 //!
 //! What a thread does beside tasks goes on in the same way where the thread was started.
 //!
-//! So one number says both, and whoever shows a trace decides whether it ends at that frame. A task that
+//! So one number says both, and what shows a trace decides whether it ends at that frame. A task that
 //! submits itself again would make the row longer for ever: behind [`MOST_HOPS`] it is cut off, and ends
 //! with that frame. Only with `tracking=lazy`, as `context_scope`.
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ use crate::stack::Stack;
 use crate::thread::ThreadState;
 use lucce_hooks::Shape;
 
-/// The frame between a thread's own ones and those of whoever submitted: the decoder has the names, too.
+/// The frame between a thread's own ones and those of the thread that submitted the task: the decoder has the names, too.
 const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");
 /// Executors that a trace goes through.
 const MOST_HOPS: usize = 8;
@@ -97,7 +97,7 @@ impl Tag {
         self.0 as u32
     }
 
-    /// Nobody else's: no negative number, and the bit is set.
+    /// A tag of the agent's: no negative number, and the bit is set.
     fn is_ours(self) -> bool {
         self.0 & Tag::OURS != 0 && self.0 > 0
     }
@@ -217,7 +217,7 @@ fn submitted_at(stack: &Stack, number: ContextId) -> Option<Begin> {
         }
         place
     };
-    // Two threads may get here at once: both find the same.
+    // Two threads may get here at once: both find one context.
     let context = between_at(stack, between, number)?;
     if let Some((_, known)) = stack.tasks.lock().list.get_mut(place as usize) {
         *known = Some(context);
@@ -256,7 +256,7 @@ fn cut(stack: &Stack, between: Between, frames: &[Frame]) -> Option<(ContextId, 
 }
 
 /// The context of the frame of `method` with slot `slot`, if its thread's first frame goes on from `begin`.
-/// `None`: nobody knows who called one.
+/// `None`: the caller of one is not known.
 fn frame(
     stack: &Stack,
     state: &ThreadState,

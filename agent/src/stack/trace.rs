@@ -1,4 +1,4 @@
-//! The frames of a number, for whoever asks in the program itself: from the book, or from the log, if classes of the
+//! The frames of a number, for a program that asks for its own: from the book, or from the log, if classes of the
 //! context are gone.
 
 use std::os::unix::fs::FileExt;

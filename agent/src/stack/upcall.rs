@@ -108,7 +108,7 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
 
 /// What there is to know if `native`, in the middle of which the VM enters a method, was called by code with
 /// hooks: the pointer is right from the hook before that call on, as no other Java code runs in between but
-/// what is entered like this, and that puts the pointer back. `None`: nobody knows without counting.
+/// what is entered like this, and that puts the pointer back. `None`: it is not known without counting.
 fn called_native(book: &Book, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
     let native_at = Stands::of(native.method.id()?, native);
     let caller_at = Stands::of(caller.method.id()?, caller);
@@ -190,7 +190,7 @@ impl Callers {
     fn fill(&self, site_for: &mut SiteFor<'_>) -> Slot {
         let mut slot = self.slot;
         for missing in &self.missing {
-            // Whatever is there is another frame's.
+            // What is there belongs to another frame.
             slot.write(site_for(*missing, NO_SITE).unwrap_or(NO_SITE));
             slot = slot.above();
         }

@@ -32,7 +32,7 @@ pub fn compare(stack: &Stack, env: Env, number: ContextId, returned: usize) {
     compare_with(stack, Walk::new(stack, env, 256), number, returned);
 }
 
-/// The same with the current thread's `frames`. Nothing is compared if the VM does not say them.
+/// Compares the number with the current thread's `frames`. Nothing is compared if the VM does not say them.
 pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned: usize) {
     let (env, own) = (frames.env(), frames.own());
     let Some(raw) = frames.raw() else {

@@ -145,7 +145,7 @@ pub fn sweep(counters: &Counters, lane: &mut Lane) {
     });
 }
 
-/// The same of samples.
+/// Counters of samples whose contexts are gone leave the lane's index before it grows.
 pub fn sweep_samples(counters: &Counters, lane: &mut Lane) {
     lane.sweep_samples(counters.encoder.sweeps(), |numbers| {
         living(counters, numbers)

@@ -234,7 +234,7 @@ impl Lane {
         &self.losses.cell
     }
 
-    /// The same for events by type.
+    /// Where events of a type are counted as lost.
     pub fn lost_event_cell(&self) -> &EventCell {
         &self.losses.by_type
     }
@@ -260,7 +260,7 @@ impl Lane {
         }
     }
 
-    /// The same of cells by type, whose index Java code finds by itself.
+    /// As `sweep`, of cells by type, whose index Java code finds by itself.
     pub fn sweep_types(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_types && self.by_type.is_full() {
             self.swept_types = sweeps;
@@ -270,7 +270,7 @@ impl Lane {
         }
     }
 
-    /// The same of samples.
+    /// As `sweep`, of samples.
     pub fn sweep_samples(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
         if sweeps != self.swept_samples && self.samples.len() == self.samples.capacity() {
             self.swept_samples = sweeps;
@@ -318,7 +318,7 @@ fn address(at: u64) -> usize {
     ((at << SITE_BITS) >> (SITE_BITS - CELL_ALIGNMENT_BITS)) as usize
 }
 
-/// What a cell counts for: its first word, whatever cell it is.
+/// What a cell counts for: the first word of cells of both kinds.
 fn number_at(cell: usize) -> ContextId {
     let [number] = words_at(cell);
     ContextId(number)
@@ -356,7 +356,7 @@ fn put(index: &mut Index, context: u64, low: u64, cell: usize) {
     index.put(entry, hash, |_| false);
 }
 
-/// For keys of two numbers that nobody chooses.
+/// For keys of two numbers that no user chooses: the hash need not withstand chosen keys.
 #[derive(Default)]
 pub struct Mixer(u64);
 

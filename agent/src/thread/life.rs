@@ -56,7 +56,7 @@ pub fn begin(counters: &Counters, env: Env, thread: jobject) {
     }
 }
 
-/// Begins the current thread, if all of its frames have ended: whatever its pointer was left at.
+/// Begins the current thread, if all of its frames have ended. Where its pointer was left does not matter.
 pub fn begin_anew(counters: &Counters, env: Env) {
     let Some(thread) = counters.jvmti.current_thread() else {
         return;

@@ -310,7 +310,7 @@ impl OwnState {
     /// The field does not hold it any more, and nothing else of this thread's uses it.
     pub unsafe fn end(self) -> Option<Box<ThreadState>> {
         let state = std::ptr::with_exposed_provenance_mut::<ThreadState>(self.0 as usize);
-        // SAFETY: what `begin` made; nobody knows it any more.
+        // SAFETY: `begin` made it, and no reference to it is left.
         (!state.is_null()).then(|| unsafe { Box::from_raw(state) })
     }
 

@@ -9,7 +9,7 @@ pub struct ThreadId(pub u32);
 
 /// A way to keep the current calling context of every thread.
 ///
-/// Whoever feeds it keeps the plain stacks: a thread's first call is its start, `leave` returns from
+/// The caller keeps the plain stacks: a thread's first call is its start, `leave` returns from
 /// the innermost call that was entered, and `place` lies in the innermost frame.
 pub trait Encoding {
     fn name(&self) -> &'static str;

@@ -1,7 +1,7 @@
 //! `lucce`, `adaptive`, `static`, `cct`: the versioned graph with its four policies.
 //!
 //! As in the agent, a frame's number is computed when an event below it asks for it, from the nearest
-//! frame whose number is known. Frames that nobody asks for cost nothing.
+//! frame whose number is known. Frames that are not asked for cost nothing.
 
 use super::threads::Threads;
 use super::{Encoding, Number, Statistics, ThreadId, Undecodable};

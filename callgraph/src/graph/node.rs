@@ -184,7 +184,7 @@ impl Nodes {
         self.len += 1;
     }
 
-    /// Whoever changes the graph has seen to it that there is such a node.
+    /// Each change of the graph has seen to it that there is such a node.
     pub(super) fn add(&mut self, to: (Version, MethodId), edge: Incoming, width: u64) {
         let nodes = self.methods.get_mut(&to.1);
         let node = nodes.and_then(|nodes| {

@@ -1,7 +1,7 @@
 //! What is gone: methods that will never run again, and sites where nothing will happen again, leave the graph, with all
 //! contexts that pass through them.
 //!
-//! Their numbers are given to nobody else: a node's used numbers stay used, and anchors keep their places. A number
+//! Their numbers are given to no other context: a node's used numbers stay used, and anchors keep their places. A number
 //! of such a context is then one that this graph does not know; the log does.
 
 use super::Graph;

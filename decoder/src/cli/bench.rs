@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         bar.at(step.done as u64, step.total as u64);
     });
     drop(bar);
-    // It lies among the system's temporary files: whoever cleans those up may have been first.
+    // It lies among the system's temporary files, which may have been cleaned up before.
     let _ = fs::remove_dir_all(&plan.scratch);
     show(args, &report)?;
     if let Some(file) = &args.chart {

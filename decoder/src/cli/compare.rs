@@ -288,7 +288,7 @@ impl Change {
         self.old.len() > 1 || self.new.len() > 1
     }
 
-    /// None: there is one run on each side, so nobody knows.
+    /// None: there is one run on each side, so it is not known.
     pub fn stands_out(&self) -> Option<bool> {
         let gap = (least(&self.new) - most(&self.old)).max(least(&self.old) - most(&self.new));
         self.is_noise_known().then(|| gap > self.noise())

@@ -178,10 +178,10 @@ fn about(path: &Path, what: impl std::fmt::Display) -> String {
     format!("{}: {what}", path.display())
 }
 
-/// One line on standard error, whatever names it holds.
+/// One line on standard error: names in it are escaped.
 fn complain(message: impl std::fmt::Display) {
     use io::Write;
-    // Nobody is left to hear of it if this fails.
+    // If this fails there is no other stream to say it on.
     let _ = writeln!(io::stderr(), "lucce: {}", Line(&message.to_string()));
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_tracelog::MAGIC;
 
-/// Whether nobody writes the log any more, as far as can be told: the process has ended, or what has its number
+/// Whether no process writes the log any more, as far as can be told: the process has ended, or what has its number
 /// today has not mapped the file.
 pub fn is_gone(pid: u32, log: &Path) -> bool {
     match maps(pid) {

@@ -18,7 +18,7 @@ pub struct Bar {
     shown: OnceLock<Option<ProgressBar>>,
 }
 
-/// Looking at the clock for every tick would cost more than the work, whatever is counted: contexts or bytes.
+/// Looking at the clock for every tick would cost more than the work, for contexts and for bytes.
 const BATCH: u64 = 64;
 const LOOKS: u64 = 1000;
 

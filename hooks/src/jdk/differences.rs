@@ -1,6 +1,6 @@
 //! In which ways a class of the JDK is another one than those of the JDKs that are known.
 //!
-//! In another JDK a method that the tables name may have another name, or none, and there may be natives that nobody has looked at.
+//! In another JDK a method that the tables name may have another name, or none, and there may be natives that were never looked at.
 
 use lucce_bytecode::ClassFile;
 

@@ -61,7 +61,7 @@ pub const HIDDEN: [(&str, &[&str]); 15] = [
         &["executePrivileged", "ensureMaterializedForStackWalk"],
     ),
 ];
-/// The same for one of them.
+/// Hidden in one JDK alone.
 const HIDDEN_17: (&str, &[&str]) = ("java/security/AccessController", &["wrapException"]);
 const HIDDEN_25: (&str, &[&str]) = ("java/lang/invoke/VarForm", &["getMemberName"]);
 /// Classes that hold nothing but compiled forms of method handles.

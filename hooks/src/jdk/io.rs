@@ -24,7 +24,7 @@ pub enum Purpose {
 pub enum Size {
     /// The native returns them; below 0: the end, or that nothing was done (`sun.nio.ch.IOStatus`).
     Returned,
-    /// The same, in a `long`.
+    /// As `Returned`, in a `long`.
     ReturnedLong,
     /// It returns a byte, or -1 at the end.
     ByteReturned,

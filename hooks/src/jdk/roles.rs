@@ -99,7 +99,7 @@ pub fn acts_as_carrier(class: &str, methods: &[Method<'_>]) -> bool {
     methods.any(|method| switch(class, method) == Some(FrameKind::ToCarrier))
 }
 
-/// Of the same: whether this call, in a class with this name, hides the frames of what follows. The VM tells
+/// Of methods that switch threads: whether this call, in a class with this name, hides the frames of what follows. The VM tells
 /// agents nothing then, not even that a class is loaded, which so would get no hooks.
 pub fn hides(class: &str, call: &Call<'_>) -> bool {
     class == "java/lang/VirtualThread" && call.name == "notifyJvmtiHideFrames"

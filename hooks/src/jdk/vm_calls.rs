@@ -165,7 +165,7 @@ fn is_owner(owner: &str, class: &str) -> bool {
     owner == class || owner.strip_suffix('*').is_some_and(is_prefixed)
 }
 
-/// The same, of methods in which nothing happens but that they are entered: for those who count that.
+/// Methods that the VM enters in which nothing else happens: they matter where entries are counted.
 pub const ONLY_ENTERED: [(&str, &str); 7] = [
     ("java/lang/System", "getProperty"),
     ("java/lang/Throwable", "getCause"),
@@ -182,7 +182,7 @@ pub fn only_enters(class: &str, method: &str) -> bool {
 }
 
 /// What the VM runs at the end of the constructor of an object with a finalizer: it makes a reference,
-/// and calls nothing else. It needs no frame if nobody listens.
+/// and calls nothing else. It needs no frame if nothing is counted.
 pub const FINALIZABLE: [(&str, &str); 3] = [
     ("java/lang/ref/Finalizer", "register"),
     ("java/lang/ref/Finalizer", "<init>"),

@@ -15,7 +15,7 @@ pub static LEAK: Kind = Kind {
     gate: gate::LEAK,
     needs_no_hooks: true,
     is_everywhere: false,
-    // Between two bursts objects are made that nobody follows: what is alive at the end says nothing of them.
+    // Between two bursts objects are made that are not followed: what is alive at the end says nothing of them.
     against: &[(Against::Burst, "burst= does not go with events=leak")],
     ..PLAIN
 };

@@ -19,7 +19,7 @@ pub static LOCK: Kind = Kind {
 
 struct Waiting;
 
-/// What parks the current thread: class, method and descriptor, and the helper in its place. Whoever implements
+/// What parks the current thread: class, method and descriptor, and the helper in its place. A class that implements
 /// the one of virtual threads is counted by its caller.
 const PARKS: [(&str, &str, &str, Helper<'static>); 3] = [
     (

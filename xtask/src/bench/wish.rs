@@ -10,7 +10,7 @@ use super::{LIMIT, async_profiler};
 use crate::jdk::{self, Jdk};
 use crate::place;
 
-/// The same for all variants: a collector whose own work differs little from run to run.
+/// What all variants have: a collector whose own work differs little from run to run.
 const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
 
 /// What the suite is run with: the paper's figure, beside what others have since.

@@ -128,7 +128,7 @@ fn total(top: &str) -> Result<u64, String> {
     number(top, "% of ")
 }
 
-/// 7 of the same.
+/// Of the line above, the 7.
 fn shown(top: &str) -> Result<u64, String> {
     number(top, "accounting for ")
 }

@@ -34,7 +34,7 @@ import jdk.internal.vm.annotation.Hidden;
  * <p>What other threads write is read without locks, and processors may reorder that (ARM does). Why each such read is sound:
  * <pre>
  * METHODS               plain. The agent stores a site's method before the VM gets the class that has the site. The site is read from that
- *                       class's code, so whoever has it has what was stored before: the VM publishes classes and compiled code.
+ *                       class's code, so a thread that has it has what was stored before: the VM publishes classes and compiled code.
  * tables of the graph   acquire: their address, keys and what anchors lead to; what was stored before those is read behind them. A
  *                       model of the relaxed memory of C++ runs through all interleavings (callgraph/tests/loom.rs).
  * shift of versions     plain. It is stored once, before there is a live edition.
@@ -77,7 +77,7 @@ public final class LucceRt {
         return t.$fp;
     }
 
-    /** The same where contexts are looked up at entry. */
+    /** As enter, where contexts are looked up at entry. */
     @Hidden @ForceInline
     public static long enter(int method) {
         if (!LIVE || !TREE && !PAPER) return enter();
@@ -100,7 +100,7 @@ public final class LucceRt {
     }
 
     /**
-     * The same in a method whose first and only call this is: where its slot is nobody has to keep.
+     * As pub, in a method whose first and only call this is: it need not keep where its slot is.
      */
     @Hidden @ForceInline
     public static void pub(int site) {
@@ -241,7 +241,7 @@ public final class LucceRt {
         return threadSlot();
     }
 
-    /** Whoever calls this is the hook itself: see hasCaller. */
+    /** The caller of this method is the hook itself: see hasCaller. */
     @Hidden @DontInline
     static long threadSlot() {
         if (!LIVE) return enter();
@@ -260,7 +260,7 @@ public final class LucceRt {
         if (RECORD) tell(TOLD_RETURNED, p, 0);
     }
 
-    /** As exitVm: whoever is called next from there is called by code that says nothing. */
+    /** As exitVm: what is called next from there is called by code that says nothing. */
     @Hidden @DontInline
     public static void exitUnsaid(long p) {
         if (!LIVE) return;
@@ -416,7 +416,7 @@ public final class LucceRt {
         return site != 0 && site != ENTRY && site != LOST;
     }
 
-    /** The same for a way that the thread has no copy of: from now on it has one. */
+    /** As the method above, for a way that the thread has no copy of: from now on it has one. */
     @Hidden @DontInline
     static long cell(Thread t, long p, int m, int site, long c, long way, long before) {
         Unsafe u = Memory.U;

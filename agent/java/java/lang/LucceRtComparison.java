@@ -74,7 +74,7 @@ final class LucceRtComparison {
     //
     // A frame's callId lies in its caller's slot, where a context stands otherwise; beside that slot its
     // version, and the number that our graph has for the context, 0: not asked for yet. callId LOST_CALL: no
-    // long holds it; version 0 then: nobody knows who called.
+    // long holds it; version 0 then: the caller is not known.
 
     /** The frame with slot `p` was entered, and so were those below it that had no hook at their entry. */
     @Hidden @DontInline

@@ -30,7 +30,7 @@ public final class LucceRtTasks {
         pub(p, site);
     }
 
-    /** The same in code without hooks: the agent asks the VM where that is. */
+    /** As starts, in code without hooks: the agent asks the VM where that is. */
     @Hidden @DontInline
     public static void startsOutside(Thread child, long p, int site) {
         if (LIVE && isOpen(THREAD)) {
@@ -73,7 +73,7 @@ public final class LucceRtTasks {
         }
     }
 
-    /** It is not taken, after all: whoever runs the task later does so on somebody else's behalf. */
+    /** The executor does not take the task, after all: if it runs later, then for another submission. */
     @Hidden @DontInline
     public static void rejected(Object task, long p, int site) {
         pub(p, site);
@@ -153,7 +153,7 @@ public final class LucceRtTasks {
         forget(p);
     }
 
-    /** Whatever the frame with slot `p` was given as its context: it is the one that its caller says. */
+    /** The frame with slot `p` loses the context that it was given: its caller says it again. */
     @Hidden @ForceInline
     private static void forget(long p) {
         if (LIVE && !TREE && !PAPER) remember(Memory.U, p, 0, 0);

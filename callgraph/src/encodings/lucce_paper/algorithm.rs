@@ -39,7 +39,7 @@ pub trait Watch {
     fn numbered(&mut self, edge: Edge, inputs: u64, addition: u64);
 }
 
-/// Nobody asks.
+/// Nothing is watched.
 impl Watch for () {
     fn backed_up(&mut self, _: MethodId, _: Version) {}
     fn changed(&mut self, _: MethodId, _: u64) {}
@@ -271,7 +271,7 @@ impl Algorithm {
         self.decode_until(method, pair, |_, _| false)
     }
 
-    /// The same down to the first caller of whom `known` says, by method and local variables, that its
+    /// The context down to the first caller of whom `known` says, by method and local variables, that its
     /// context is known.
     ///
     /// # Errors
@@ -337,7 +337,7 @@ impl Algorithm {
         found
     }
 
-    /// Forgets what the graph was in versions that nobody asks for: others than those in `asked` and
+    /// Forgets what the graph was in versions that are not asked for: others than those in `asked` and
     /// those from now on. [`Algorithm::decode`] says of them that they are lost.
     pub fn forget(&mut self, asked: &mut Vec<Version>) {
         asked.sort_unstable();

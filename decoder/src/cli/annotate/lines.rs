@@ -103,7 +103,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, Number)> {
 mod tests {
     use super::*;
 
-    /// Whatever pieces a text is read in, it is the text, and has its numbers.
+    /// A text may be read in any pieces: what comes out is the text with its numbers.
     #[test]
     fn pieces_are_the_text_and_no_number_is_cut() {
         let number = |n: u64| format!("lucce:0123456789abcdef:0x{n:x}");

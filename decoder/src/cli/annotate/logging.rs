@@ -80,7 +80,7 @@ mod tests {
     fn other_traces_stay_as_they_are() {
         let logback = "ch.qos.logback.classic.Logger";
         assert_eq!(left(&[logback, "com.acme.Shop"]).len(), 2);
-        // Nobody is left whom one could name.
+        // All frames are of the logging library: no caller is left to name.
         assert_eq!(
             left(&[
                 "io.lucce.logback.LucceConverter",

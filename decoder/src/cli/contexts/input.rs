@@ -103,7 +103,7 @@ impl Input {
     }
 }
 
-/// What cannot be read is no recording; whoever opens it says why.
+/// What cannot be read is no recording; opening it says why.
 fn is_recording(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));

@@ -326,7 +326,7 @@ impl Row {
         writeln!(out)
     }
 
-    /// Beyond one in a million nobody wants to know.
+    /// Beyond one in a million the exact chance says no more.
     fn chance_in_words(&self) -> String {
         match self.chance {
             chance if chance < 1e-6 => {

@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Whatever is cut off, there is an answer or none, and no panic.
+    /// Wherever it is cut off, there is an answer or none, and no panic.
     #[test]
     fn answers_may_be_cut_anywhere() {
         let chunks = "HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc\r\n0\r\n\r\n";

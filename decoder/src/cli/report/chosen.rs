@@ -78,7 +78,7 @@ impl<'a> Chosen<'a> {
         left_out
     }
 
-    /// The same of a run's events in a tree.
+    /// Which of a run's events are listed, by nodes of a tree.
     pub fn sorted<'j>(&'j self, joined: &'j Joined) -> Sorted<'j> {
         let through = |regex: &Regex| joined.through(|method| regex.is_match(method));
         Sorted {

@@ -44,7 +44,7 @@ pub struct Row<'r> {
     class: Option<&'r str>,
     count: u64,
     value: u64,
-    /// The same, if it is in bytes.
+    /// The value, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     /// How long they took in all, if that is known beside.

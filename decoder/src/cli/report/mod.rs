@@ -326,7 +326,7 @@ struct Totals {
     contexts: u64,
     count: u64,
     value: u64,
-    /// The same, if it is in bytes.
+    /// The value, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Who may ask: whoever knows the secret in the address, from a page of this very address.
+//! Who may ask: a client that knows the secret in the address, from a page of this very address.
 //!
 //! Other users of the machine can connect, and pages of other sites can make a browser ask. The former do not know the
 //! secret. The latter do not either; besides, a site whose name is made to mean 127.0.0.1 (DNS rebinding) gives itself away by
@@ -88,7 +88,7 @@ impl Access {
     }
 }
 
-/// Takes as long whatever is wrong.
+/// Takes as long for every wrong secret.
 fn is_equal(said: &str, secret: &str) -> bool {
     let different = said.bytes().zip(secret.bytes());
     let different = different.fold(0, |sum, (a, b)| sum | (a ^ b));

@@ -63,7 +63,7 @@ pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure
 
 type Look = Result<Window, OpenError>;
 
-/// Looks, one after the other, until nobody wants them or the log cannot be read.
+/// Looks, one after the other, until none is wanted any more or the log cannot be read.
 fn looks(mut sampler: Sampler) -> Receiver<Look> {
     let (sender, receiver): (Sender<Look>, _) = mpsc::channel();
     thread::spawn(move || {
