@@ -26,7 +26,7 @@ pub struct Copies<const LINE: usize> {
 }
 
 impl Ways {
-    /// Whether there is new memory, empty, because the index has so many bytes now. Nobody may be reading
+    /// Whether there is new memory, empty, because the index has so many bytes now. No thread may be reading
     /// the old one.
     ///
     /// Most entries of an index were used once, at start, and 16,384 ways are almost all that most programs go

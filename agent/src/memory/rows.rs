@@ -1,5 +1,5 @@
 //! Arrays that only grow, in address space of their own: they never move, so nothing is copied when they
-//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only. Rows that nobody
+//! grow, no outgrown memory is left behind, and what is not used yet costs addresses only. Rows that no reader
 //! needs any more are never used again; a page that has only such rows goes back to the system.
 #![allow(
     unsafe_code,

@@ -1,6 +1,6 @@
 //! What of all allocations is counted: beside its own counters the log has what the VM says that each thread allocated.
 //!
-//! A thread is *followed* from the moment when events are recorded, or from its start. Whoever follows it keeps what the VM
+//! A thread is *followed* from the moment when events are recorded, or from its start. Its follower keeps what the VM
 //! had counted by then. The log's cells are set
 //! * when a thread ends, and when the VM does;
 //! * now and then, by a thread of the agent's own that only reads memory: for a JVM that is killed. The longer the program

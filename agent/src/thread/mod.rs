@@ -279,7 +279,7 @@ impl ThreadState {
 
 /// The current thread's state as Java code hands it over, which has it in a field of the thread's. 0: it has none yet.
 ///
-/// Whoever has one got it from Java code of the current thread, or promised so, for as long as a native method of that
+/// A function that has one got it from Java code of the current thread, or promised so, for as long as a native method of that
 /// thread runs. The state is freed by the thread itself, when it ends.
 #[repr(transparent)]
 #[derive(Debug)]

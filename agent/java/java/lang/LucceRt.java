@@ -185,8 +185,8 @@ public final class LucceRt {
     public static void hides(Object thread, boolean hides) {}
 
     /**
-     * Entry of what a pinned virtual thread calls in the middle of being unmounted (JDK 21). Whoever asks the VM
-     * for a stack then waits until nobody is being unmounted, and so for ever.
+     * Entry of what a pinned virtual thread calls in the middle of being unmounted (JDK 21). A thread that asks the VM
+     * for a stack then waits until no thread is being unmounted, and so for ever.
      */
     @Hidden @DontInline
     public static long enterPinned() {
