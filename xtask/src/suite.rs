@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Outcome, apps, arch, build, checks, coverage, cpu, dependencies, formats, guard, jvm, maven,
-    pages, shipped,
+    Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, formats, guard, jvm,
+    maven, pages, shipped,
 };
 
 struct Step {
@@ -48,6 +48,7 @@ pub fn full() -> Outcome {
         built("page-tests", pages::tests),
         built("format-tests", || formats::tests("")),
         built("shipped", shipped::check),
+        built("arm64", arm64::check),
         built("maven", || maven::make(&maven::Natives::Built)),
         built("guard", guard::check),
         built("verify-apps", || apps::verify(&apps::Wish::quick())),

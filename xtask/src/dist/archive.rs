@@ -40,8 +40,28 @@ pub fn tar(at: &Path, folder: &str, epoch: &str) -> Outcome {
     }
 }
 
+/// What a package of Debian's says of itself.
+pub struct Package<'a> {
+    pub version: &'a str,
+    /// `amd64`, `arm64`.
+    pub architecture: &'a str,
+    /// The oldest that it runs with.
+    pub glibc: Glibc,
+}
+
+impl Package<'_> {
+    pub fn file(&self) -> String {
+        format!("lucce_{}_{}.deb", self.version, self.architecture)
+    }
+}
+
 /// A package of Debian's: the command on the PATH, the agent beside the system's libraries.
-pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str) -> Outcome {
+pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
+    let Package {
+        version,
+        architecture,
+        glibc,
+    } = package;
     let from = at.join(folder);
     let root = at.join("deb");
     let files = [
@@ -79,14 +99,14 @@ pub fn deb(at: &Path, folder: &str, (version, glibc): (&str, Glibc), epoch: &str
         }
     }
     let control = format!(
-        "Package: lucce\nVersion: {version}\nArchitecture: amd64\nSection: java\nPriority: optional\n\
+        "Package: lucce\nVersion: {version}\nArchitecture: {architecture}\nSection: java\nPriority: optional\n\
          Maintainer: the lucce authors <lucce@localhost>\nDepends: libc6 (>= {glibc})\n\
          Description: Calling contexts of Java programs\n \
          Counts every allocation of a Java program under the stack of calls that leads to it.\n"
     );
     fs::create_dir_all(root.join("DEBIAN")).map_err(|e| e.to_string())?;
     fs::write(root.join("DEBIAN/control"), control).map_err(|e| e.to_string())?;
-    let file = at.join(format!("lucce_{version}_amd64.deb"));
+    let file = at.join(package.file());
     let mut chmod = Command::new("chmod");
     tools::run_quietly(chmod.args(["-R", "u=rwX,go=rX"]).arg(&root))?;
     let mut pack = Command::new("dpkg-deb");
@@ -135,7 +155,12 @@ mod tests {
             fs::write(path, file).unwrap();
         }
         tar(&at, "it", "1700000000").unwrap();
-        deb(&at, "it", ("1", Glibc(2, 17)), "1700000000").unwrap();
+        let package = Package {
+            version: "1",
+            architecture: "amd64",
+            glibc: Glibc(2, 17),
+        };
+        deb(&at, "it", &package, "1700000000").unwrap();
         ["it.tar.gz", "lucce_1_amd64.deb"].map(|file| fs::read(at.join(file)).unwrap())
     }
 

@@ -14,13 +14,13 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "fish/vendor_completions.d/lucce.fish"),
 ];
 
-/// Asks the command that is packed: it runs on this machine, too.
-pub fn write(share: &Path, lucce: &Path) -> Outcome {
+/// Asks the command that is packed.
+pub fn write(share: &Path, lucce: &dyn Fn() -> Command) -> Outcome {
     let man = share.join("man/man1");
     created(&man)?;
-    tools::run_quietly(Command::new(lucce).arg("man").arg(&man))?;
+    tools::run_quietly(lucce().arg("man").arg(&man))?;
     for (shell, file) in COMPLETIONS {
-        let text = tools::output(Command::new(lucce).args(["completions", shell]))?;
+        let text = tools::output(lucce().args(["completions", shell]))?;
         let file = share.join(file);
         created(file.parent().unwrap_or(share))?;
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;

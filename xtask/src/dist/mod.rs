@@ -1,16 +1,15 @@
-//! `dist`: what users install, in `target/dist`.
+//! `dist`: what users install, in `target/dist`, for each system.
 //!
 //! ```text
-//! lucce-VERSION-linux-x64.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
-//!                                    share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
-//!                                    LICENSE  NOTICE  README.md  sbom.cdx.json
-//! lucce-VERSION-linux-x64-debug.tar.gz        debug information, found by debuggers when it lies beside
-//! lucce_VERSION_amd64.deb
+//! lucce-VERSION-linux-{x64,arm64}.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
+//!                                            share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
+//!                                            LICENSE  NOTICE  README.md  sbom.cdx.json
+//! lucce-VERSION-linux-{x64,arm64}-debug.tar.gz        debug information, found by debuggers when it lies beside
+//! lucce_VERSION_{amd64,arm64}.deb
 //! SHA256SUMS
 //! ```
 //! Archives of equal files have equal bytes: times are that of the last commit, names are sorted. Compilers are told to
-//! name no folder of this machine in what they make. With `cargo-zigbuild` on the PATH (`pip install cargo-zigbuild ziglang`) what is built runs with glibc 2.17
-//! and later; without it with the glibc of this machine and later.
+//! name no folder of this machine in what they make. What is built runs with glibc 2.17 and later.
 
 mod archive;
 mod manual;
@@ -19,115 +18,73 @@ mod tried;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::shipped::FLOOR;
 use crate::shipped::glibc::{self, Glibc};
+use crate::systems::{System, Tools};
 use crate::{Outcome, build, dependencies, place, tools};
 
 /// What programs and their tests put on the class path.
 const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+const PACKAGES: [&str; 2] = ["lucce-agent", "lucce-decoder"];
 
 /// What is made, and of what.
 struct Dist {
     version: &'static str,
     /// Seconds since 1970: of the last commit.
     epoch: String,
-    /// Where cargo builds it.
-    target: PathBuf,
+    tools: Tools,
     /// Where it goes.
     to: PathBuf,
 }
 
 /// # Errors
-/// Something does not build, wants a newer glibc than it should, or does not run where there is nothing but a JDK.
-pub fn make() -> Outcome {
+/// A tool cannot be had, something does not build, wants a newer glibc than it should, or does not run where there is nothing
+/// but a JDK.
+pub fn make(systems: &[System]) -> Outcome {
     let to = place::target().join("dist");
     let _ = fs::remove_dir_all(&to);
     created(&to)?;
-    let dist = Dist {
-        version: env!("CARGO_PKG_VERSION"),
-        epoch: epoch()?,
-        target: place::target().join("dist-build"),
-        to,
-    };
     build::java()?;
-    let built = dist.built()?;
-    let name = format!("lucce-{}-linux-x64", dist.version);
-    let stage = dist.stage(&name, &built)?;
-    let debug = dist.split(&name, &stage)?;
-    let mut newest = Glibc(2, 0);
-    for file in [stage.join("bin/lucce"), stage.join("lib/liblucce.so")] {
-        let wanted = glibc::linked(&file)?;
-        let size = fs::metadata(&file).map_or(0, |file| file.len());
-        newest = newest.max(wanted);
-        println!("{}: {size} bytes, glibc {wanted}", place::short(&file));
-        if has_zig() && wanted > FLOOR {
-            return Err(format!("{}: wants glibc {wanted}", file.display()));
-        }
+    for system in systems {
+        let dist = Dist {
+            version: env!("CARGO_PKG_VERSION"),
+            epoch: epoch()?,
+            tools: system.tools()?,
+            to: to.clone(),
+        };
+        dist.make()?;
     }
-    archive::tar(&dist.to, &name, &dist.epoch)?;
-    archive::tar(&dist.to, &debug, &dist.epoch)?;
-    archive::deb(&dist.to, &name, (dist.version, newest), &dist.epoch)?;
-    tried::archive(&dist.to, &name)?;
-    tried::deb(&dist.to, &format!("lucce_{}_amd64.deb", dist.version))?;
-    println!("both packages run where there is nothing but a JDK");
-    for folder in [&name, &debug] {
-        fs::remove_dir_all(dist.to.join(folder)).map_err(|e| e.to_string())?;
-    }
-    archive::sums(&dist.to)
+    archive::sums(&to)
 }
 
 impl Dist {
-    /// The folder with both.
-    fn built(&self) -> Result<PathBuf, String> {
-        let mut cargo = place::cargo();
-        let target = match has_zig() {
-            true => {
-                cargo.arg("zigbuild");
-                format!("{TARGET}.{FLOOR}")
-            }
-            false => {
-                cargo.arg("build");
-                TARGET.to_owned()
-            }
+    fn make(&self) -> Outcome {
+        let built = self.tools.built(&PACKAGES, &self.epoch)?;
+        let name = self.name();
+        let stage = self.stage(&name, &built)?;
+        let debug = self.split(&name, &stage)?;
+        let newest = wanted_glibc(&stage)?;
+        let package = archive::Package {
+            version: self.version,
+            architecture: self.tools.system.debian,
+            glibc: newest,
         };
-        cargo.args([
-            "--release",
-            "--locked",
-            "-p",
-            "lucce-agent",
-            "-p",
-            "lucce-decoder",
-        ]);
-        cargo.args(["--target", &target]);
-        let names = self.names();
-        let flags = names
-            .iter()
-            .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
-        let flags: Vec<String> = flags.collect();
-        let c_flags = names.iter().map(|(folder, name)| {
-            quoted(&format!("-ffile-prefix-map={}={name}", folder.display()))
-        });
-        let c_flags: Vec<String> = c_flags.collect();
-        cargo
-            .env("CARGO_TARGET_DIR", &self.target)
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
-            // As a shell would take them: a folder's name may have spaces.
-            .env("CC_SHELL_ESCAPED_FLAGS", "1")
-            .env("CFLAGS", c_flags.join(" "))
-            .env("SOURCE_DATE_EPOCH", &self.epoch);
-        tools::run(build::with_jdk(&mut cargo))?;
-        Ok(self.target.join(TARGET).join("release"))
+        archive::tar(&self.to, &name, &self.epoch)?;
+        archive::tar(&self.to, &debug, &self.epoch)?;
+        archive::deb(&self.to, &name, &package, &self.epoch)?;
+        tried::archive(&self.to, &name, &self.tools)?;
+        tried::deb(&self.to, &package.file(), &self.tools)?;
+        println!("{name}: the archive and the package run where there is nothing but a JDK");
+        for folder in [&name, &debug] {
+            fs::remove_dir_all(self.to.join(folder)).map_err(|e| e.to_string())?;
+        }
+        Ok(())
     }
 
-    /// What folders of this machine are called in what is built.
-    fn names(&self) -> Vec<(PathBuf, &'static str)> {
-        let mut names = vec![(place::root(), "/lucce"), (self.target.clone(), "/target")];
-        names.extend(cargo_home().map(|home| (home, "/cargo")));
-        names
+    fn name(&self) -> String {
+        format!("lucce-{}-linux-{}", self.version, self.tools.system.name)
     }
 
     fn stage(&self, name: &str, built: &Path) -> Result<PathBuf, String> {
@@ -154,7 +111,9 @@ impl Dist {
             created(to.parent().unwrap_or(&stage))?;
             fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
         }
-        manual::write(&stage.join("share"), &stage.join("bin/lucce"))?;
+        manual::write(&stage.join("share"), &|| {
+            self.tools.command(&stage.join("bin/lucce"))
+        })?;
         let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
         fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
@@ -168,7 +127,7 @@ impl Dist {
             let apart = self.to.join(&debug).join(format!("{file}.debug"));
             created(apart.parent().unwrap_or(stage))?;
             let objcopy = |args: &[&str], files: &[&Path]| {
-                tools::run_quietly(Command::new("objcopy").args(args).args(files))
+                tools::run_quietly(self.tools.objcopy().args(args).args(files))
             };
             objcopy(&["--only-keep-debug"], &[&own, &apart])?;
             objcopy(&["--strip-unneeded"], &[&own])?;
@@ -179,27 +138,28 @@ impl Dist {
     }
 }
 
-/// One word for a shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-fn has_zig() -> bool {
-    let probe = Command::new("cargo-zigbuild").arg("--version").output();
-    probe.is_ok_and(|probe| probe.status.success())
-}
-
-fn cargo_home() -> Option<PathBuf> {
-    let named = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+/// The newest glibc that one of them asks for.
+fn wanted_glibc(stage: &Path) -> Result<Glibc, String> {
+    let mut newest = Glibc(2, 0);
+    for file in ["bin/lucce", "lib/liblucce.so"] {
+        let file = stage.join(file);
+        let wanted = glibc::linked(&file)?;
+        let size = fs::metadata(&file).map_or(0, |file| file.len());
+        println!("{}: {size} bytes, glibc {wanted}", place::short(&file));
+        if wanted > FLOOR {
+            return Err(format!("{}: wants glibc {wanted}", file.display()));
+        }
+        newest = newest.max(wanted);
+    }
+    Ok(newest)
 }
 
 /// When the last commit was made.
-fn epoch() -> Result<String, String> {
+pub fn epoch() -> Result<String, String> {
     if let Ok(epoch) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(epoch);
     }
-    let mut git = Command::new("git");
+    let mut git = std::process::Command::new("git");
     git.current_dir(place::root())
         .args(["log", "-1", "--format=%ct"]);
     Ok(String::from_utf8_lossy(&tools::output(&mut git)?)
@@ -209,19 +169,4 @@ fn epoch() -> Result<String, String> {
 
 fn created(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a shell makes of it is the word.
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for word in ["plain", "two words", "it's", "a\"b\\c $HOME `x`"] {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("printf %s {}", quoted(word))]);
-            assert_eq!(tools::output(&mut shell).unwrap(), word.as_bytes());
-        }
-    }
 }

@@ -1,46 +1,47 @@
-//! Whether what was packed runs: unpacked into an empty folder, on a `PATH` that has a JDK and nothing else.
+//! Whether what was packed runs: unpacked into an empty folder, on a `PATH` that has a JDK and nothing else. What is for another
+//! processor runs in qemu.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::jdk::{self, Jdk};
+use crate::systems::Tools;
 use crate::{Outcome, place, tools};
 
 /// A program that allocates a little.
-const PROGRAM: &str = "io.lucce.programs.Constructors";
+const PROGRAM: &str = "io.lucce.programs.Tasks";
 
 /// # Errors
 /// What is in the archive or in the package does not run, or records nothing.
-pub fn archive(at: &Path, name: &str) -> Outcome {
+pub fn archive(at: &Path, name: &str, of: &Tools) -> Outcome {
     let folder = empty(at)?;
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(at.join(format!("{name}.tar.gz")));
     tools::run_quietly(tar.arg("-C").arg(&folder))?;
     let root = folder.join(name);
-    runs(&root.join("bin/lucce"), &root.join("lib/liblucce.so"), at)?;
+    runs(&root, at, of)?;
     remove(&folder)
 }
 
 /// # Errors
 /// As for [`archive`].
-pub fn deb(at: &Path, file: &str) -> Outcome {
+pub fn deb(at: &Path, file: &str, of: &Tools) -> Outcome {
     let folder = empty(at)?;
     let mut unpack = Command::new("dpkg-deb");
     tools::run_quietly(unpack.arg("--extract").arg(at.join(file)).arg(&folder))?;
-    let usr = folder.join("usr");
-    runs(&usr.join("bin/lucce"), &usr.join("lib/liblucce.so"), at)?;
+    runs(&folder.join("usr"), at, of)?;
     remove(&folder)
 }
 
 /// A JVM with the agent, and one that the command starts with the agent that it finds beside itself; both logs are read.
-fn runs(lucce: &Path, agent: &Path, at: &Path) -> Outcome {
-    let jdk = jdk::runner()?;
+fn runs(root: &Path, at: &Path, of: &Tools) -> Outcome {
+    let (lucce, agent) = (root.join("bin/lucce"), root.join("lib/liblucce.so"));
+    let jdk = of.java()?;
     let logs = at.join("tried logs");
     let _ = fs::remove_dir_all(&logs);
     fs::create_dir_all(&logs).map_err(|e| e.to_string())?;
     let by_hand = logs.join("by-hand.lucce");
-    let mut java = alone(Command::new(jdk.tool("java")), &jdk);
+    let mut java = alone(Command::new(jdk.join("java")), &jdk);
     java.arg(format!(
         "-agentpath:{}=out={}",
         agent.display(),
@@ -48,12 +49,12 @@ fn runs(lucce: &Path, agent: &Path, at: &Path) -> Outcome {
     ));
     tools::run_quietly(java.arg("-cp").arg(programs()).arg(PROGRAM))?;
     let by_command = logs.join("by-command.lucce");
-    let mut run = alone(Command::new(lucce), &jdk);
+    let mut run = alone(of.command(&lucce), &jdk);
     run.args(["run", "--out"]).arg(&by_command);
     run.args(["--", "java", "-cp"]).arg(programs()).arg(PROGRAM);
     tools::run_quietly(&mut run)?;
     for log in [by_hand, by_command] {
-        let mut report = alone(Command::new(lucce), &jdk);
+        let mut report = alone(of.command(&lucce), &jdk);
         let said = tools::output(report.args(["report", "--top", "1"]).arg(&log))?;
         let said = String::from_utf8_lossy(&said);
         if !said.contains(PROGRAM) || !said.contains("#1 ") {
@@ -64,8 +65,8 @@ fn runs(lucce: &Path, agent: &Path, at: &Path) -> Outcome {
 }
 
 /// Nothing of the environment but where the JDK is.
-fn alone(mut command: Command, jdk: &Jdk) -> Command {
-    command.env_clear().env("PATH", jdk.home.join("bin"));
+fn alone(mut command: Command, jdk: &Path) -> Command {
+    command.env_clear().env("PATH", jdk);
     command
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{place, tools};
+use crate::{pip, place, tools};
 
 /// Their lists, locks and sources.
 pub fn sources() -> PathBuf {
@@ -31,10 +31,7 @@ pub fn npm(file: &str) -> Result<PathBuf, String> {
 pub fn python(packages: &[&str]) -> Result<Command, String> {
     let site = folder()?.join("python").join(packages.join("+"));
     if !site.exists() {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
-        pip.args(["--only-binary=:all:", "--target"]);
-        tools::run_quietly(pip.arg(&site).args(packages))?;
+        pip::install(&site, packages)?;
     }
     let mut python = Command::new("python3");
     python.env("PYTHONPATH", site).arg("-B");

@@ -1,0 +1,254 @@
+//! The systems that there are packages for: how they are compiled for on this machine, and how programs for them run here.
+
+mod debian;
+mod zig;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::shipped::FLOOR;
+use crate::{build, jdk, place, tools};
+
+use debian::{Root, Wanted};
+
+pub const ALL: [System; 2] = [System::X64, System::ARM64];
+
+/// Linux on a processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct System {
+    /// In the names of archives, and in the jar: `linux-NAME`.
+    pub name: &'static str,
+    /// What Debian calls it.
+    pub debian: &'static str,
+    /// What Rust calls it.
+    target: &'static str,
+}
+
+/// qemu notes each page of what a program reserves, and the agent would reserve 32 TB: of so little (in KB) it takes a third.
+const ADDRESSES: &str = "24000000";
+
+impl System {
+    pub const X64: System = System {
+        name: "x64",
+        debian: "amd64",
+        target: "x86_64-unknown-linux-gnu",
+    };
+    pub const ARM64: System = System {
+        name: "arm64",
+        debian: "arm64",
+        target: "aarch64-unknown-linux-gnu",
+    };
+
+    pub fn named(name: &str) -> Option<System> {
+        ALL.into_iter().find(|system| system.name == name)
+    }
+
+    /// # Errors
+    /// A tool cannot be had.
+    pub fn tools(self) -> Result<Tools, String> {
+        zig::fetched()?;
+        let folder = place::target().join("systems").join(self.name);
+        if self == System::X64 {
+            return Ok(Tools {
+                system: self,
+                folder,
+                foreign: None,
+            });
+        }
+        let has_library = has_library("rustc", self.target);
+        let mut whole = vec!["binutils-aarch64-linux-gnu"];
+        let mut alone = vec![
+            "openjdk-17-jre-headless:arm64",
+            "libc6:arm64",
+            "libgcc-s1:arm64",
+            "libstdc++6:arm64",
+            "zlib1g:arm64",
+        ];
+        if !has_library {
+            whole.push("rustc-web");
+            alone.push("libstd-rust-web-dev:arm64");
+        }
+        let wanted = Wanted {
+            whole: &whole,
+            alone: &alone,
+            file: ("qemu-user-static", "usr/bin/qemu-aarch64-static"),
+        };
+        let root = Root::with(&folder, &wanted)?;
+        let foreign = Foreign::new(root, &folder, !has_library)?;
+        Ok(Tools {
+            system: self,
+            folder,
+            foreign: Some(foreign),
+        })
+    }
+}
+
+/// Whether a compiler has the standard library for a target.
+fn has_library(rustc: &str, target: &str) -> bool {
+    let ask = ["--print", "target-libdir", "--target", target];
+    let said = Command::new(rustc).args(ask).output();
+    let said = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    said.is_ok_and(|folder| !folder.is_empty() && Path::new(&folder).exists())
+}
+
+/// What compiles for a system, and runs its programs.
+pub struct Tools {
+    pub system: System,
+    /// Where they are, and where is built.
+    folder: PathBuf,
+    foreign: Option<Foreign>,
+}
+
+/// Of a system that is not this machine's.
+struct Foreign {
+    root: PathBuf,
+    qemu: PathBuf,
+    /// None: the one on the `PATH` does it.
+    rustc: Option<PathBuf>,
+    objcopy: PathBuf,
+    /// A folder with a `java`, which interprets only: under qemu the VM's compilers take more time than they save.
+    java: PathBuf,
+}
+
+impl Foreign {
+    fn new(root: Root, folder: &Path, fetched_rustc: bool) -> Result<Foreign, String> {
+        let bin = folder.join("bin");
+        let rustc = bin.join("rustc");
+        if fetched_rustc {
+            root.script(&rustc, "usr/bin/rustc")?;
+        }
+        let objcopy = bin.join("objcopy");
+        root.script(&objcopy, "usr/bin/aarch64-linux-gnu-objcopy")?;
+        let qemu = root.path().join("usr/bin/qemu-aarch64-static");
+        let java = root
+            .path()
+            .join("usr/lib/jvm/java-17-openjdk-arm64/bin/java");
+        let command = format!(
+            "ulimit -v {ADDRESSES}; exec {} -L {} {} -Xint",
+            word(&qemu),
+            word(root.path()),
+            word(&java)
+        );
+        let own = folder.join("java");
+        debian::script(&own.join("java"), &command)?;
+        Ok(Foreign {
+            root: root.path().to_owned(),
+            qemu,
+            rustc: fetched_rustc.then_some(rustc),
+            objcopy,
+            java: own,
+        })
+    }
+}
+
+impl Tools {
+    /// A program for the system, run on this machine.
+    pub fn command(&self, program: &Path) -> Command {
+        match &self.foreign {
+            None => Command::new(program),
+            Some(foreign) => {
+                let mut qemu = Command::new(&foreign.qemu);
+                qemu.arg("-L").arg(&foreign.root).arg(program);
+                qemu
+            }
+        }
+    }
+
+    /// The folder with `java`, and nothing that anybody needs beside a JDK.
+    ///
+    /// # Errors
+    /// This machine has none.
+    pub fn java(&self) -> Result<PathBuf, String> {
+        match &self.foreign {
+            None => Ok(jdk::runner()?.home.join("bin")),
+            Some(foreign) => Ok(foreign.java.clone()),
+        }
+    }
+
+    pub fn objcopy(&self) -> Command {
+        Command::new(
+            self.foreign
+                .as_ref()
+                .map_or(Path::new("objcopy"), |own| &own.objcopy),
+        )
+    }
+
+    /// Compiles packages of this workspace against the oldest glibc, naming no folder of this machine in what is made.
+    /// Gives the folder that they are in.
+    ///
+    /// # Errors
+    /// Something does not build.
+    pub fn built(&self, packages: &[&str], epoch: &str) -> Result<PathBuf, String> {
+        let build = self.folder.join("build");
+        let mut cargo = zig::cargo()?;
+        cargo.args(["--release", "--locked"]);
+        cargo.args(packages.iter().flat_map(|package| ["-p", package]));
+        cargo.args(["--target", &format!("{}.{FLOOR}", self.system.target)]);
+        let names = self.names(&build);
+        let flags = names
+            .iter()
+            .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
+        let flags: Vec<String> = flags.collect();
+        let c_flags = names.iter().map(|(folder, name)| {
+            quoted(&format!("-ffile-prefix-map={}={name}", folder.display()))
+        });
+        let c_flags: Vec<String> = c_flags.collect();
+        cargo
+            .env("CARGO_TARGET_DIR", &build)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            // As a shell would take them: a folder's name may have spaces.
+            .env("CC_SHELL_ESCAPED_FLAGS", "1")
+            .env("CFLAGS", c_flags.join(" "))
+            .env("SOURCE_DATE_EPOCH", epoch);
+        if let Some(rustc) = self.foreign.as_ref().and_then(|own| own.rustc.as_ref()) {
+            cargo.env("RUSTC", rustc);
+        }
+        tools::run(build::with_jdk(&mut cargo))?;
+        Ok(build.join(self.system.target).join("release"))
+    }
+
+    /// What folders of this machine are called in what is built.
+    fn names(&self, build: &Path) -> Vec<(PathBuf, &'static str)> {
+        let mut names = vec![(place::root(), "/lucce"), (build.to_owned(), "/target")];
+        names.extend(cargo_home().map(|home| (home, "/cargo")));
+        names
+    }
+}
+
+fn word(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+/// One word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let named: Option<OsString> = std::env::var_os("CARGO_HOME");
+    let named = named.map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a shell makes of it is the word.
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for word in ["plain", "two words", "it's", "a\"b\\c $HOME `x`"] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("printf %s {}", quoted(word))]);
+            assert_eq!(tools::output(&mut shell).unwrap(), word.as_bytes());
+        }
+    }
+
+    #[test]
+    fn systems_are_known_by_name() {
+        assert_eq!(System::named("arm64"), Some(System::ARM64));
+        assert_eq!(System::named("x64"), Some(System::X64));
+        assert_eq!(System::named("amd64"), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! Zig's linker knows each glibc and each processor: `cargo zigbuild`, fetched from PyPI into the target folder.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Outcome, pip, place};
+
+const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
+
+fn folder() -> PathBuf {
+    place::target().join("zig")
+}
+
+/// # Errors
+/// PyPI cannot be asked.
+pub fn fetched() -> Outcome {
+    let folder = folder();
+    match folder.join("bin/cargo-zigbuild").exists() {
+        true => Ok(()),
+        false => pip::install(&folder, &PACKAGES),
+    }
+}
+
+/// `cargo zigbuild`, of this workspace.
+///
+/// # Errors
+/// It cannot be had.
+pub fn cargo() -> Result<Command, String> {
+    fetched()?;
+    let mut cargo = Command::new(folder().join("bin/cargo-zigbuild"));
+    cargo.current_dir(place::root()).arg("zigbuild");
+    // It asks Python for `ziglang`.
+    cargo.env("PYTHONPATH", folder());
+    Ok(cargo)
+}
