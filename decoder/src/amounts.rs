@@ -13,7 +13,8 @@ use crate::profile::Profile;
 impl Profile {
     /// What one event adds to the value that was counted: of an allocation by bytecode, the object's size, which the
     /// log says of its site. 0: events carry their values themselves, or the size is not always the same.
-    pub(crate) fn each(&self, event: EventTypeId, site: SiteId) -> u64 {
+    #[must_use]
+    pub fn each(&self, event: EventTypeId, site: SiteId) -> u64 {
         match event {
             ALLOCATION => self.code.size(site).unwrap_or(0),
             _ => 0,
@@ -78,7 +79,8 @@ impl Profile {
     }
 
     /// What events of a type at a site happened to.
-    pub(crate) fn detail_at(&self, event: EventTypeId, site: SiteId) -> Option<&str> {
+    #[must_use]
+    pub fn detail_at(&self, event: EventTypeId, site: SiteId) -> Option<&str> {
         match event {
             ALLOCATION => self.code.allocated(site),
             event => self.types.get(event)?.detail.as_deref(),

@@ -190,7 +190,16 @@ impl<'p> Traces<'p> {
 
     /// All frames with their callers' traces: callers come first.
     pub fn nodes(&self) -> impl Iterator<Item = (Option<Trace>, Frame, &StackFrame)> {
-        self.nodes.iter().filter_map(|node| {
+        self.nodes_from(0)
+    }
+
+    /// The same without the first ones: those that were met since there were so many.
+    pub fn nodes_from(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = (Option<Trace>, Frame, &StackFrame)> {
+        let nodes = self.nodes.get(first..).unwrap_or_default();
+        nodes.iter().filter_map(|node| {
             let (frame, shown) = self.frames.get(node.frame as usize)?;
             let caller = (node.caller != Trace::EMPTY).then_some(node.caller);
             Some((caller, *frame, shown))

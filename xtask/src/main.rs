@@ -20,6 +20,7 @@ mod checks;
 mod demo;
 mod dependencies;
 mod dist;
+mod fleet;
 mod formats;
 mod guard;
 mod jvm;
@@ -57,6 +58,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                         the process grows (default 1000000, which takes an hour or more and 2 GB of disk)
   page-tests            the pages of `lucce view` and `lucce serve` in Chromium
   format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
+  fleet                 the crate fleet/, a workspace of its own: formatting, lints, tests
+  fleet-tests [ENGINE]  real runs in a dataset, the same SQL asked by DataFusion, DuckDB and Spark with two workers
+                        (duckdb or spark: that one only)
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
@@ -137,6 +141,9 @@ fn run(args: &[&str]) -> Outcome {
         ["page-tests"] => build::all().and_then(|()| pages::tests()),
         ["format-tests"] => build::all().and_then(|()| formats::tests("")),
         ["format-tests", name] => build::all().and_then(|()| formats::tests(name)),
+        ["fleet"] => fleet::check(),
+        ["fleet-tests"] => build::all().and_then(|()| fleet::tests(&["duckdb", "spark"])),
+        ["fleet-tests", engine] => build::all().and_then(|()| fleet::tests(&[engine])),
         ["verify-apps", rest @ ..] => {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))

@@ -24,6 +24,7 @@ mod ctl;
 mod decode;
 mod diff;
 mod export;
+mod fleet;
 mod gate;
 mod human;
 mod leaks;
@@ -92,6 +93,7 @@ enum Verb {
     Stats(stats::Args),
     Check(check::Args),
     Export(export::Args),
+    Fleet(fleet::Args),
     Contexts(contexts::Args),
     Leaks(leaks::Args),
     Replay(replay::Args),
@@ -147,6 +149,7 @@ pub fn main() -> ExitCode {
         Verb::Stats(args) => stats::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
+        Verb::Fleet(args) => fleet::run(&args),
         Verb::Contexts(args) => contexts::run(&args),
         Verb::Leaks(args) => leaks::run(&args),
         Verb::Replay(args) => replay::run(&args),

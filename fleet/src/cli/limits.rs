@@ -1,0 +1,76 @@
+//! What a question may use, and where it is asked.
+
+use std::path::PathBuf;
+
+use crate::engine::{Engine, Limits};
+use crate::error::Error;
+use crate::output::Form;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The dataset's folder.
+    #[arg(long, env = "LUCCE_FLEET")]
+    dataset: Option<PathBuf>,
+    /// How the answer is written.
+    #[arg(long, value_enum, default_value = "table")]
+    pub output: Form,
+    /// What the process may use, about: 2g, 500m; what has no room goes to files.
+    #[arg(long, value_parser = bytes)]
+    memory: Option<usize>,
+    /// Where such files go; else where the system has temporary files.
+    #[arg(long)]
+    spill: Option<PathBuf>,
+    /// Processors that are used; else all.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+impl Args {
+    pub fn engine(&self) -> Result<Engine, Error> {
+        let limits = Limits {
+            memory: self.memory,
+            spill: self.spill.clone(),
+            threads: self.threads,
+        };
+        let dataset = self.dataset.as_ref();
+        let dataset = dataset.ok_or_else(|| {
+            Error::Usage("which dataset? --dataset DIR, or DIR in LUCCE_FLEET".into())
+        })?;
+        Engine::open(dataset, &limits)
+    }
+}
+
+/// `2g`, `500m`, `64k`, or bytes.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let wrong = || "a number with k, m or g was expected, as 2g".to_owned();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: usize = number.parse().map_err(|_| wrong())?;
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return Err(wrong()),
+    };
+    number
+        .checked_mul(1 << shift)
+        .filter(|bytes| *bytes >= 16 << 20)
+        .ok_or_else(|| "at least 16m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("2g"), Ok(2 << 30));
+        assert_eq!(bytes("64M"), Ok(64 << 20));
+        for wrong in ["", "g", "2gb", "-1", "1k", "99999999999g"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What is older than it has to be kept: numbers go, runs become sums, sums go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use lucce_contentid::{Detail, FrameId, FrameText};
+
+use crate::commits::State;
+use crate::compact::{Work, merge, shared};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::layout::{Part, Table};
+
+/// What `lucce fleet decode` needs, and single events.
+const RAW: [Table; 3] = [Table::Numbers, Table::Symbols, Table::Stream];
+
+/// Removes numbers, and events, of parts that are too old.
+pub fn drop_parts(work: &mut Work<'_>, state: &mut State) -> Result<(), Error> {
+    let mut commit = work.commit();
+    // Of a run that went on for longer its last day counts.
+    let mut last: BTreeMap<&Part, &str> = BTreeMap::new();
+    for known in state.runs.values().filter(|known| !known.summed) {
+        let last = last.entry(&known.part).or_default();
+        *last = known.last.as_str().max(last);
+    }
+    for (tables, first) in [
+        (&RAW[..], work.policy.first(work.policy.numbers)),
+        (
+            &[Table::Events, Table::Taken],
+            work.policy.first(work.policy.sums),
+        ),
+    ] {
+        let Some(first) = first else { continue };
+        let is_old = |part: &Part| {
+            part.day < first && last.get(part).is_none_or(|last| *last < first.as_str())
+        };
+        let old = state.files.values().filter(|entry| {
+            tables.contains(&entry.table) && entry.part.as_ref().is_some_and(is_old)
+        });
+        commit.remove.extend(old.map(|entry| entry.path.clone()));
+    }
+    match commit.remove.is_empty() {
+        true => Ok(()),
+        // If it could not be done, another one is at it.
+        false => work.publish(state, commit).map(|_| ()),
+    }
+}
+
+/// Runs of one service, day, version and JVM become one row, and their events those of one run. How many runs there were.
+pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
+    let Some(first) = work.policy.first(work.policy.runs) else {
+        return Ok(0);
+    };
+    let is_old = |run: &&String| {
+        let known = state.runs.get(*run);
+        known.is_some_and(|known| !known.summed && known.last < first)
+    };
+    let old: BTreeSet<String> = state.runs.keys().filter(is_old).cloned().collect();
+    if old.is_empty() {
+        return Ok(0);
+    }
+    let engine = Engine::of(work.dataset(), state, work.limits)?;
+    engine.register_rows("members", members(&engine, &old)?)?;
+    let mut commit = work.commit();
+    let is_own = |run: &Option<String>| run.as_ref().is_some_and(|run| old.contains(run));
+    let parts: BTreeSet<Part> = old
+        .iter()
+        .filter_map(|run| Some(state.runs.get(run)?.part.clone()))
+        .collect();
+    let is_touched = |part: &Part| {
+        parts
+            .iter()
+            .any(|of| of.service == part.service && of.day <= part.day && part.day < first)
+    };
+    let mut events = shared(state, Table::Events);
+    // Of runs that have not ended, too: they never will.
+    for entry in state.files.values().filter(|entry| is_own(&entry.run)) {
+        match entry.table {
+            Table::Events => events
+                .entry(entry.part.clone())
+                .or_default()
+                .push(entry.clone()),
+            Table::Runs => {}
+            _ => commit.remove.push(entry.path.clone()),
+        }
+    }
+    for (part, entries) in events
+        .into_iter()
+        .filter(|(part, _)| part.as_ref().is_some_and(is_touched))
+    {
+        merge::open(&engine, work, Table::Events, &entries)?;
+        let entry = merge::written(&engine, work, Table::Events, part.as_ref(), &events_sql())?;
+        commit.add.extend(entry);
+        commit
+            .remove
+            .extend(entries.into_iter().map(|entry| entry.path));
+    }
+    let runs: Vec<_> = state
+        .of(Table::Runs)
+        .filter(|entry| entry.run.is_none() || is_own(&entry.run))
+        .cloned()
+        .collect();
+    merge::open(&engine, work, Table::Runs, &runs)?;
+    commit
+        .add
+        .extend(merge::written(&engine, work, Table::Runs, None, RUNS)?);
+    commit
+        .remove
+        .extend(runs.into_iter().map(|entry| entry.path));
+    // Their numbers mean nothing without them: other runs' numbers stay.
+    for (part, entries) in shared(state, Table::Numbers)
+        .into_iter()
+        .chain(shared(state, Table::Stream))
+    {
+        let Some(table) = entries.first().map(|entry| entry.table) else {
+            continue;
+        };
+        if !part.as_ref().is_some_and(|part| parts.contains(part)) {
+            continue;
+        }
+        merge::open(&engine, work, table, &entries)?;
+        let sql = format!(
+            "SELECT * FROM many WHERE run_id NOT IN (SELECT run_id FROM members) ORDER BY {}",
+            merge::order(table)
+        );
+        commit
+            .add
+            .extend(merge::written(&engine, work, table, part.as_ref(), &sql)?);
+        commit
+            .remove
+            .extend(entries.into_iter().map(|entry| entry.path));
+    }
+    for run in &old {
+        if let Some(known) = state.runs.get(run) {
+            let mut known = known.clone();
+            known.summed = true;
+            commit.runs.insert(run.clone(), known);
+        }
+    }
+    match work.publish(state, commit)? {
+        true => Ok(old.len() as u64),
+        // A run has gone on, or another one compacts.
+        false => Ok(0),
+    }
+}
+
+/// Which run becomes a part of which sum.
+fn members(engine: &Engine, old: &BTreeSet<String>) -> Result<RecordBatch, Error> {
+    let (mut runs, mut sums) = (Vec::new(), Vec::new());
+    let names = [
+        "run_id", "service", "day", "version", "jvm", "jvm_name", "lucce",
+    ];
+    for batch in engine.rows(&format!("SELECT {} FROM runs", names.join(", ")))? {
+        let texts: Result<Vec<_>, _> = batch
+            .columns()
+            .iter()
+            .map(|column| arrow::compute::cast(column, &DataType::Utf8))
+            .collect();
+        let texts = texts?;
+        for at in 0..batch.num_rows() {
+            let row: Vec<&str> = texts
+                .iter()
+                .filter_map(|text| Some(text.as_string_opt::<i32>()?.value(at)))
+                .collect();
+            if let Some((run, of)) = row.split_first()
+                && old.contains(*run)
+            {
+                runs.push((*run).to_owned());
+                sums.push(sum_id(of));
+            }
+        }
+    }
+    let field = |name| Field::new(name, DataType::Utf8, false);
+    let schema = Schema::new(vec![field("run_id"), field("sum_id")]);
+    let columns: Vec<Arc<dyn Array>> = vec![
+        Arc::new(StringArray::from(runs)),
+        Arc::new(StringArray::from(sums)),
+    ];
+    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}
+
+/// `sum-` and 32 hexadecimal digits: no run is called so.
+fn sum_id(of: &[&str]) -> String {
+    let text: String = of
+        .iter()
+        .map(|text| format!("{}:{text}", text.len()))
+        .collect();
+    let text = FrameText {
+        class: "",
+        method: &text,
+        descriptor: "",
+        line: 0,
+    };
+    format!(
+        "sum-{}",
+        crate::rows::hex(FrameId::of(text, Detail::ByLine).0)
+    )
+}
+
+fn events_sql() -> String {
+    format!(
+        "SELECT COALESCE(m.sum_id, e.run_id) AS run_id, e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind,
+            CAST(SUM(e.count) AS BIGINT) AS count, CAST(SUM(e.value) AS BIGINT) AS value
+        FROM many e LEFT JOIN members m ON m.run_id = e.run_id
+        GROUP BY COALESCE(m.sum_id, e.run_id), e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind
+        ORDER BY {}",
+        merge::order(Table::Events)
+    )
+}
+
+/// As the table's columns are.
+const RUNS: &str = "SELECT COALESCE(m.sum_id, r.run_id) AS run_id, MIN(r.service) AS service, MIN(r.day) AS day,
+    MIN(r.version) AS version, CASE WHEN COUNT(m.sum_id) > 0 OR MIN(r.run_id) LIKE 'sum-%' THEN '' ELSE MIN(r.host) END AS host,
+    MIN(r.jvm) AS jvm, MIN(r.jvm_name) AS jvm_name, MIN(r.jdk) AS jdk, MIN(r.command) AS command, MIN(r.options) AS options,
+    MIN(r.lucce) AS lucce, MIN(r.start_ms) AS start_ms, MAX(r.end_ms) AS end_ms, BOOL_AND(r.ended) AS ended,
+    CAST(SUM(r.runs) AS BIGINT) AS runs, MAX(r.contexts) AS contexts, CAST(SUM(r.events) AS BIGINT) AS events,
+    CAST(SUM(r.lost) AS BIGINT) AS lost, CAST(SUM(r.counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(r.allocated_bytes) AS BIGINT) AS allocated_bytes, MAX(r.sampled_bytes) AS sampled_bytes,
+    CAST(SUM(r.log_bytes) AS BIGINT) AS log_bytes
+FROM many r LEFT JOIN members m ON m.run_id = r.run_id
+GROUP BY COALESCE(m.sum_id, r.run_id)
+ORDER BY start_ms, run_id";

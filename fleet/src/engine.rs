@@ -1,0 +1,215 @@
+//! SQL over the dataset, in this process: DataFusion.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::TableReference;
+use datafusion::datasource::MemTable;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt;
+use tokio::runtime::Runtime;
+
+use crate::commits::{Log, State};
+use crate::error::Error;
+use crate::layout::{Table, file};
+use crate::questions::Parameter;
+
+/// What a query may use.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Bytes of this process, about.
+    pub memory: Option<usize>,
+    /// Where what has no room in memory goes; none: where the system has temporary files.
+    pub spill: Option<PathBuf>,
+    pub threads: Option<usize>,
+}
+
+/// Of the memory that a query may use, so many tenths are what DataFusion accounts for: the rest is what it decodes files into.
+const ACCOUNTED: usize = 6;
+
+/// The dataset as it is now; later commits are not seen.
+pub struct Engine {
+    context: SessionContext,
+    runtime: Runtime,
+}
+
+impl Engine {
+    /// # Errors
+    /// The dataset cannot be read.
+    pub fn open(dataset: &Path, limits: &Limits) -> Result<Engine, Error> {
+        let state = Log::open(dataset)?.state()?;
+        Engine::of(dataset, &state, limits)
+    }
+
+    /// # Errors
+    /// The system gives no threads, or a path is none.
+    pub fn of(dataset: &Path, state: &State, limits: &Limits) -> Result<Engine, Error> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        if let Some(threads) = limits.threads {
+            builder.worker_threads(threads.max(1));
+        }
+        let runtime = builder.build().map_err(Error::Output)?;
+        let context = context(limits)?;
+        let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
+        for table in Table::ALL {
+            let paths = state
+                .of(table)
+                .map(|entry| file(&dataset, &entry.path))
+                .collect();
+            register(&context, table.name(), table.schema(), paths)?;
+        }
+        Ok(Engine { context, runtime })
+    }
+
+    /// The table `parameters`: one row, a column `p_NAME` for each.
+    ///
+    /// # Errors
+    /// A name comes twice.
+    pub fn parameters(&self, parameters: &[Parameter]) -> Result<(), Error> {
+        self.register_rows("parameters", parameters_row(parameters)?)
+    }
+
+    /// Rows as one more table.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn register_rows(&self, name: &str, rows: RecordBatch) -> Result<(), Error> {
+        let table = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
+        self.context.deregister_table(TableReference::bare(name))?;
+        self.context
+            .register_table(TableReference::bare(name), Arc::new(table))?;
+        Ok(())
+    }
+
+    /// Files as one more table.
+    ///
+    /// # Errors
+    /// A path is none.
+    pub fn register(&self, name: &str, table: Table, paths: Vec<PathBuf>) -> Result<(), Error> {
+        self.context.deregister_table(TableReference::bare(name))?;
+        register(&self.context, name, table.schema(), paths)
+    }
+
+    /// Hands over the rows of one question, batch by batch; first none, for the columns. It only reads.
+    ///
+    /// # Errors
+    /// The engine's, in its words, and those of `each`.
+    pub fn ask(
+        &self,
+        sql: &str,
+        each: &mut dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let options = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        self.runtime.block_on(async {
+            let frame = self.context.sql_with_options(sql, options).await?;
+            let mut stream = frame.execute_stream().await?;
+            let schema = stream.schema();
+            each(&schema, None)?;
+            while let Some(batch) = stream.next().await {
+                each(&schema, Some(&batch?))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// All rows of a question whose answer is small.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn rows(&self, sql: &str) -> Result<Vec<RecordBatch>, Error> {
+        let mut batches = Vec::new();
+        self.ask(sql, &mut |_, batch| {
+            batches.extend(batch.cloned());
+            Ok(())
+        })?;
+        Ok(batches)
+    }
+}
+
+/// # Errors
+/// A name comes twice.
+pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
+    let mut fields = vec![Field::new("p_", DataType::Utf8, false)];
+    let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(StringArray::from(vec![""]))];
+    for parameter in parameters {
+        fields.push(Field::new(
+            format!("p_{}", parameter.name),
+            DataType::Utf8,
+            false,
+        ));
+        columns.push(Arc::new(StringArray::from(vec![parameter.value.as_str()])));
+    }
+    Ok(RecordBatch::try_new(
+        Arc::new(Schema::new(fields)),
+        columns,
+    )?)
+}
+
+fn context(limits: &Limits) -> Result<SessionContext, Error> {
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(memory) = limits.memory {
+        let pool = FairSpillPool::new(memory / 10 * ACCOUNTED);
+        let most = std::num::NonZeroUsize::MIN;
+        runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(pool, most)));
+    }
+    if let Some(folder) = &limits.spill {
+        runtime = runtime.with_temp_file_path(folder);
+    }
+    let mut config = SessionConfig::new().with_information_schema(true);
+    if let Some(threads) = limits.threads {
+        config = config.with_target_partitions(threads.max(1));
+    }
+    let options = config.options_mut();
+    // Comparisons of a column with few different values decode only the rows that are wanted.
+    options.execution.parquet.pushdown_filters = true;
+    options.execution.parquet.reorder_filters = true;
+    Ok(SessionContext::new_with_config_rt(
+        config,
+        runtime.build_arc()?,
+    ))
+}
+
+fn register(
+    context: &SessionContext,
+    name: &str,
+    schema: SchemaRef,
+    paths: Vec<PathBuf>,
+) -> Result<(), Error> {
+    let name = TableReference::bare(name);
+    if paths.is_empty() {
+        let empty = MemTable::try_new(schema, vec![vec![]])?;
+        context.register_table(name, Arc::new(empty))?;
+        return Ok(());
+    }
+    let mut urls = Vec::with_capacity(paths.len());
+    for path in paths {
+        // Not as text: a name may look like a pattern.
+        let url = url_of(&path)?;
+        urls.push(ListingTableUrl::try_new(url, None)?);
+    }
+    let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
+        .with_file_extension(".parquet")
+        .with_session_config_options(&context.copied_config());
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(options)
+        .with_schema(schema);
+    context.register_table(name, Arc::new(ListingTable::try_new(config)?))?;
+    Ok(())
+}
+
+fn url_of(path: &Path) -> Result<url::Url, Error> {
+    url::Url::from_file_path(path)
+        .map_err(|()| Error::Dataset(path.to_owned(), "not an absolute path".into()))
+}

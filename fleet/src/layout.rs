@@ -1,0 +1,163 @@
+//! Where a dataset has what.
+//!
+//! ```text
+//! DIR/lucce-fleet.json                          what the folder is, and the version of this layout
+//! DIR/commits/0000000012.json                   what was added and removed, in this order: `commits`
+//! DIR/commits/0000000064.state.json             the sum of all commits up to this one
+//! DIR/runs/ID.parquet                           frames, stacks and through lie likewise
+//! DIR/events/service=shop/day=2026-11-24/ID.parquet     numbers and stream lie likewise
+//! DIR/symbols/service=shop/day=2026-11-24/RUN-ID.lsym   what turns numbers into traces, see `lucce symbols`
+//! DIR/taken/service=shop/day=2026-11-24/ID.parquet      what was counted of a run that goes on
+//! DIR/temporary/ID/…                            files that are being written
+//! ```
+//! A file counts only once a commit names it. It is never changed.
+
+use std::path::{Path, PathBuf};
+
+use lucce_contentid::{Detail, FrameId, FrameText};
+use serde::{Deserialize, Serialize};
+
+/// The version of folders, commits and tables. Readers refuse later ones.
+pub const VERSION: u32 = 1;
+
+pub const MARK: &str = "lucce-fleet.json";
+pub const COMMITS: &str = "commits";
+pub const TEMPORARY: &str = "temporary";
+
+/// A name of a folder is not longer than this, whatever a service is called.
+const LONGEST: usize = 120;
+
+/// What the dataset has files of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Table {
+    Runs,
+    Frames,
+    Stacks,
+    Through,
+    Events,
+    Numbers,
+    Stream,
+    /// No table: files of symbols, see `lucce symbols`.
+    Symbols,
+    /// No table: events of a run that goes on, as far as they are in the dataset.
+    Taken,
+}
+
+impl Table {
+    /// Those that SQL can ask.
+    pub const ALL: [Table; 7] = [
+        Table::Runs,
+        Table::Frames,
+        Table::Stacks,
+        Table::Through,
+        Table::Events,
+        Table::Numbers,
+        Table::Stream,
+    ];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Runs => "runs",
+            Table::Frames => "frames",
+            Table::Stacks => "stacks",
+            Table::Through => "through",
+            Table::Events => "events",
+            Table::Numbers => "numbers",
+            Table::Stream => "stream",
+            Table::Symbols => "symbols",
+            Table::Taken => "taken",
+        }
+    }
+
+    /// Below the dataset, with `/` between folders.
+    #[must_use]
+    pub fn folder(self, part: Option<&Part>) -> String {
+        match part {
+            None => self.name().to_owned(),
+            Some(part) => format!(
+                "{}/service={}/day={}",
+                self.name(),
+                escaped(&part.service),
+                escaped(&part.day)
+            ),
+        }
+    }
+}
+
+/// One service on one day.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Part {
+    pub service: String,
+    /// `2026-11-24`, UTC.
+    pub day: String,
+}
+
+/// A file of a path below the dataset, as commits have it.
+#[must_use]
+pub fn file(dataset: &Path, path: &str) -> PathBuf {
+    path.split('/')
+        .fold(dataset.to_owned(), |at, name| at.join(name))
+}
+
+/// A name as that of a folder: letters, digits, `.`, `_` and `-` stay, other bytes are `~` and two digits. No
+/// engine takes such a name for a pattern or an escape of its own.
+#[must_use]
+pub fn escaped(name: &str) -> String {
+    let mut folder = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                folder.push(char::from(byte));
+            }
+            other => folder.push_str(&format!("~{other:02x}")),
+        }
+    }
+    if folder.len() <= LONGEST {
+        return folder;
+    }
+    // Its beginning, and what tells it from others that begin so.
+    let text = FrameText {
+        class: name,
+        method: "",
+        descriptor: "",
+        line: 0,
+    };
+    let hash = FrameId::of(text, Detail::ByLine).0;
+    folder.truncate(LONGEST - 34);
+    format!("{folder}~~{hash:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_folders_are_harmless_and_differ() {
+        assert_eq!(escaped("shop-1.4_b"), "shop-1.4_b");
+        assert_eq!(escaped("../../etc"), "..~2f..~2fetc");
+        assert_eq!(
+            escaped("a b*?[%]{}é~"),
+            "a~20b~2a~3f~5b~25~5d~7b~7d~c3~a9~7e"
+        );
+        let long = "é".repeat(500);
+        let other = format!("{long}x");
+        assert!(escaped(&long).len() <= LONGEST);
+        assert_ne!(escaped(&long), escaped(&other));
+    }
+
+    #[test]
+    fn a_path_never_leaves_the_dataset() {
+        let part = Part {
+            service: "..".into(),
+            day: "../x".into(),
+        };
+        let folder = Table::Events.folder(Some(&part));
+        assert_eq!(folder, "events/service=../day=..~2fx");
+        assert_eq!(
+            file(Path::new("/d"), &folder),
+            Path::new("/d/events/service=../day=..~2fx")
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! The rows of tables, as Arrow has them.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder,
+};
+
+use crate::decoded::{Decoded, EventKey, FrameRow, StackRow, StreamRow, Sums};
+use crate::error::Error;
+use crate::layout::{Part, Table};
+
+/// 32 hexadecimal digits, the highest first.
+#[must_use]
+pub fn hex(id: u128) -> String {
+    let mut text = String::with_capacity(32);
+    push_hex(&mut text, id);
+    text
+}
+
+fn push_hex(text: &mut String, id: u128) {
+    for at in (0..32).rev() {
+        let digit = (id >> (at * 4)) as u32 & 15;
+        text.push(char::from_digit(digit, 16).unwrap_or('0'));
+    }
+}
+
+fn ids(of: impl Iterator<Item = u128>) -> ArrayRef {
+    let mut column = StringBuilder::new();
+    let mut text = String::with_capacity(32);
+    for id in of {
+        text.clear();
+        push_hex(&mut text, id);
+        column.append_value(&text);
+    }
+    Arc::new(column.finish())
+}
+
+fn texts<'t>(of: impl Iterator<Item = &'t str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(of))
+}
+
+fn numbers(of: impl Iterator<Item = u64>) -> ArrayRef {
+    let of = of.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+    Arc::new(Int64Array::from_iter_values(of))
+}
+
+fn maybe(of: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    let of = of.map(|number| number.map(|number| i64::try_from(number).unwrap_or(i64::MAX)));
+    Arc::new(Int64Array::from_iter(of))
+}
+
+fn batch(table: Table, columns: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
+    Ok(RecordBatch::try_new(table.schema(), columns)?)
+}
+
+/// A run, and how it is called in the dataset.
+pub struct Labelled<'d> {
+    pub decoded: &'d Decoded,
+    pub part: &'d Part,
+    pub version: &'d str,
+    pub host: &'d str,
+}
+
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn runs(runs: &[Labelled<'_>]) -> Result<RecordBatch, Error> {
+    let meta = |key: &'static str| {
+        texts(
+            runs.iter()
+                .map(move |run| run.decoded.meta.get(key).map_or("", String::as_str)),
+        )
+    };
+    let decoded = || runs.iter().map(|run| run.decoded);
+    let jdks = decoded().map(|run| jdk(run.meta.get("jvm").map_or("", String::as_str)));
+    let contexts = decoded().map(|run| {
+        let stacks: rustc_hash::FxHashSet<_> = run.events.keys().map(|key| key.stack).collect();
+        stacks.len() as u64
+    });
+    let sampled = decoded().map(|run| run.meta.get("sampled.bytes")?.parse().ok());
+    batch(
+        Table::Runs,
+        vec![
+            texts(decoded().map(|run| run.run.as_str())),
+            texts(runs.iter().map(|run| run.part.service.as_str())),
+            texts(runs.iter().map(|run| run.part.day.as_str())),
+            texts(runs.iter().map(|run| run.version)),
+            texts(runs.iter().map(|run| run.host)),
+            meta("jvm"),
+            meta("jvm.name"),
+            Arc::new(Int32Array::from_iter_values(jdks)),
+            meta("command"),
+            meta("options"),
+            meta("lucce"),
+            numbers(decoded().map(|run| run.start_ms)),
+            maybe(decoded().map(|run| run.end_ms)),
+            Arc::new(BooleanArray::from_iter(
+                decoded().map(|run| Some(run.ended)),
+            )),
+            numbers(decoded().map(|_| 1)),
+            numbers(contexts),
+            numbers(decoded().map(Decoded::count)),
+            numbers(decoded().map(|run| run.lost)),
+            maybe(decoded().map(|run| run.coverage.map(|(counted, _)| counted))),
+            maybe(decoded().map(|run| run.coverage.map(|(_, allocated)| allocated))),
+            maybe(sampled),
+            numbers(decoded().map(|run| run.log_bytes)),
+        ],
+    )
+}
+
+/// The JDK of a VM's version: `17.0.21+9`, `OpenJDK 17.0.21`, `1.8.0_392` for 8; 0: it does not say.
+#[must_use]
+pub fn jdk(version: &str) -> i32 {
+    let from = version.find(|c: char| c.is_ascii_digit());
+    let version = from
+        .and_then(|from| version.get(from..))
+        .unwrap_or_default();
+    let version = version.strip_prefix("1.").unwrap_or(version);
+    let end = version.find(|c: char| !c.is_ascii_digit());
+    let major = version.get(..end.unwrap_or(version.len()));
+    major.and_then(|major| major.parse().ok()).unwrap_or(0)
+}
+
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn frames(rows: &[&FrameRow]) -> Result<RecordBatch, Error> {
+    let mut rows = rows.to_vec();
+    rows.sort_unstable_by_key(|row| (&row.class, &row.method, row.line, row.id));
+    let rows = || rows.iter();
+    batch(
+        Table::Frames,
+        vec![
+            ids(rows().map(|row| row.id.0)),
+            ids(rows().map(|row| row.by_method.0)),
+            texts(rows().map(|row| row.class.as_str())),
+            texts(rows().map(|row| row.method.as_str())),
+            texts(rows().map(|row| row.descriptor.as_str())),
+            Arc::new(StringArray::from_iter(
+                rows().map(|row| row.file.as_deref()),
+            )),
+            Arc::new(Int32Array::from_iter_values(rows().map(|row| row.line))),
+            texts(rows().map(|row| row.kind)),
+        ],
+    )
+}
+
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn stacks(rows: &[StackRow]) -> Result<RecordBatch, Error> {
+    let mut rows = rows.to_vec();
+    rows.sort_unstable_by_key(|row| row.id);
+    let rows = || rows.iter();
+    let depths = rows().map(|row| i32::try_from(row.depth).unwrap_or(i32::MAX));
+    batch(
+        Table::Stacks,
+        vec![
+            ids(rows().map(|row| row.id.0)),
+            ids(rows().map(|row| row.parent.0)),
+            ids(rows().map(|row| row.frame.0)),
+            Arc::new(Int32Array::from_iter_values(depths)),
+            ids(rows().map(|row| row.by_method.0)),
+            ids(rows().map(|row| row.application.0)),
+        ],
+    )
+}
+
+/// `rows`: stack, frame, caller.
+///
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn through(rows: &mut [[u128; 3]]) -> Result<RecordBatch, Error> {
+    rows.sort_unstable();
+    let column = |at: usize| ids(rows.iter().filter_map(move |row| row.get(at)).copied());
+    batch(Table::Through, vec![column(0), column(1), column(2)])
+}
+
+/// A run's counters.
+pub struct Counted<'d> {
+    pub run: &'d str,
+    pub part: &'d Part,
+    pub decoded: &'d Decoded,
+    pub rows: Vec<(&'d EventKey, Sums)>,
+}
+
+/// `table`: of events, or of those that were taken.
+///
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> {
+    let mut rows: Vec<_> = runs
+        .iter()
+        .flat_map(|run| run.rows.iter().map(move |(key, sums)| (run, *key, *sums)))
+        .collect();
+    let names = |run: &Counted<'_>, key: &EventKey| {
+        run.decoded
+            .kinds
+            .get(key.event as usize)
+            .cloned()
+            .unwrap_or_default()
+    };
+    // As the table is sorted; a run's kinds are few.
+    rows.sort_by_cached_key(|(run, key, _)| {
+        let kind = names(run, key).0;
+        (
+            kind,
+            key.stack,
+            run.decoded.texts.get(key.of).to_owned(),
+            key.is_virtual,
+            run.run,
+        )
+    });
+    let kind = |(run, key, _): &(&Counted<'_>, &EventKey, Sums)| {
+        run.decoded.kinds.get(key.event as usize).cloned()
+    };
+    let kinds: Vec<_> = rows
+        .iter()
+        .map(kind)
+        .map(Option::unwrap_or_default)
+        .collect();
+    let rows = || rows.iter();
+    batch(
+        table,
+        vec![
+            texts(rows().map(|(run, ..)| run.run)),
+            texts(rows().map(|(run, ..)| run.part.service.as_str())),
+            texts(rows().map(|(run, ..)| run.part.day.as_str())),
+            ids(rows().map(|(_, key, _)| key.stack.0)),
+            texts(kinds.iter().map(|(name, _)| name.as_str())),
+            texts(kinds.iter().map(|(_, unit)| unit.as_str())),
+            texts(rows().map(|(run, key, _)| run.decoded.texts.get(key.of))),
+            texts(rows().map(|(_, key, _)| thread_kind(key.is_virtual))),
+            numbers(rows().map(|(.., sums)| sums.count)),
+            numbers(rows().map(|(.., sums)| sums.value)),
+        ],
+    )
+}
+
+#[must_use]
+pub fn thread_kind(is_virtual: bool) -> &'static str {
+    match is_virtual {
+        true => "virtual",
+        false => "platform",
+    }
+}
+
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn of_numbers(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
+    let mut runs = runs.to_vec();
+    runs.sort_by_key(|(run, _)| &run.run);
+    let rows = || {
+        runs.iter()
+            .flat_map(|(run, part)| run.numbers.iter().map(move |row| (run, part, row)))
+    };
+    // The 64 bits of the number, the highest as the sign.
+    let bits = rows().map(|(.., (number, _))| number.cast_signed());
+    batch(
+        Table::Numbers,
+        vec![
+            texts(rows().map(|(run, ..)| run.run.as_str())),
+            texts(rows().map(|(_, part, _)| part.service.as_str())),
+            texts(rows().map(|(_, part, _)| part.day.as_str())),
+            Arc::new(Int64Array::from_iter_values(bits)),
+            ids(rows().map(|(.., (_, stack))| stack.0)),
+        ],
+    )
+}
+
+/// # Errors
+/// Never: the columns are those of the table.
+pub fn stream(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
+    let rows = runs
+        .iter()
+        .flat_map(|(run, part)| run.stream.iter().map(move |row| (*run, *part, row)));
+    let mut rows: Vec<(&Decoded, &Part, &StreamRow)> = rows.collect();
+    rows.sort_by_key(|(run, _, row)| (row.time, &run.run));
+    let rows = || rows.iter();
+    let kind =
+        |(run, _, row): &(&Decoded, &Part, &StreamRow)| run.kinds.get(row.event as usize).cloned();
+    let kinds: Vec<_> = rows().map(kind).map(Option::unwrap_or_default).collect();
+    batch(
+        Table::Stream,
+        vec![
+            texts(rows().map(|(run, ..)| run.run.as_str())),
+            texts(rows().map(|(_, part, _)| part.service.as_str())),
+            texts(rows().map(|(_, part, _)| part.day.as_str())),
+            numbers(rows().map(|(.., row)| row.time)),
+            texts(rows().map(|(run, _, row)| run.texts.get(row.thread))),
+            ids(rows().map(|(.., row)| row.stack.0)),
+            texts(kinds.iter().map(|(name, _)| name.as_str())),
+            texts(rows().map(|(run, _, row)| run.texts.get(row.of))),
+            Arc::new(Int64Array::from_iter_values(
+                rows().map(|(.., row)| row.value),
+            )),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_vms_name_their_jdk() {
+        let of = [
+            "17.0.21+9-LTS",
+            "OpenJDK 21.0.2",
+            "25.392-b08",
+            "1.8.0_392",
+            "25+36",
+            "",
+        ]
+        .map(jdk);
+        assert_eq!(of, [17, 21, 25, 8, 25, 0]);
+    }
+
+    #[test]
+    fn ids_are_shown_with_all_their_digits() {
+        assert_eq!(hex(0xab), format!("{:032x}", 0xab));
+        assert_eq!(hex(u128::MAX), "f".repeat(32));
+    }
+}

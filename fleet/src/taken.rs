@@ -1,0 +1,83 @@
+//! What the dataset has of a run that goes on, so that each of its events is added once.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+
+use crate::commits::State;
+use crate::decoded::{Decoded, EventKey, Sums};
+use crate::error::Error;
+use crate::known::each;
+use crate::layout::{Table, file};
+use crate::rows::{hex, thread_kind};
+
+/// Sums by stack, event, unit, type and kind of thread.
+pub type Taken = HashMap<[String; 5], Sums>;
+
+/// # Errors
+/// The file cannot be read.
+pub fn of(dataset: &Path, state: &State, run: &str) -> Result<Taken, Error> {
+    let mut taken = Taken::new();
+    let own = state
+        .of(Table::Taken)
+        .filter(|entry| entry.run.as_deref() == Some(run));
+    for entry in own {
+        let names = ["stack_id", "event", "unit", "type", "thread_kind"];
+        let columns = [&names[..], &["count", "value"]].concat();
+        each(&file(dataset, &entry.path), &columns, |batch| {
+            let text = |name: &str, at: usize| {
+                Some(
+                    batch
+                        .column_by_name(name)?
+                        .as_string_opt::<i32>()?
+                        .value(at)
+                        .to_owned(),
+                )
+            };
+            let number = |name: &str, at: usize| {
+                let value = batch
+                    .column_by_name(name)?
+                    .as_primitive_opt::<Int64Type>()?
+                    .value(at);
+                u64::try_from(value).ok()
+            };
+            for at in 0..batch.num_rows() {
+                let mut key: [String; 5] = Default::default();
+                for (key, name) in key.iter_mut().zip(names) {
+                    *key = text(name, at)?;
+                }
+                let (count, value) = (number("count", at)?, number("value", at)?);
+                taken.insert(key, Sums { count, value });
+            }
+            Some(())
+        })?;
+    }
+    Ok(taken)
+}
+
+/// What the run has more than was taken.
+#[must_use]
+pub fn more<'d>(decoded: &'d Decoded, taken: Option<&Taken>) -> Vec<(&'d EventKey, Sums)> {
+    let all = decoded.counters();
+    let Some(taken) = taken else {
+        return all;
+    };
+    let more = all.into_iter().filter_map(|(key, sums)| {
+        let (event, unit) = decoded.kinds.get(key.event as usize)?;
+        let of = decoded.texts.get(key.of);
+        let before = taken.get(&[
+            hex(key.stack.0),
+            event.clone(),
+            unit.clone(),
+            of.to_owned(),
+            thread_kind(key.is_virtual).to_owned(),
+        ]);
+        let before = before.copied().unwrap_or_default();
+        let count = sums.count.saturating_sub(before.count);
+        let value = sums.value.saturating_sub(before.value);
+        (count > 0 || value > 0).then_some((key, Sums { count, value }))
+    });
+    more.collect()
+}

@@ -1,0 +1,326 @@
+//! The command: what it prints, refuses and leaves alone.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{add, fixture, lucce_fleet, text};
+use lucce_fleet::questions::ALL;
+
+/// Standard output, standard error and the exit code.
+fn fleet(dir: &Path, args: &[&str]) -> (String, String, i32) {
+    let output = lucce_fleet(dir, args, &[]);
+    (
+        text(&output.stdout),
+        text(&output.stderr),
+        output.status.code().unwrap(),
+    )
+}
+
+fn shop(dir: &Path) {
+    fixture::kinds(&dir.join("kinds.log"));
+    let labels = [
+        "add",
+        "data",
+        "kinds.log",
+        "--service",
+        "shop",
+        "--version",
+        "1.0",
+        "--host",
+        "h1",
+    ];
+    assert_eq!(fleet(dir, &labels).2, 0);
+}
+
+#[test]
+fn every_question_has_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    shop(dir.path());
+    for question in ALL {
+        let mut args = vec![
+            "ask".to_owned(),
+            question.name.to_owned(),
+            "--dataset=data".to_owned(),
+        ];
+        for slot in question.slots().filter(|slot| slot.default.is_none()) {
+            let value = match slot.name {
+                "class" => "app.Main",
+                "method" => "work",
+                "service" => "shop",
+                "from" | "to" => "17",
+                _ => "1.0",
+            };
+            args.push(format!("--{}={value}", slot.name));
+        }
+        let output = lucce_fleet(dir.path(), &[], &args);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{}: {err}", question.name);
+        assert!(out.starts_with("+-"), "{}: {out}", question.name);
+    }
+    let (top, _, _) = fleet(
+        dir.path(),
+        &[
+            "ask",
+            "top",
+            "--dataset",
+            "data",
+            "--output",
+            "csv",
+            "--top",
+            "1",
+        ],
+    );
+    let expected = "place,service,class,method,line,type,events,amount\n1,shop,app.Main,work,";
+    assert!(top.starts_with(expected), "{top}");
+    assert_eq!(top.lines().count(), 2);
+    let (callers, _, _) = fleet(
+        dir.path(),
+        &[
+            "ask",
+            "callers",
+            "--dataset",
+            "data",
+            "--output",
+            "csv",
+            "--class",
+            "app.Main",
+            "--method",
+            "work",
+        ],
+    );
+    assert!(
+        callers.contains("app.Main,main,") && callers.contains("app.Main,work,"),
+        "{callers}"
+    );
+}
+
+#[test]
+fn answers_have_four_forms() {
+    let dir = tempfile::tempdir().unwrap();
+    shop(dir.path());
+    let sql = "SELECT service, CAST(COUNT(*) AS BIGINT) AS n, CAST(NULL AS BIGINT) AS no FROM runs GROUP BY service";
+    let query = |form: &str| {
+        let output = lucce_fleet(
+            dir.path(),
+            &["query", sql, "--dataset", "data", "--output", form],
+            &[],
+        );
+        assert!(output.status.success());
+        output.stdout
+    };
+    assert_eq!(text(&query("csv")), "service,n,no\nshop,1,\n");
+    assert_eq!(text(&query("json")), "[{\"service\":\"shop\",\"n\":1}]\n");
+    let table = text(&query("table"));
+    assert_eq!(
+        table.lines().nth(3),
+        Some("| shop    | 1 |    |"),
+        "{table}"
+    );
+    let arrow = query("arrow");
+    let reader = arrow::ipc::reader::StreamReader::try_new(&arrow[..], None).unwrap();
+    let rows: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, 1);
+    let none = lucce_fleet(
+        dir.path(),
+        &[
+            "query",
+            "SELECT service FROM runs WHERE 1 = 0",
+            "--dataset",
+            "data",
+            "--output",
+            "csv",
+        ],
+        &[],
+    );
+    assert_eq!(text(&none.stdout), "service\n");
+}
+
+#[test]
+fn what_the_engine_says_of_sql_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    shop(dir.path());
+    for (sql, words) in [
+        ("SELEKT 1", "SQL error"),
+        ("SELECT nothing FROM runs", "No field named nothing"),
+        (
+            "SELECT * FROM secrets",
+            "table 'datafusion.public.secrets' not found",
+        ),
+    ] {
+        let (out, err, code) = fleet(dir.path(), &["query", sql, "--dataset", "data"]);
+        assert_eq!((out.as_str(), code), ("", 2), "{sql}");
+        assert!(
+            err.starts_with("lucce fleet: ") && err.contains(words),
+            "{sql}: {err}"
+        );
+    }
+}
+
+/// Questions read the dataset, and nothing else.
+#[test]
+fn sql_changes_nothing_and_reads_no_other_files() {
+    let dir = tempfile::tempdir().unwrap();
+    shop(dir.path());
+    fs::write(dir.path().join("secret.csv"), "a,b\n1,2\n").unwrap();
+    for sql in [
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'secret.csv'",
+        "COPY (SELECT 1) TO 'written.csv'",
+        "INSERT INTO runs SELECT * FROM runs",
+        "DROP TABLE runs",
+        "SET datafusion.execution.batch_size = 1",
+        "SELECT * FROM 'secret.csv'",
+    ] {
+        let (out, err, code) = fleet(dir.path(), &["query", sql, "--dataset", "data"]);
+        assert_eq!((out.as_str(), code), ("", 2), "{sql}: {err}");
+    }
+    assert!(!dir.path().join("written.csv").exists());
+}
+
+#[test]
+fn numbers_of_any_run_are_decoded() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = fixture::kinds(&dir.path().join("kinds.log"));
+    shop(dir.path());
+    let number = format!("lucce:0123456789abcdef:{}", ids[&'A']);
+    let (out, err, code) = fleet(dir.path(), &["decode", &number, "--dataset", "data"]);
+    let trace = "\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n";
+    assert_eq!(
+        (out, err.as_str(), code),
+        (format!("{number}\n{trace}"), "", 0)
+    );
+    let (_, err, code) = fleet(
+        dir.path(),
+        &["decode", "lucce:00000000000000aa:0x1", "--dataset", "data"],
+    );
+    assert_eq!(code, 1);
+    assert_eq!(
+        err,
+        "lucce fleet: lucce:00000000000000aa:0x1: run 00000000000000aa is not in the dataset\n"
+    );
+    let (_, err, code) = fleet(
+        dir.path(),
+        &[
+            "decode",
+            "lucce:0123456789abcdef:0xfffffff",
+            "--dataset",
+            "data",
+        ],
+    );
+    assert!(code == 1 && err.contains("0xfffffff"), "{err}");
+    assert_eq!(
+        fleet(dir.path(), &["decode", "0x1", "--dataset", "data"]).2,
+        2
+    );
+}
+
+/// Names that try to be commands of a terminal, other lines, formulas, patterns, folders or SQL.
+#[test]
+fn hostile_names_stay_names() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::hostile::all(dir.path());
+    let log = dir.path().join("hostile.log");
+    let services = fixture::hostile::NAMES
+        .iter()
+        .filter(|name| !name.contains('\0'));
+    let services = services.chain(&["../../up", "a*b?{c,d}[e]%2e", "'; DROP TABLE runs; --", "."]);
+    let mut added = 0;
+    for (run, service) in services.enumerate() {
+        let mut bytes = fs::read(&log).unwrap();
+        fixture::rename_run(&mut bytes, run as u64 + 1);
+        let copy = dir.path().join("copy.log");
+        fs::write(&copy, bytes).unwrap();
+        let args = [
+            "add",
+            "data",
+            "copy.log",
+            &format!("--service={service}"),
+            &format!("--version={service}"),
+        ];
+        let (_, err, code) = fleet(dir.path(), &args);
+        assert_eq!(code, 0, "{service:?}: {err}");
+        added += 1;
+        let (out, err, _) = fleet(
+            dir.path(),
+            &[
+                "ask",
+                "coverage",
+                "--dataset=data",
+                "--output=json",
+                &format!("--service={service}"),
+            ],
+        );
+        let rows: serde_json::Value =
+            serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+        assert_eq!(rows.as_array().map(Vec::len), Some(1), "{service:?}: {out}");
+        assert_eq!(rows[0]["service"].as_str(), Some(*service));
+    }
+    let names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(
+        names
+            .iter()
+            .all(|name| name == "data" || name.to_string_lossy().contains('.')),
+        "{names:?}"
+    );
+    for form in ["table", "csv", "json"] {
+        let sql = "SELECT * FROM runs JOIN events ON events.run_id = runs.run_id JOIN stacks ON stacks.stack_id = events.stack_id JOIN frames ON frames.frame_id = stacks.frame_id";
+        let (out, _, code) = fleet(
+            dir.path(),
+            &["query", sql, "--dataset", "data", "--output", form],
+        );
+        assert_eq!(code, 0);
+        assert!(
+            out.chars()
+                .all(|c| lucce_tracelog::escape::is_plain(c) || c == '\n'),
+            "{form}"
+        );
+        assert!(
+            !out.lines()
+                .any(|line| line.starts_with(fixture::hostile::FORGED)),
+            "{form}"
+        );
+        assert!(form != "csv" || !out.contains(",=cmd"), "{form}");
+    }
+    let (count, ..) = fleet(
+        dir.path(),
+        &[
+            "query",
+            "SELECT COUNT(*) AS n FROM runs",
+            "--dataset=data",
+            "--output=csv",
+        ],
+    );
+    assert_eq!(count, format!("n\n{added}\n"));
+    // The views of other engines name the same files.
+    let (views, _, code) = fleet(
+        dir.path(),
+        &["views", "--dataset", "data", "--for", "duckdb"],
+    );
+    assert!(code == 0 && views.lines().count() == 7, "{views}");
+}
+
+/// A join and a sort of more rows than the memory holds.
+#[test]
+fn memory_is_bounded_and_what_has_no_room_goes_to_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("kinds.log");
+    fixture::kinds(&log);
+    add(&dir.path().join("data"), &[log]);
+    let sql = "SELECT COUNT(*) AS n FROM (SELECT a.value AS v, b.value AS w, c.value AS x FROM generate_series(1, 200) a
+        CROSS JOIN generate_series(1, 200) b CROSS JOIN generate_series(1, 40) c ORDER BY x, w, v) many";
+    let args = [
+        "query",
+        sql,
+        "--dataset=data",
+        "--output=csv",
+        "--memory=32m",
+        "--spill=spilled",
+    ];
+    fs::create_dir(dir.path().join("spilled")).unwrap();
+    let (out, err, code) = fleet(dir.path(), &args);
+    assert_eq!((out.as_str(), code), ("n\n1600000\n", 0), "{err}");
+}

@@ -1,0 +1,243 @@
+//! What is added is there once and whole: run by run, after crashes, beside other writers.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{add, check_whole, command, engine, fixture, lucce_fleet, number, pairs, runs, text};
+use lucce_decoder::Profile;
+use lucce_fleet::commits::Log;
+use lucce_fleet::engine::{Engine, Limits};
+use lucce_fleet::ingest::{Added, Ingest};
+
+#[test]
+fn the_tables_say_what_the_log_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    fixture::kinds(&log);
+    fixture::stream::streams(dir.path());
+    let reports = add(&dataset, &[log.clone()]);
+    assert_eq!(reports[0].added, Added::New);
+    check_whole(&dataset);
+    let profile = Profile::open(&log).unwrap();
+    let contexts = profile.contexts(&|_| ());
+    let engine = engine(&dataset);
+    let counts = pairs(
+        &engine,
+        "SELECT event, SUM(count) FROM events GROUP BY event",
+    );
+    let values = pairs(
+        &engine,
+        "SELECT event, SUM(value) FROM events GROUP BY event",
+    );
+    let of = |sums: BTreeMap<String, u64>| -> BTreeMap<String, i64> {
+        sums.into_iter()
+            .map(|(kind, sum)| (kind, sum as i64))
+            .collect()
+    };
+    assert_eq!(counts, of(profile.counts(&contexts)));
+    assert_eq!(values, of(profile.values(&contexts)));
+    // The path of every number, from the trie, is its trace.
+    let mut traces = 0;
+    for id in profile.events.ids() {
+        let sql = format!(
+            "SELECT CAST(s.depth AS VARCHAR) || ' ' || f.class || '.' || f.method || ':' || CAST(f.line AS VARCHAR), 0
+             FROM numbers n JOIN stacks l ON l.stack_id = n.stack_id JOIN through t ON t.stack_id = l.stack_id
+             JOIN stacks s ON s.frame_id = t.frame_id JOIN frames f ON f.frame_id = s.frame_id
+             WHERE n.number = {} AND s.stack_id = l.stack_id",
+            id.0 as i64
+        );
+        let leaf = pairs(&engine, &sql);
+        let trace = profile.trace(id).unwrap();
+        let frame = &trace.frames[0];
+        let expected = format!(
+            "{} {}.{}:{}",
+            trace.frames.len(),
+            frame.class,
+            frame.method,
+            frame.line
+        );
+        assert_eq!(leaf.keys().collect::<Vec<_>>(), [&expected]);
+        traces += 1;
+    }
+    assert!(traces > 4);
+    assert_eq!(number(&engine, "SELECT COUNT(*) FROM stream"), 9);
+}
+
+#[test]
+fn a_run_that_is_there_adds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("sample.log"));
+    fixture::sample(&log);
+    let copy = dir.path().join("copy.log");
+    fs::copy(&log, &copy).unwrap();
+    let added = |logs: &[PathBuf]| -> Vec<Added> {
+        add(&dataset, logs)
+            .into_iter()
+            .map(|report| report.added)
+            .collect()
+    };
+    assert_eq!(added(&[log.clone(), copy]), [Added::New, Added::Already]);
+    let before = Log::open(&dataset).unwrap().state().unwrap();
+    assert_eq!(added(&[log]), [Added::Already]);
+    let state = Log::open(&dataset).unwrap().state().unwrap();
+    assert_eq!((before.number, before.files), (state.number, state.files));
+    assert_eq!(check_whole(&dataset).len(), 1);
+}
+
+#[test]
+fn what_is_no_whole_log_is_refused_and_named_and_the_others_go_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fixture::sample(&path("good.log"));
+    let good = fs::read(path("good.log")).unwrap();
+    fs::write(path("cut.log"), &good[..good.len() - 900]).unwrap();
+    fs::write(path("foreign.log"), "no log\n").unwrap();
+    fs::write(path("empty.log"), "").unwrap();
+    fs::write(path("old.log"), fixture::before_run_ids(&good)).unwrap();
+    fixture::symbols(&path("good.log"), &path("symbols.log"));
+    fixture::untyped(&path("untyped.log"));
+    let mut last = good;
+    fixture::rename_run(&mut last, 99);
+    fs::write(path("last.log"), last).unwrap();
+    let names = [
+        "cut", "foreign", "good", "empty", "old", "symbols", "untyped", "missing", "last",
+    ];
+    let output = lucce_fleet(
+        dir.path(),
+        &["add", "data", "--service", "shop"],
+        &names.map(|name| format!("{name}.log")),
+    );
+    let (told, said) = (text(&output.stderr), text(&output.stdout));
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    for name in [
+        "cut", "foreign", "empty", "old", "symbols", "untyped", "missing",
+    ] {
+        assert!(
+            told.contains(&format!("{name}.log: refused: ")),
+            "{name}: {told}"
+        );
+    }
+    assert!(
+        said.starts_with("added 2 runs") && said.ends_with("7 refused\n"),
+        "{said}"
+    );
+    assert_eq!(check_whole(&path("data")).len(), 2);
+}
+
+#[test]
+fn a_run_that_goes_on_adds_what_it_counted_since() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
+    let (mut writer, counters, _) = fixture::live(&log);
+    let added = || {
+        let report = add(&dataset, &[log.clone()]).remove(0);
+        (report.added, report.events)
+    };
+    assert_eq!(added(), (Added::New, 110));
+    assert_eq!(added(), (Added::Already, 0));
+    counters.iter().for_each(|cell| cell.add(1000, 0));
+    assert_eq!(added(), (Added::More, 2000));
+    assert_eq!(check_whole(&dataset).values().collect::<Vec<_>>(), [&2110]);
+    counters.iter().for_each(|cell| cell.add(1, 0));
+    writer.append(lucce_tracelog::End).unwrap();
+    writer.close().unwrap();
+    assert_eq!(added(), (Added::More, 2));
+    assert_eq!(added(), (Added::Already, 0));
+    assert_eq!(check_whole(&dataset).values().collect::<Vec<_>>(), [&2112]);
+    let engine = engine(&dataset);
+    let (once, all) = (
+        "SELECT COUNT(DISTINCT number) FROM numbers",
+        "SELECT COUNT(*) FROM numbers",
+    );
+    assert_eq!(number(&engine, once), number(&engine, all));
+}
+
+/// Writers that know nothing of each other, each with its own runs and one that all of them have.
+#[test]
+fn writers_at_once_add_each_run_and_each_path_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    fixture::kinds(&log);
+    let logs = runs(dir.path(), &log, 8);
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let (dataset, logs) = (&dataset, &logs);
+            scope.spawn(move || {
+                for log in [writer * 2, writer * 2 + 1, 0] {
+                    add(dataset, &logs[log..=log]);
+                }
+            });
+        }
+    });
+    assert_eq!(check_whole(&dataset).len(), 8);
+}
+
+/// Killed at any moment: every run that is there is whole, and what is missing can be added.
+#[test]
+fn a_crash_leaves_no_half_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    fixture::kinds(&log);
+    let logs = runs(dir.path(), &log, 12);
+    add(&dataset, &logs[..1]);
+    let mut killed = 0;
+    for (round, log) in logs.iter().enumerate() {
+        let mut child = command(dir.path())
+            .args(["add", "data", "--service", "shop"])
+            .arg(log)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(4 * round as u64));
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        check_whole(&dataset);
+    }
+    assert!(killed > 0);
+    add(&dataset, &logs);
+    assert_eq!(check_whole(&dataset).len(), logs.len());
+}
+
+/// What a crash leaves behind, made by hand: files in their places that no commit names, and a half commit.
+#[test]
+fn files_without_a_commit_are_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    fixture::kinds(&log);
+    let logs = runs(dir.path(), &log, 2);
+    add(&dataset, &logs[..1]);
+    let before = check_whole(&dataset);
+    add(&dataset, &logs[1..]);
+    let commits = dataset.join("commits");
+    fs::remove_file(commits.join("0000000002.json")).unwrap();
+    fs::write(dataset.join("temporary/half.json"), "{\"version\":1,").unwrap();
+    assert_eq!(check_whole(&dataset), before);
+    add(&dataset, &logs[1..]);
+    assert_eq!(check_whole(&dataset).len(), 2);
+}
+
+#[test]
+fn folders_that_are_no_datasets_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("sample.log");
+    fixture::sample(&log);
+    let told = Ingest::open(dir.path())
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("not empty"), "{told}");
+    let told = Engine::open(dir.path(), &Limits::default())
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(told.contains("no dataset"), "{told}");
+    let dataset = dir.path().join("data");
+    add(&dataset, &[log]);
+    let mark = dataset.join("lucce-fleet.json");
+    fs::write(&mark, "{\"schema\":\"lucce-fleet\",\"version\":2}").unwrap();
+    let told = Ingest::open(&dataset).map(|_| ()).unwrap_err().to_string();
+    assert!(told.contains("version 2"), "{told}");
+}

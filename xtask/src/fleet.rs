@@ -1,0 +1,276 @@
+//! `fleet`: the crate `fleet/`, a workspace of its own; and `fleet-tests`: real runs in a dataset, asked by three engines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::jdk::{self, Jdk};
+use crate::{Outcome, place, tools};
+
+/// What reads the dataset beside DataFusion, and what that needs.
+const PACKAGES: [&str; 3] = ["duckdb==2.0.0", "pyspark==4.3.0", "py4j==0.10.9.9"];
+/// Of runs of one program, to see whether their contexts have the same ids.
+const EQUAL_RUNS: u32 = 20;
+
+/// Formatting, lints and tests: one profile, so that DataFusion is compiled once.
+///
+/// # Errors
+/// A check failed.
+pub fn check() -> Outcome {
+    tools::run(cargo().args(["fmt", "--check"]))?;
+    tools::run(cargo().args([
+        "clippy",
+        "--quiet",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    tools::run(cargo().args(["test", "--locked", "--no-fail-fast"]))
+}
+
+/// # Errors
+/// The crate's own checks, or the tests with other engines failed.
+pub fn all() -> Outcome {
+    check()?;
+    tests(&["duckdb", "spark"])
+}
+
+/// Cargo for the crate.
+pub fn cargo() -> Command {
+    let mut cargo = place::cargo();
+    cargo.current_dir(place::root().join("fleet"));
+    cargo.env("CARGO_TARGET_DIR", place::target().join("fleet"));
+    cargo
+}
+
+/// The command as the tests have built it.
+pub fn command() -> PathBuf {
+    place::target().join("fleet/debug/lucce-fleet")
+}
+
+/// # Errors
+/// An engine answers otherwise than DataFusion, or runs of one program have other contexts.
+pub fn tests(engines: &[&str]) -> Outcome {
+    tools::run(cargo().args(["build", "--locked"]))?;
+    let folder = place::target().join("fleet-tests");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let dataset = dataset(&folder)?;
+    equal(&dataset)?;
+    let questions = folder.join("questions.json");
+    let text = questions_of(&folder)?.to_string();
+    fs::write(&questions, text).map_err(|e| format!("{}: {e}", questions.display()))?;
+    let mut python = python()?;
+    python
+        .arg(sources().join("compare.py"))
+        .arg(command())
+        .arg(&dataset)
+        .arg(&questions);
+    // Spark starts its workers with it.
+    let old = jdk::all()
+        .into_iter()
+        .find(|jdk| jdk.version == jdk::OLD)
+        .ok_or("no JDK 17")?;
+    tools::run(
+        python
+            .env("JAVA_HOME", old.home)
+            .current_dir(&folder)
+            .args(engines),
+    )
+}
+
+/// `python3` with the engines.
+fn python() -> Result<Command, String> {
+    let site = place::target()
+        .join("fleet-python")
+        .join(PACKAGES.join("+"));
+    if !site.exists() {
+        let staged = site.with_extension("new");
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
+        tools::run_quietly(pip.arg(&staged).args(PACKAGES))?;
+        fs::rename(&staged, &site).map_err(|e| format!("{}: {e}", site.display()))?;
+    }
+    let mut python = Command::new("python3");
+    python
+        .env("PYTHONPATH", &site)
+        .env("SPARK_HOME", site.join("pyspark"))
+        .arg("-B");
+    Ok(python)
+}
+
+fn sources() -> PathBuf {
+    place::root().join("fleet/tests/engines")
+}
+
+/// Runs of a program in two versions and on two JDKs, and of one that leaks.
+fn dataset(folder: &Path) -> Result<PathBuf, String> {
+    let dataset = folder.join("dataset");
+    let jdks = jdk::tested()?;
+    let (old, new) = (jdks.first().ok_or("no JDK")?, jdks.last().ok_or("no JDK")?);
+    compile(folder)?;
+    let before = orders(folder, old, ("before", EQUAL_RUNS), &["200"])?;
+    let behind = orders(folder, old, ("behind", 3), &["200", "new"])?;
+    let updated = orders(folder, new, ("updated", 3), &["200", "new"])?;
+    let leaks = leaks(folder, old)?;
+    for (logs, service, version) in [
+        (&before, "orders", "1.3"),
+        (&behind, "orders", "1.4"),
+        (&updated, "orders", "1.4"),
+        (&vec![leaks], "o'leak; DROP TABLE runs --", "2"),
+    ] {
+        let mut add = Command::new(command());
+        add.arg("add").arg(&dataset).args(logs);
+        tools::run(add.args(["--service", service, "--version", version, "--host", "%h"]))?;
+    }
+    Ok(dataset)
+}
+
+fn api() -> PathBuf {
+    place::harness().join(format!(
+        "api/target/lucce-api-{}.jar",
+        env!("CARGO_PKG_VERSION")
+    ))
+}
+
+fn compile(folder: &Path) -> Outcome {
+    let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
+    let mut javac = Command::new(jdk.tool("javac"));
+    javac
+        .args(["--release", "17", "-cp"])
+        .arg(api())
+        .arg("-d")
+        .arg(folder);
+    tools::run_quietly(javac.arg(sources().join("Orders.java")))
+}
+
+fn orders(
+    folder: &Path,
+    jdk: &Jdk,
+    (name, runs): (&str, u32),
+    args: &[&str],
+) -> Result<Vec<PathBuf>, String> {
+    let mut logs = Vec::new();
+    for run in 0..runs {
+        let log = folder.join(format!("{name}-{run}.lucce"));
+        let mut java = jdk.java();
+        java.arg(format!(
+            "-agentpath:{}=out={},events=alloc",
+            place::agent().display(),
+            log.display()
+        ));
+        java.arg("-cp")
+            .arg(format!("{}:{}", folder.display(), api().display()));
+        tools::run_quietly(java.arg("Orders").args(args))?;
+        logs.push(log);
+    }
+    Ok(logs)
+}
+
+fn leaks(folder: &Path, jdk: &Jdk) -> Result<PathBuf, String> {
+    let log = folder.join("leaks.lucce");
+    let mut java = jdk.java();
+    java.arg(format!(
+        "-agentpath:{}=out={},events=leak=16k",
+        place::agent().display(),
+        log.display()
+    ));
+    java.arg("-Xmx40m")
+        .arg("-cp")
+        .arg(place::harness().join("programs/target/programs.jar"));
+    tools::run_quietly(java.args(["io.lucce.programs.Leaks", "listeners"]))?;
+    Ok(log)
+}
+
+/// How many contexts of the runs before have the same id in all of them: those of the program, all.
+const EQUAL: &str = "
+    WITH counted AS (
+        SELECT e.stack_id, COUNT(DISTINCT e.run_id) AS runs,
+            MAX(CASE WHEN t.stack_id IS NULL THEN 0 ELSE 1 END) AS is_own
+        FROM events e
+        JOIN runs r ON r.run_id = e.run_id
+        LEFT JOIN (SELECT DISTINCT t.stack_id FROM through t JOIN frames f ON f.frame_id = t.frame_id
+            WHERE f.class = 'Orders') t ON t.stack_id = e.stack_id
+        WHERE r.version = '1.3'
+        GROUP BY e.stack_id
+    )
+    SELECT is_own, COUNT(*) AS contexts, SUM(CASE WHEN runs = 20 THEN 1 ELSE 0 END) AS in_all
+    FROM counted GROUP BY is_own ORDER BY is_own";
+
+fn equal(dataset: &Path) -> Outcome {
+    let mut query = Command::new(command());
+    query
+        .args(["query", "--output", "json", "--dataset"])
+        .arg(dataset)
+        .arg(EQUAL);
+    let said = tools::output(&mut query)?;
+    let said: Value = serde_json::from_slice(&said).map_err(|e| e.to_string())?;
+    println!(
+        "contexts of {EQUAL_RUNS} runs, those through the program's classes are its own: {said}"
+    );
+    let own = said
+        .as_array()
+        .and_then(|rows| rows.iter().find(|row| row["is_own"] == 1));
+    let own = own.ok_or("no contexts of the program")?;
+    let (contexts, in_all) = (own["contexts"].as_u64(), own["in_all"].as_u64());
+    match contexts.is_some_and(|contexts| contexts > 20) && contexts == in_all {
+        true => Ok(()),
+        false => Err(format!("contexts with other ids in some runs: {own}")),
+    }
+}
+
+/// All questions that have names, and more SQL that all engines know.
+fn questions_of(folder: &Path) -> Result<Value, String> {
+    let asked = [
+        ("callers", json!({"class": "Orders", "method": "price"})),
+        ("coverage", json!({"service": ""})),
+        (
+            "jdk-update",
+            json!({"service": "orders", "from": "17", "to": "25", "event": "alloc", "percent": "10", "top": "20"}),
+        ),
+        (
+            "leaks",
+            json!({"service": "o'leak; DROP TABLE runs --", "top": "5"}),
+        ),
+        (
+            "new-since",
+            json!({"service": "orders", "version": "1.4", "event": "alloc", "top": "30"}),
+        ),
+        (
+            "per-request",
+            json!({"service": "orders", "event": "alloc", "request": "request"}),
+        ),
+        ("through", json!({"class": "Orders", "method": "answer"})),
+        ("top", json!({"service": "", "event": "alloc", "top": "50"})),
+        (
+            "top-growth",
+            json!({"from": "1.3", "to": "1.4", "service": "", "event": "alloc", "top": "20"}),
+        ),
+    ];
+    let sql = |name: &str| place::root().join(format!("fleet/sql/{name}.sql"));
+    let mut questions: Vec<Value> = Vec::new();
+    for (name, mut parameters) in asked {
+        if name == "callers" {
+            parameters["event"] = json!("alloc");
+            parameters["top"] = json!("20");
+        }
+        questions
+            .push(json!({"name": name, "ask": true, "sql": sql(name), "parameters": parameters}));
+    }
+    let tables = folder.join("tables.sql");
+    let counts = [
+        "runs", "frames", "stacks", "through", "events", "numbers", "stream",
+    ]
+    .map(|table| format!("SELECT '{table}' AS name, CAST(COUNT(*) AS BIGINT) AS n FROM {table}"));
+    let text = format!(
+        "SELECT * FROM ({}) counted ORDER BY name",
+        counts.join(" UNION ALL ")
+    );
+    fs::write(&tables, text).map_err(|e| format!("{}: {e}", tables.display()))?;
+    questions.push(json!({"name": "tables", "sql": tables, "parameters": {}}));
+    Ok(Value::Array(questions))
+}
