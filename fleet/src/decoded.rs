@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use lucce_callgraph::{Frame, MethodId, SiteId};
 use lucce_contentid::{Detail, FrameId, FrameText, StackId, names};
 use lucce_decoder::{
-    ALLOC, Code, ContextId, Damage, Known as KindOf, OpenError, Profile, Source, StackFrame,
-    Stream, Trace, Traces, path_beside,
+    ALLOC, Code, ContextId, Damage, OpenError, Profile, Source, StackFrame, Stream, Trace, Traces,
+    path_beside,
 };
 use lucce_tracelog::{Item, Log};
 use rustc_hash::FxHashMap;
@@ -508,6 +508,8 @@ fn kind(kinds: &mut Vec<(String, String)>, name: &str, unit: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use lucce_decoder::Known as KindOf;
+
     use super::*;
 
     #[test]

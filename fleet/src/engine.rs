@@ -33,6 +33,9 @@ pub struct Limits {
     pub threads: Option<usize>,
 }
 
+/// Told the columns, and then the rows batch by batch.
+pub type Each<'e> = dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), Error> + 'e;
+
 /// Of the memory that a query may use, so many tenths are what DataFusion accounts for: the rest is what it decodes files into.
 const ACCOUNTED: usize = 6;
 
@@ -103,11 +106,7 @@ impl Engine {
     ///
     /// # Errors
     /// The engine's, in its words, and those of `each`.
-    pub fn ask(
-        &self,
-        sql: &str,
-        each: &mut dyn FnMut(&SchemaRef, Option<&RecordBatch>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub fn ask(&self, sql: &str, each: &mut Each<'_>) -> Result<(), Error> {
         let options = SQLOptions::new()
             .with_allow_ddl(false)
             .with_allow_dml(false)

@@ -58,14 +58,15 @@ fn table(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> 
 fn csv(engine: &Engine, sql: &str, out: &mut impl Write) -> Result<(), Error> {
     let mut writer = arrow::csv::Writer::new(out);
     engine.ask(sql, &mut |columns, batch| {
-        Ok(match batch {
+        match batch {
             // The names of the columns.
             None => writer.write(&shown(
                 &RecordBatch::new_empty(columns.clone()),
                 no_formula,
             )?)?,
             Some(batch) => writer.write(&shown(batch, no_formula)?)?,
-        })
+        }
+        Ok(())
     })
 }
 

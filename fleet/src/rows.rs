@@ -37,7 +37,9 @@ fn ids(of: impl Iterator<Item = u128>) -> ArrayRef {
 }
 
 fn texts<'t>(of: impl Iterator<Item = &'t str>) -> ArrayRef {
-    Arc::new(StringArray::from_iter_values(of))
+    let mut column = StringBuilder::new();
+    of.for_each(|text| column.append_value(text));
+    Arc::new(column.finish())
 }
 
 fn numbers(of: impl Iterator<Item = u64>) -> ArrayRef {

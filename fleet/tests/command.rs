@@ -31,7 +31,8 @@ fn shop(dir: &Path) {
         "--host",
         "h1",
     ];
-    assert_eq!(fleet(dir, &labels).2, 0);
+    let (_, err, code) = fleet(dir, &labels);
+    assert_eq!(code, 0, "{err}");
 }
 
 #[test]

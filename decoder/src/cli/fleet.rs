@@ -11,9 +11,15 @@ use super::{End, Failure};
 
 const NAME: &str = "lucce-fleet";
 
-/// Many runs as one dataset: tables in Parquet files, asked by SQL. `lucce fleet --help` tells all; it starts lucce-fleet.
+/// Makes a dataset of many runs and asks it by SQL; starts lucce-fleet, whose --help tells all
 #[derive(clap::Args)]
-#[command(disable_help_flag = true)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
+  lucce fleet add /data/fleet runs/*.lucce --service shop --version 1.4 --host %h
+  lucce fleet ask top-growth --from 1.3 --to 1.4 --dataset /data/fleet
+  lucce fleet query 'SELECT service, SUM(value) FROM events GROUP BY service' --dataset /data/fleet"
+)]
 pub struct Args {
     /// What lucce-fleet is told.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "…")]

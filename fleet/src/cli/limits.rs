@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::output::Form;
 
 #[derive(clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// The dataset's folder.
     #[arg(long, env = "LUCCE_FLEET")]
