@@ -172,7 +172,7 @@ fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
     let (_writer, counters, _) = fixture::live(&log);
-    add(&dataset, &[log.clone()]);
+    add(&dataset, std::slice::from_ref(&log));
     counters.iter().for_each(|cell| cell.add(1, 0));
     add(&dataset, &[log]);
     let before = sums(&dataset);

@@ -19,7 +19,7 @@ fn the_tables_say_what_the_log_says() {
     let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
     fixture::kinds(&log);
     fixture::stream::streams(dir.path());
-    let reports = add(&dataset, &[log.clone()]);
+    let reports = add(&dataset, std::slice::from_ref(&log));
     assert_eq!(reports[0].added, Added::New);
     check_whole(&dataset);
     let profile = Profile::open(&log).unwrap();
@@ -134,7 +134,7 @@ fn a_run_that_goes_on_adds_what_it_counted_since() {
     let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
     let (mut writer, counters, _) = fixture::live(&log);
     let added = || {
-        let report = add(&dataset, &[log.clone()]).remove(0);
+        let report = add(&dataset, std::slice::from_ref(&log)).remove(0);
         (report.added, report.events)
     };
     assert_eq!(added(), (Added::New, 110));
