@@ -48,13 +48,6 @@ fn clippy_driver() -> Result<PathBuf, String> {
     }
 }
 
-/// # Errors
-/// The crate's own checks, or the tests with other engines failed.
-pub fn all() -> Outcome {
-    check()?;
-    tests(&["duckdb", "spark"])
-}
-
 /// Cargo for the crate.
 pub fn cargo() -> Command {
     let mut cargo = place::cargo();
