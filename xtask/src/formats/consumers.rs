@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{pip, place, tools};
+use crate::{build, pip, place, tools};
+
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 /// Their lists, locks and sources.
 pub fn sources() -> PathBuf {
@@ -36,6 +38,21 @@ pub fn python(packages: &[&str]) -> Result<Command, String> {
     let mut python = Command::new("python3");
     python.env("PYTHONPATH", site).arg("-B");
     Ok(python)
+}
+
+/// A folder with the jars of Maven's that are in the list.
+pub fn jars() -> Result<PathBuf, String> {
+    let jars = folder()?.join("jars");
+    if !jars.exists() {
+        let fresh = folder()?.join("jars.fresh");
+        let mut mvn = Command::new("mvn");
+        mvn.args(["--batch-mode", "--no-transfer-progress", "--quiet", COPY]);
+        mvn.arg("-f").arg(sources().join("pom.xml"));
+        mvn.arg(format!("-DoutputDirectory={}", fresh.display()));
+        tools::run_quietly(build::with_jdk(&mut mvn))?;
+        fs::rename(&fresh, &jars).map_err(|e| format!("{}: {e}", jars.display()))?;
+    }
+    Ok(jars)
 }
 
 /// A program of Go's, built of a folder of the sources.

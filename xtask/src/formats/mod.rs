@@ -2,8 +2,10 @@
 
 mod consumers;
 
+mod converter;
 mod firefox;
 mod jfr;
+mod mission_control;
 mod otlp;
 mod perfetto;
 mod pprof;
@@ -31,10 +33,12 @@ struct Logs {
 type Test = fn(&Logs) -> Outcome;
 
 const TESTS: &[(&str, Test)] = &[
+    ("converter::collapsed", converter::collapsed),
     ("firefox::sums", firefox::sums),
     ("firefox::views", firefox::views),
     ("jfr::summary", jfr::summary),
     ("jfr::events", jfr::events),
+    ("mission_control::contexts", mission_control::contexts),
     ("otlp::sums", otlp::sums),
     ("otlp::attributes", otlp::attributes),
     ("perfetto::events", perfetto::events),
