@@ -25,6 +25,7 @@ helpers! {
     ENTER_AT = helper("enter", "(I)J");
     ENTER_FIRST = helper("enterFirst", "()J");
     ENTER_THREAD = helper("enterThread", "()J");
+    ENTER_PREMAIN = helper("enterPremain", "()J");
     ENTER_VM = helper("enterVm", "(I)J");
     EXIT_VM = helper("exitVm", "(J)V");
     /// In place of `EXIT_VM`, and of `PUB`: see `recorder`.
@@ -54,6 +55,7 @@ helpers! {
     CALLED = event("called", "(I)J");
     CALLED_FIRST = event("calledFirst", "(I)J");
     CALLED_THREAD = event("calledThread", "(I)J");
+    CALLED_PREMAIN = event("calledPremain", "(I)J");
     CALLED_VM = event("calledVm", "(I)J");
     SCOPE = task("scope", "(JJI)V");
     SCOPE_END = task("scopeEnd", "(JI)V");

@@ -3,13 +3,13 @@
 use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, Scan};
 
 use crate::helpers::{
-    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_THREAD, CALLED_VM, CHANGED, CLONED,
-    CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED, ENTER_THREAD, ENTER_VM,
-    EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
-    MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE,
-    SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_VM,
-    array_helper, new_fields,
+    ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_PREMAIN, CALLED_THREAD, CALLED_VM,
+    CHANGED, CLONED, CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED,
+    ENTER_PREMAIN, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM,
+    INHERITED, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE,
+    PUB_SWITCHING, PUB_UNSAID, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED,
+    REFLECTED_HERE, RESTORE, SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY,
+    UNSEEN_NEW, UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
 use crate::jdk::intrinsics::INTRINSICS;
@@ -46,7 +46,7 @@ impl Hooks {
     fn add(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
         let returns = matches!(
             frame,
-            FrameKind::Push | FrameKind::First | FrameKind::Thread
+            FrameKind::Push | FrameKind::First | FrameKind::Thread | FrameKind::Premain
         );
         // A virtual thread has ended, for the agent, before its first method returns.
         if self.exits && returns && frame != FrameKind::First {
@@ -138,6 +138,7 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         FrameKind::Push => CALLED,
         FrameKind::First => CALLED_FIRST,
         FrameKind::Thread => CALLED_THREAD,
+        FrameKind::Premain => CALLED_PREMAIN,
         FrameKind::Vm => CALLED_VM,
         FrameKind::Leaf
         | FrameKind::Peek
@@ -172,6 +173,7 @@ fn method_plan(
         FrameKind::ToVirtual => (ENTER, Some(TO_VIRTUAL), None),
         FrameKind::Pinned => (ENTER_PINNED, Some(EXIT_PINNED), Some(EXIT_PINNED)),
         FrameKind::Thread => (ENTER_THREAD, None, None),
+        FrameKind::Premain => (ENTER_PREMAIN, None, None),
         FrameKind::Vm | FrameKind::PeekVm => (ENTER_VM, Some(EXIT_VM), Some(EXIT_VM)),
     };
     let argument = match shape.frame {

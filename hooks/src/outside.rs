@@ -8,6 +8,7 @@
 //! |---|---|
 //! | methods that the VM enters by itself, class initialisers among them | ask the VM, as those in scope do |
 //! | the first method of a virtual thread | gives the thread its slots |
+//! | the method that runs a Java agent at the VM's start | makes the hooks live, as in scope |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch` |
 //! | who creates objects of a class that may be in scope | puts the pointer back: a constructor cannot have a handler around its call of another one (JVMS 4.10.1.6) |
 //! | what an event of a kind happens in (`InCode::outside`): `Thread.start`, who reads, writes or parks | asks the VM which frame in scope does it |
@@ -19,8 +20,8 @@ use lucce_bytecode::{
 
 use crate::calls::defines_hidden;
 use crate::helpers::{
-    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_VM, EXIT_PINNED, EXIT_VM, REDIRECT_ASKING,
-    REDIRECT_DEFINITION, RESTORE, RT, new_fields,
+    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, RT, new_fields,
 };
 use crate::inherited::methods as inherited_methods;
 use crate::inserts::{switch_plan, unseen_inserts};
@@ -173,6 +174,9 @@ fn hooks(
     let entry = |helper, argument| Entry { helper, argument };
     if starts_virtual_thread(class, name, &method.descriptor) {
         return Some((entry(ENTER_FIRST, None), None, None));
+    }
+    if agents::runs(class, name) {
+        return Some((entry(ENTER_PREMAIN, None), None, None));
     }
     if vm_calls::only_allocates(class, name) {
         return None;

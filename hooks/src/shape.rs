@@ -13,6 +13,8 @@ pub enum FrameKind {
     First,
     /// Takes a slot: the VM may call it on a native thread that attaches itself, from no frame.
     Thread,
+    /// Takes a slot: the first of its thread's. Hooks become live when it begins, unless they are.
+    Premain,
     /// Has no slot and is not shown: what it calls has the slot that it could have had itself.
     Peek,
     /// As `Peek`, of a class initialiser, which the VM enters.

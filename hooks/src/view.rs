@@ -432,6 +432,7 @@ mod tests {
             FrameKind::Vm,
             FrameKind::First,
             FrameKind::Thread,
+            FrameKind::Premain,
             FrameKind::Leaf,
         ] {
             let shape = Shape {

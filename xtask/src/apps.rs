@@ -39,6 +39,8 @@ pub struct Wish {
     app: Option<String>,
     /// Beside these Java agents; none: without.
     beside: Vec<&'static JavaAgent>,
+    /// Those come before ours on the command line.
+    first: bool,
     small: bool,
 }
 
@@ -50,6 +52,7 @@ impl Wish {
             jdk: None,
             app: None,
             beside: Vec::new(),
+            first: false,
             small: true,
         }
     }
@@ -67,6 +70,7 @@ impl Wish {
             let mut value = || args.next().ok_or(format!("a value is missing after {key}"));
             match key {
                 "--quick" => {}
+                "--first" => wish.first = true,
                 "--events" => wish.events = number(key, value()?)?,
                 "--jdk" => wish.jdk = Some(number(key, value()?)?),
                 "--java-agent" => wish.beside = java_agents(value()?)?,
@@ -156,6 +160,7 @@ pub fn verify(wish: &Wish) -> Outcome {
             app,
             jdk,
             beside,
+            first: wish.first,
             tools,
             folder: &folder,
             small: wish.small,
@@ -195,8 +200,9 @@ fn total(results: &[Result<Row, String>]) -> Outcome {
 struct Run<'a> {
     app: &'a App,
     jdk: &'a Jdk,
-    /// A Java agent, behind ours on the command line.
+    /// A Java agent, and whether it comes before ours on the command line.
     beside: Option<&'a JavaAgent>,
+    first: bool,
     /// A JDK with its tools.
     tools: &'a Jdk,
     folder: &'a Path,
@@ -249,14 +255,19 @@ impl Run<'_> {
         let errors = file.try_clone().map_err(|e| e.to_string())?;
         let mut java = self.jdk.java();
         java.current_dir(self.folder);
-        java.arg(format!(
+        let ours = format!(
             "-agentpath:{}=out={},events=alloc{options}",
             place::agent().display(),
             log.display()
-        ));
-        if let Some(beside) = self.beside {
-            java.args(beside.flags(self.folder, self.tools)?);
-        }
+        );
+        let theirs = match self.beside {
+            Some(beside) => beside.flags(self.folder, self.tools)?,
+            None => Vec::new(),
+        };
+        match self.first {
+            true => java.args(theirs).arg(ours),
+            false => java.arg(ours).args(theirs),
+        };
         java.args(self.app.class_path_and_main());
         java.args(["--iterations", "1", "--size", &self.size()])
             .args(self.app.operand());

@@ -67,6 +67,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
       [--app NAME]      one application only
       [--java-agent NAME]  little work beside a Java agent: empty, byte-buddy, jacoco, mockito, opentelemetry, or
                         all of them, one after the other
+      [--first]         the Java agent comes before ours on the command line
       [--quick]         five applications, little work, 400000 comparisons
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
   arm64                 the agent for Linux aarch64, and programs under it in qemu, numbers compared with stack traces

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
@@ -128,35 +129,43 @@ unsafe extern "system" fn vm_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard((), |agent| {
-        // The threads there are, and what the VM itself makes while it binds one native after the other.
-        agent.env(env).reserve(64);
-        if live::go_live(agent, agent.env(env), &DOORS).is_none() {
-            agent.say(
-                Level::Error,
-                "the hooks could not be made live; nothing is recorded",
-            );
-        }
-        if let Some(leaks) = &agent.leaks
-            && leaks::start(agent, agent.jvmti, leaks.interval()).is_err()
-        {
-            agent.say(Level::Error, "this VM does not sample allocations");
-        }
-        if let Some(bytes) = agent.options.events.sampled()
-            && samples::start(agent, bytes).is_err()
-        {
-            agent.say(Level::Error, "this VM does not sample allocations");
-        }
-        // It has them now.
-        lucce_tracelog::keep_addresses(0);
-        live::describe(agent);
-        if agent.is_live() {
-            control::start(agent);
-            burst::start(agent);
-            trim::start(agent);
-            fate::start(agent);
-        }
-    });
+    guard((), |agent| initialized(agent, agent.env(env)));
+}
+
+/// The VM is initialised: it says so itself, or runs a Java agent that comes before this one on the command line.
+pub fn initialized(agent: &'static Agent, env: Env) {
+    static KNOWN: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the same thread says both.
+    if KNOWN.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // The threads there are, and what the VM itself makes while it binds one native after the other.
+    env.reserve(64);
+    if live::go_live(agent, env, &DOORS).is_none() {
+        agent.say(
+            Level::Error,
+            "the hooks could not be made live; nothing is recorded",
+        );
+    }
+    if let Some(leaks) = &agent.leaks
+        && leaks::start(agent, agent.jvmti, leaks.interval()).is_err()
+    {
+        agent.say(Level::Error, "this VM does not sample allocations");
+    }
+    if let Some(bytes) = agent.options.events.sampled()
+        && samples::start(agent, bytes).is_err()
+    {
+        agent.say(Level::Error, "this VM does not sample allocations");
+    }
+    // It has them now.
+    lucce_tracelog::keep_addresses(0);
+    live::describe(agent);
+    if agent.is_live() {
+        control::start(agent);
+        burst::start(agent);
+        trim::start(agent);
+        fate::start(agent);
+    }
 }
 
 /// After the first thread beside the main one, `Thread` is initialised and frames can be kept.

@@ -7,3 +7,4 @@ mod callbacks;
 mod java_api;
 mod jni;
 mod natives;
+mod premain;

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-use jvmti_bindings::sys::jni::jvalue;
+use jvmti_bindings::sys::jni::{jlong, jvalue};
 use lucce_hooks::inherited_methods;
 use lucce_hooks::kinds::OBJECTS;
 use lucce_vm::Env;
 
+use crate::core::thread_fields;
 use crate::events;
 use crate::options::Level;
 use crate::session::helper_class::Bracket;
 use crate::session::{Agent, helper_class};
+use crate::stack::upcall;
 use crate::thread::life;
 
 /// What only the doors can do: they have the functions that the VM calls.
@@ -47,6 +49,7 @@ pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
     // From here on threads count.
     agent.coverage.start(agent, env);
     helper_class::go_live(agent, env, helper)?;
+    place_pointer(agent, env);
     tell_of_events(agent, doors);
     // Without it programs that list the methods of Object see more than there were.
     if hide_inherited(env).is_none() {
@@ -58,6 +61,22 @@ pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
     }
     set_property(env, "lucce.run", &agent.run.to_string())?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
+}
+
+/// The boot edition has left the current thread's pointer anywhere. From now on what the thread calls finds its slot right
+/// above the frames that are there: none, or that of the method which runs a Java agent.
+fn place_pointer(agent: &Agent, env: Env) -> Option<()> {
+    let thread = agent.jvmti.current_thread()?;
+    let field = thread_fields(agent, env, thread)?.pointer.id();
+    let own = life::state_of(agent, env, thread);
+    let slot = own
+        .get()
+        .and_then(|state| upcall::next_slot(agent, env, state));
+    if let Some(slot) = slot {
+        env.set_long(thread, field, slot.pointer() as jlong);
+    }
+    env.forget(thread);
+    slot.map(|_| ())
 }
 
 /// Tells reflection to leave out the methods by which classes inherit the helpers.

@@ -6,6 +6,15 @@ use lucce_bytecode::Call;
 /// The class is loaded when there are Java agents.
 pub const IMPLEMENTATION: &str = "sun/instrument/InstrumentationImpl";
 
+/// By which the VM has the first Java agent run, and each that follows. One that stands before this agent on the command
+/// line runs before the VM has told this agent that it is initialised.
+pub const RUNS: &str = "loadClassAndCallPremain";
+
+/// Whether this method runs a Java agent at the VM's start.
+pub fn runs(class: &str, method: &str) -> bool {
+    (class, method) == (IMPLEMENTATION, RUNS)
+}
+
 /// Whether this call, in a class with this name, asks the Java agents.
 pub fn asks(class: &str, call: &Call<'_>) -> bool {
     class == IMPLEMENTATION

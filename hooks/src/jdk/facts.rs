@@ -68,7 +68,9 @@ pub fn named() -> Vec<Fact> {
         let method = format!("{}{}", operation.name, operation.descriptor);
         add("io", operation.owner, &method);
     }
-    add("agents", agents::IMPLEMENTATION, "transform");
+    for method in ["transform", agents::RUNS] {
+        add("agents", agents::IMPLEMENTATION, method);
+    }
     facts.sort();
     facts.dedup();
     facts

@@ -5,7 +5,7 @@ use lucce_bytecode::{Call, ClassFile, Code, Method, Scan};
 
 use crate::helpers::RT;
 use crate::jdk::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
-use crate::jdk::{recorder, vm_calls};
+use crate::jdk::{agents, recorder, vm_calls};
 use crate::shape::{FrameKind, Shape};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
@@ -136,6 +136,9 @@ pub fn kind_by_name(class: &str, method: &Method<'_>) -> FrameKind {
     }
     if is_pinned(class, &method.name) {
         return FrameKind::Pinned;
+    }
+    if agents::runs(class, &method.name) {
+        return FrameKind::Premain;
     }
     match (class, &*method.name) {
         ("java/lang/Thread", "<init>") | ("java/lang/ThreadGroup", "add") => {

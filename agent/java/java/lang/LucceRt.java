@@ -235,6 +235,18 @@ public final class LucceRt {
         return Memory.U.getLong(t.$ts + STATE_START) + SLOT;
     }
 
+    /**
+     * Entry of what runs a Java agent at the VM's start. One that comes before this agent on the command line makes the hooks
+     * live: the VM is initialised, and no code of a Java agent has run.
+     */
+    @Hidden @DontInline
+    public static long enterPremain() {
+        if (LIVE) return enter();
+        initialized(true);
+        // The live edition's from here on, whose methods are called by those of before, too.
+        return threadSlot();
+    }
+
     /** Entry of what the VM calls for native threads that attach themselves, and Java code, too. */
     @Hidden @DontInline
     public static long enterThread() {
@@ -668,6 +680,9 @@ public final class LucceRt {
 
     /** Whether a Java method has called the one whose hook asks, by two methods of this class. */
     private static native boolean hasCaller();
+
+    /** The VM is initialised; it may not have told the agent. */
+    private static native void initialized(boolean really);
 
     private static native long upcall(long ts, long p);
 

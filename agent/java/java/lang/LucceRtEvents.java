@@ -428,6 +428,11 @@ public final class LucceRtEvents {
     }
 
     @Hidden @ForceInline
+    public static long calledPremain(int site) {
+        return entered(enterPremain(), site);
+    }
+
+    @Hidden @ForceInline
     public static long calledVm(int site) {
         return entered(enterVm(0), site);
     }

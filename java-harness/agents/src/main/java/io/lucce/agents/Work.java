@@ -52,6 +52,7 @@ public final class Work {
     }
 
     public static void main(String[] agents) throws Exception {
+        Early.programBegins();
         Runnable defined = defined();
         Service proxy = (Service) Proxy.newProxyInstance(
                 Work.class.getClassLoader(), new Class<?>[] {Service.class}, (self, method, arguments) -> {
