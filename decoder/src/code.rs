@@ -1,10 +1,15 @@
 //! What sites, methods and classes are called, and which line a site is on.
 
+mod table;
+mod texts;
+
 use std::collections::HashMap;
 
 use lucce_callgraph::{Frame, MethodId, SiteId};
 use lucce_tracelog::{Class, ClassId, Method, Record, Site, SiteKind};
 
+use self::table::{Table, grow};
+use self::texts::{TextId, Texts};
 use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;
@@ -13,48 +18,47 @@ const ACC_NATIVE: u16 = 0x0100;
 /// program has it: the agent's `tasks.rs` says what it means.
 const SUBMITTED: (&str, &str) = ("java.lang.LucceRt$Tasks", "submitted");
 
-/// Everything that the log says about code.
+/// Everything that the log says about code. A program may load a million classes, so what is kept of each is about as large
+/// as what the log says.
 #[derive(Default)]
 pub struct Code {
-    classes: HashMap<ClassId, ClassInfo>,
-    methods: HashMap<MethodId, MethodInfo>,
-    sites: HashMap<SiteId, SiteInfo>,
+    texts: Texts,
+    classes: Table<ClassInfo>,
+    methods: Table<MethodInfo>,
+    sites: Table<SiteInfo>,
+    /// All line tables, one behind the other: where code begins, and its line.
+    lines: Vec<(u16, u16)>,
+    /// Of those where events were.
     sizes: HashMap<SiteId, u64>,
     submitted: Option<MethodId>,
 }
 
 struct ClassInfo {
-    name: String,
-    source_file: Option<String>,
+    name: TextId,
+    source_file: Option<TextId>,
 }
 
 struct MethodInfo {
     class: ClassId,
-    name: String,
-    descriptor: String,
+    name: TextId,
+    descriptor: TextId,
     is_native: bool,
-    lines: Box<[(u16, u16)]>,
+    /// Of [`Code::lines`]: where its own begin, and how many they are.
+    lines: (u32, u32),
 }
 
 /// A place in a method.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SiteInfo {
-    pub method: MethodId,
-    pub bci: i32,
-    line: Option<i32>,
-    pub what: What,
+struct SiteInfo {
+    bci: i32,
+    /// [`NO_LINE`]: that of the method's table.
+    line: i32,
+    /// The type that is allocated, as Java writes it; [`NOTHING`]: none is.
+    allocated: u32,
 }
 
-/// What happens at a site.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum What {
-    /// The type as Java writes it: `java.lang.String`, `int[]`.
-    Allocation(String),
-    Call,
-    Native,
-    Current,
-    Other,
-}
+/// No record has this line: Java's are of 16 bits, and the marks for others are small.
+const NO_LINE: i32 = i32::MIN;
+const NOTHING: u32 = u32::MAX;
 
 impl Code {
     /// What a record says of code; other records say nothing here.
@@ -70,35 +74,46 @@ impl Code {
 
     pub(crate) fn class(&mut self, class: Class<'_>) {
         let info = ClassInfo {
-            name: class.name.into_owned(),
-            source_file: class.source_file.map(Into::into),
+            name: self.texts.id(&class.name),
+            source_file: class.source_file.map(|name| self.texts.id(&name)),
         };
-        self.classes.insert(class.id, info);
+        self.classes.insert(class.id.0, info);
     }
 
     pub(crate) fn method(&mut self, method: Method<'_>) {
+        let start = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
+        for line in method.lines.iter() {
+            grow(&mut self.lines);
+            self.lines.push(*line);
+        }
         let info = MethodInfo {
             class: method.class,
-            name: method.name.into_owned(),
-            descriptor: method.descriptor.into_owned(),
+            name: self.texts.id(&method.name),
+            descriptor: self.texts.id(&method.descriptor),
             is_native: method.access & ACC_NATIVE != 0,
-            lines: method.lines.into_owned().into(),
+            lines: (start, method.lines.len() as u32),
         };
-        let of = self.classes.get(&info.class);
-        if of.is_some_and(|class| (&*class.name, &*info.name) == SUBMITTED) {
+        let of = self.classes.get(info.class.0);
+        let class = of.map(|class| self.texts.get(class.name));
+        if class.is_some_and(|class| (class, &*method.name) == SUBMITTED) {
             self.submitted = Some(method.id);
         }
-        self.methods.insert(method.id, info);
+        self.methods.insert(method.id.0, info);
     }
 
     pub(crate) fn site(&mut self, site: Site<'_>) {
-        let info = SiteInfo {
-            method: site.method,
-            bci: site.bci,
-            line: site.line,
-            what: what(&site.what),
+        let allocated = match &site.what {
+            SiteKind::New(descriptor) | SiteKind::Array(descriptor) => {
+                self.texts.id(&type_name(descriptor)).number()
+            }
+            _ => NOTHING,
         };
-        self.sites.insert(site.id, info);
+        let info = SiteInfo {
+            bci: site.bci,
+            line: site.line.unwrap_or(NO_LINE),
+            allocated,
+        };
+        self.sites.insert(site.id.0, info);
     }
 
     pub(crate) fn site_size(&mut self, site: SiteId, bytes: u64) {
@@ -122,10 +137,11 @@ impl Code {
     pub fn frame(&self, frame: Frame) -> StackFrame {
         let (class, method) = self.names(frame.method);
         let line = self.line(frame);
+        let text = |id| self.texts.get(id).to_owned();
         StackFrame {
-            class: class.map_or_else(|| "?".to_owned(), |class| class.name.clone()),
-            method: method.map_or_else(|| format!("method{}", frame.method.0), |m| m.name.clone()),
-            file: class.and_then(|class| class.source_file.clone()),
+            class: class.map_or_else(|| "?".to_owned(), |class| text(class.name)),
+            method: method.map_or_else(|| format!("method{}", frame.method.0), |m| text(m.name)),
+            file: class.and_then(|class| class.source_file).map(text),
             line,
         }
     }
@@ -133,9 +149,10 @@ impl Code {
     /// `a.b.C.m`
     #[must_use]
     pub fn method_name(&self, method: MethodId) -> String {
+        let text = |id| self.texts.get(id);
         match self.names(method) {
-            (Some(class), Some(info)) => format!("{}.{}", class.name, info.name),
-            (_, Some(info)) => format!("?.{}", info.name),
+            (Some(class), Some(info)) => format!("{}.{}", text(class.name), text(info.name)),
+            (_, Some(info)) => format!("?.{}", text(info.name)),
             (_, None) => format!("?.method{}", method.0),
         }
     }
@@ -143,60 +160,57 @@ impl Code {
     /// `(I)V`; empty: the log does not know the method.
     #[must_use]
     pub fn descriptor(&self, method: MethodId) -> &str {
-        self.methods
-            .get(&method)
-            .map_or("", |info| &info.descriptor)
+        let info = self.methods.get(method.0);
+        info.map_or("", |info| self.texts.get(info.descriptor))
     }
 
     /// Every method with its class, where the log names it.
     pub(crate) fn classes_of_methods(&self) -> impl Iterator<Item = (MethodId, &str)> {
         self.methods.iter().filter_map(|(id, info)| {
-            let class = self.classes.get(&info.class)?;
-            Some((*id, class.name.as_str()))
+            let class = self.classes.get(info.class.0)?;
+            Some((MethodId(id), self.texts.get(class.name)))
         })
     }
 
     fn names(&self, method: MethodId) -> (Option<&ClassInfo>, Option<&MethodInfo>) {
-        let info = self.methods.get(&method);
-        (info.and_then(|info| self.classes.get(&info.class)), info)
+        let info = self.methods.get(method.0);
+        let class = info.and_then(|info| self.classes.get(info.class.0));
+        (class, info)
     }
 
     /// Class, method and line of a frame; the number of a method that the log does not know.
     pub(crate) fn shown(&self, frame: Frame) -> Result<(&str, &str, i32), MethodId> {
+        let text = |id| self.texts.get(id);
         match self.names(frame.method) {
-            (Some(class), Some(method)) => Ok((&class.name, &method.name, self.line(frame))),
+            (Some(class), Some(method)) => {
+                Ok((text(class.name), text(method.name), self.line(frame)))
+            }
             _ => Err(frame.method),
         }
     }
 
     fn line(&self, frame: Frame) -> i32 {
-        let site = self.sites.get(&frame.site);
-        let method = self.methods.get(&frame.method);
+        let site = self.sites.get(frame.site.0);
+        let method = self.methods.get(frame.method.0);
         match (site, method) {
-            (
-                Some(SiteInfo {
-                    line: Some(line), ..
-                }),
-                _,
-            ) => *line,
+            (Some(site), _) if site.line != NO_LINE => site.line,
             (_, Some(method)) if method.is_native => StackFrame::NATIVE,
-            (Some(site), Some(method)) => line_at(&method.lines, site.bci),
+            (Some(site), Some(method)) => line_at(self.lines_of(method), site.bci),
             _ => StackFrame::UNKNOWN,
         }
     }
 
-    #[must_use]
-    pub fn site_info(&self, site: SiteId) -> Option<&SiteInfo> {
-        self.sites.get(&site)
+    fn lines_of(&self, method: &MethodInfo) -> &[(u16, u16)] {
+        let start = method.lines.0 as usize;
+        let end = start + method.lines.1 as usize;
+        self.lines.get(start..end).unwrap_or_default()
     }
 
     /// The type that is allocated at `site`.
     #[must_use]
     pub fn allocated(&self, site: SiteId) -> Option<&str> {
-        match &self.sites.get(&site)?.what {
-            What::Allocation(name) => Some(name),
-            _ => None,
-        }
+        let number = self.sites.get(site.0)?.allocated;
+        (number != NOTHING).then(|| self.texts.get(TextId::of(number)))
     }
 
     /// What one object from `site` takes, if that is always the same.
@@ -234,18 +248,6 @@ fn line_at(lines: &[(u16, u16)], bci: i32) -> i32 {
         }
     }
     best.map_or(StackFrame::UNKNOWN, |(_, line)| line.into())
-}
-
-fn what(kind: &SiteKind<'_>) -> What {
-    match kind {
-        SiteKind::New(descriptor) | SiteKind::Array(descriptor) => {
-            What::Allocation(type_name(descriptor))
-        }
-        SiteKind::Call => What::Call,
-        SiteKind::Native => What::Native,
-        SiteKind::Current => What::Current,
-        SiteKind::Other => What::Other,
-    }
 }
 
 /// A descriptor as Java writes the type: `[Ljava/lang/String;` is `java.lang.String[]`.

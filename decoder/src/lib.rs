@@ -66,7 +66,7 @@ mod view;
 
 pub use bursts::Bursts;
 pub use calls::{Count, Origin, Told, of_log, of_recording};
-pub use code::{Code, SiteInfo, What, type_name};
+pub use code::{Code, type_name};
 pub use collapsed::{Collapsed, Value, write_difference};
 pub use contexts::{Context, Contexts};
 pub use coverage::{Coverage, Covered, ThreadCoverage};
