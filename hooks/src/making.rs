@@ -9,6 +9,7 @@
 //! | `Unsafe.allocateInstance` | a native method, C2; behind every handle of a constructor, so behind every lambda that captures | 17, 21, 25 |
 //! | `Unsafe.allocateUninitializedArray` | bytecode of `Unsafe`, which has no hooks, and C2; behind strings that are concatenated | 17, 21, 25 |
 //! | `NullPointerException.getExtendedNPEMessage`, `BootLoader.getSystemPackageNames` | native methods: a text, an array of texts | 17, 21, 25 |
+//! | `Thread.getStackTrace0` | a native method: an array of `StackTraceElement`s | 21, 25 |
 //! | `newInstance0` of reflection | a native method | 17, 21, 25, by class: [`MAKING`] |
 //!
 //! How the list was made: all methods of `java.base` that return a reference and are native or have the annotation
@@ -40,7 +41,8 @@ pub fn making(call: &Call<'_>) -> Option<Making> {
         (ARRAY, "multiNewArray") => Some(Making::All),
         (UNSAFE, "allocateInstance" | "allocateUninitializedArray") => Some(Making::Object),
         ("java/lang/NullPointerException", "getExtendedNPEMessage")
-        | ("jdk/internal/loader/BootLoader", "getSystemPackageNames") => Some(Making::Texts),
+        | ("jdk/internal/loader/BootLoader", "getSystemPackageNames")
+        | ("java/lang/Thread", "getStackTrace0") => Some(Making::Texts),
         _ => None,
     }
 }

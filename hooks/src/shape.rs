@@ -86,7 +86,7 @@ pub enum Making {
     Reflected,
     /// What the call returns, if `Object.clone` has made it.
     Clone,
-    /// A text that the call returns, or an array of texts: all of it is new.
+    /// A text that the call returns, or an array of texts or other objects: all of it is new.
     Texts,
 }
 

@@ -18,6 +18,7 @@ use crate::events::{self, Door, samples};
 use crate::leaks;
 use crate::memory::gate;
 use crate::options::Level;
+use crate::session::Agent;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event, told};
 use crate::session::live::Doors;

@@ -224,7 +224,7 @@ public final class LucceRtEvents {
         if (LIVE && a != null) count(a, a.getClass(), sizeOfAll(a), p, site, 0);
     }
 
-    /** A text with its bytes, or an array of such texts. */
+    /** A text with its bytes, or an array of such texts, or of other objects. */
     @Hidden @DontInline
     public static void madeTexts(Object a, long p, int site) {
         if (!LIVE || a == null) return;
@@ -232,9 +232,9 @@ public final class LucceRtEvents {
         if (a instanceof String) {
             made(Memory.U.getReference(a, Texts.BYTES), p, site);
         } else if (a instanceof Object[]) {
-            Object[] texts = (Object[]) a;
-            for (int i = 0; i < texts.length; i++) {
-                if (texts[i] instanceof String) madeTexts(texts[i], p, site);
+            Object[] all = (Object[]) a;
+            for (int i = 0; i < all.length; i++) {
+                madeTexts(all[i], p, site);
             }
         }
     }

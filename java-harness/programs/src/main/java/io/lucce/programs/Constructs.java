@@ -86,6 +86,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiFunction;
 import java.util.function.Function;
@@ -228,6 +229,18 @@ public final class Constructs {
         }
     }
 
+    private static Thread parked() {
+        Thread parked = new Thread(Constructs::park, "parked");
+        parked.setDaemon(true);
+        parked.start();
+        while (parked.getState() != Thread.State.WAITING) Thread.onSpinWait();
+        return parked;
+    }
+
+    private static void park() {
+        while (true) LockSupport.park();
+    }
+
     static final class Data {
         static final Thing THING = new Thing(7);
         static final int[] INTS = new int[250];
@@ -237,6 +250,7 @@ public final class Constructs {
         static final byte[] BYTES = "some bytes, größer".getBytes(StandardCharsets.UTF_8);
         static final byte[] SERIAL = serial();
         static final Pattern WORD = Pattern.compile("(\\w+)\\s+(\\w+)");
+        static final Thread PARKED = parked();
         static final Pattern COMMA = Pattern.compile(", *");
         static final ReferenceQueue<Object> QUEUE = new ReferenceQueue<>();
         static final Cleaner CLEANER = Cleaner.create();
@@ -584,6 +598,7 @@ public final class Constructs {
         EXCEPTION_STORE { Object make(int i) { try { Object[] texts = new String[1]; texts[0] = 1; return texts; } catch (ArrayStoreException e) { return e; } } },
         EXCEPTION_MISSING { Object make(int i) { try { return Class.forName("no.such.Class"); } catch (ClassNotFoundException e) { return e; } } },
         STACK_WALKER(true) { Object make(int i) { return StackWalker.getInstance().walk(frames -> frames.limit(5).toList()); } },
+        THREAD_TRACE_OTHER { Object make(int i) { return Data.PARKED.getStackTrace(); } },
         THREAD_TRACE(true) { Object make(int i) { return Thread.currentThread().getStackTrace(); } },
 
         // References, threads and locks.
