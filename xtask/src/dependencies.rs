@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::licence::{self, Allowed};
-use crate::{Outcome, place, tools};
+use crate::{Outcome, fleet, place, tools};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// What users get.
@@ -50,13 +51,24 @@ pub fn check() -> Outcome {
         .map(|package| format!("{}: licence {}", package.name, package.licence))
         .collect();
     wrong.extend(twice(&shipped));
+    let fleet = packages_by(fleet::cargo(), &["--workspace"], ALL)?;
+    let fleet_allowed = Allowed::read(&place::root().join("fleet/deny.toml"))?;
+    let refused = fleet
+        .iter()
+        .filter(|package| !fleet_allowed.admits(&package.licence));
+    wrong.extend(
+        refused.map(|package| format!("fleet: {}: licence {}", package.name, package.licence)),
+    );
     let notice = fs::read_to_string(file()).unwrap_or_default();
     if notice != text(&shipped)? {
         wrong.push("NOTICE is not up to date: run `cargo xtask notice`".to_owned());
     }
     if wrong.is_empty() {
         let (all, shipped) = (all.len(), shipped.len());
-        println!("{all} packages under allowed licences, {shipped} of them in what users get");
+        let fleet = fleet.len();
+        println!(
+            "{all} packages under allowed licences, {shipped} of them in what users get; {fleet} of lucce-fleet"
+        );
         return Ok(());
     }
     Err(format!("dependencies:\n  {}", wrong.join("\n  ")))
@@ -84,7 +96,11 @@ pub fn shipped() -> Result<BTreeSet<Package>, String> {
 
 /// Others' packages that these ones of the workspace are made of.
 fn packages(of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
-    let mut tree = place::cargo();
+    packages_by(place::cargo(), of, edges)
+}
+
+/// The same of the workspace that this cargo is for.
+fn packages_by(mut tree: Command, of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
     tree.args(["tree", "--locked", "--target", TARGET, "--edges", edges])
         .args(["--prefix", "none", "--format", "{p}\t{l}\t{r}"])
         .args(of);

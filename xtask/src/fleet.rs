@@ -205,20 +205,23 @@ fn leaks(folder: &Path, jdk: &Jdk) -> Result<PathBuf, String> {
     Ok(log)
 }
 
-/// How many contexts of the runs before have the same id in all of them: those of the program, all.
+/// Which contexts of the runs before have the same id in all of them. What the JDK's hash tables do at an allocation differs from run to
+/// run, because identity hashes and the order of immutable sets are random: these are other contexts, not other ids.
 const EQUAL: &str = "
     WITH counted AS (
-        SELECT e.stack_id, COUNT(DISTINCT e.run_id) AS runs,
-            MAX(CASE WHEN t.stack_id IS NULL THEN 0 ELSE 1 END) AS is_own
+        SELECT e.stack_id, COUNT(DISTINCT e.run_id) AS runs
         FROM events e
         JOIN runs r ON r.run_id = e.run_id
-        LEFT JOIN (SELECT DISTINCT t.stack_id FROM through t JOIN frames f ON f.frame_id = t.frame_id
-            WHERE f.class = 'Orders') t ON t.stack_id = e.stack_id
         WHERE r.version = '1.3'
         GROUP BY e.stack_id
     )
-    SELECT is_own, COUNT(*) AS contexts, SUM(CASE WHEN runs = 20 THEN 1 ELSE 0 END) AS in_all
-    FROM counted GROUP BY is_own ORDER BY is_own";
+    SELECT CASE WHEN f.class LIKE 'java.util.%' THEN 1 ELSE 0 END AS in_collections, COUNT(*) AS contexts,
+        CAST(SUM(CASE WHEN c.runs = 20 THEN 1 ELSE 0 END) AS BIGINT) AS in_all
+    FROM counted c
+    JOIN stacks s ON s.stack_id = c.stack_id
+    JOIN frames f ON f.frame_id = s.frame_id
+    GROUP BY CASE WHEN f.class LIKE 'java.util.%' THEN 1 ELSE 0 END
+    ORDER BY in_collections";
 
 fn equal(dataset: &Path) -> Outcome {
     let mut query = Command::new(command());
@@ -236,7 +239,7 @@ fn equal(dataset: &Path) -> Outcome {
         .and_then(|rows| rows.iter().find(|row| row["is_own"] == 1));
     let own = own.ok_or("no contexts of the program")?;
     let (contexts, in_all) = (own["contexts"].as_u64(), own["in_all"].as_u64());
-    match contexts.is_some_and(|contexts| contexts > 20) && contexts == in_all {
+    match contexts.is_some_and(|contexts| contexts > 1000) && contexts == in_all {
         true => Ok(()),
         false => Err(format!("contexts with other ids in some runs: {own}")),
     }

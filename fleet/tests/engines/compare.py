@@ -60,6 +60,7 @@ class Spark:
         builder = SparkSession.builder.master("local-cluster[2,1,1024]")
         for key, value in {
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "4",
