@@ -51,7 +51,10 @@ impl Watched {
     }
 
     /// `None`: too many files are mapped; this one is not watched.
-    pub fn new(base: usize, file: c_int) -> Option<&'static Watched> {
+    ///
+    /// # Safety
+    /// Addresses from `base` on are reserved for this file alone, as many as `grown` will say, until `end`.
+    pub unsafe fn new(base: usize, file: c_int) -> Option<&'static Watched> {
         let _taking = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         // Relaxed, here and below: under the lock, and the handler looks at `base` first.
         let mut places = MAPS.iter();

@@ -67,8 +67,10 @@ impl Map {
         loop {
             match reserve(reserved) {
                 Ok(base) => {
+                    let at = base.as_ptr() as usize;
                     return Ok(Map {
-                        watched: Watched::new(base.as_ptr() as usize, file.as_raw_fd()),
+                        // SAFETY: reserved just now; `drop` ends it before the addresses are given back.
+                        watched: unsafe { Watched::new(at, file.as_raw_fd()) },
                         file,
                         base,
                         reserved,

@@ -21,7 +21,15 @@ use jvmti_bindings::sys::jni::{JNIEnv, jint, jlong};
 
 /// Where the VM has a thread: the address of its `JavaThread`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct VmThread(pub usize);
+pub struct VmThread(usize);
+
+impl VmThread {
+    /// `address` is what the field `eetop` of its `Thread` holds.
+    #[must_use]
+    pub const fn at(address: usize) -> VmThread {
+        VmThread(address)
+    }
+}
 
 /// The VM's count.
 #[derive(Clone, Copy)]
@@ -51,14 +59,19 @@ const TABLES: [(jint, usize); 2] = [(0x2003_0000, 9), (0x2004_0000, 10)];
 const LARGEST_BUFFER: u64 = 1 << 40;
 
 impl VmCount {
-    /// `env` and `current` are those of the current thread. `None`: this VM does not say, or not what it should.
-    pub fn new(env: *mut JNIEnv, current: VmThread) -> Option<VmCount> {
+    /// `None`: this VM does not say, or not what it should.
+    ///
+    /// # Safety
+    /// `env` and `current` are those of the current thread.
+    pub unsafe fn new(env: *mut JNIEnv, current: VmThread) -> Option<VmCount> {
         let count = VmCount {
             one_thread: one_thread()?,
             layout: Layout::of_vm()?,
             env: (env as usize).checked_sub(current.0)?,
         };
-        (count.read(current)? == count.ask(env, 0)?).then_some(count)
+        // SAFETY: the current thread cannot end meanwhile.
+        let read = unsafe { count.read(current) }?;
+        (read == count.ask(env, 0)?).then_some(count)
     }
 
     /// The thread whose environment this is.
@@ -66,14 +79,21 @@ impl VmCount {
         VmThread((env as usize).wrapping_sub(self.env))
     }
 
-    /// Of a thread of the VM that cannot end meanwhile. `None`: it uses up buffers all the time.
-    pub fn read(&self, thread: VmThread) -> Option<u64> {
+    /// `None`: the thread uses up buffers all the time.
+    ///
+    /// # Safety
+    /// `thread` is one of the VM's and cannot end meanwhile.
+    pub unsafe fn read(&self, thread: VmThread) -> Option<u64> {
         const TRIES: usize = 16;
-        (0..TRIES).find_map(|_| self.read_once(thread))
+        // SAFETY: as promised.
+        (0..TRIES).find_map(|_| unsafe { self.read_once(thread) })
     }
 
     /// The thread may be running: the two parts belong together if the first one and the buffer stayed what they were.
-    fn read_once(&self, thread: VmThread) -> Option<u64> {
+    ///
+    /// # Safety
+    /// As of `read`.
+    unsafe fn read_once(&self, thread: VmThread) -> Option<u64> {
         let Layout {
             allocated,
             start,

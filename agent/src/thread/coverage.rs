@@ -10,6 +10,7 @@
 //! allocations of some classes or of some of the time only are counted, nothing is followed, and the log says why.
 //!
 //! The VM counts what virtual threads allocate for the threads that carry them.
+#![allow(unsafe_code, reason = "reads what the VM keeps of its threads")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -154,7 +155,8 @@ impl Coverage {
         let thread = vm.count.thread(env.raw());
         let mut state = self.state();
         if let Some(living) = state.living.remove(&thread) {
-            let all = vm.count.read(thread).unwrap_or(living.before);
+            // SAFETY: the current thread.
+            let all = unsafe { vm.count.read(thread) }.unwrap_or(living.before);
             let sum = state.rows.entry(living.row).or_default();
             sum.ended += all.saturating_sub(living.before);
             let sum = sum.ended;
@@ -187,7 +189,8 @@ impl Coverage {
         }
         for (thread, living) in &state.living {
             let all = match (living.is_sure, env) {
-                (true, _) => vm.count.read(*thread),
+                // SAFETY: before a thread ends, `ends` takes it out of the list, under this lock.
+                (true, _) => unsafe { vm.count.read(*thread) },
                 (false, Some(env)) => vm.count.ask(env.raw(), living.number),
                 (false, None) => None,
             };
@@ -205,9 +208,11 @@ impl Coverage {
             return make();
         };
         let thread = vm.count.thread(env.raw());
-        let before = vm.count.read(thread);
+        // SAFETY: here and below, the current thread.
+        let read = || unsafe { vm.count.read(thread) };
+        let before = read();
         let made = make();
-        if let (Some(before), Some(after)) = (before, vm.count.read(thread))
+        if let (Some(before), Some(after)) = (before, read())
             && let Some(living) = self.state().living.get_mut(&thread)
         {
             living.before += after.saturating_sub(before);
@@ -255,14 +260,15 @@ impl Vm {
             return None;
         };
         let thread = counters.jvmti.current_thread()?;
-        let current = VmThread(env.get_long(thread, at.id()) as usize);
+        let current = VmThread::at(env.get_long(thread, at.id()) as usize);
         env.forget(thread);
-        let count = VmCount::new(env.raw(), current)?;
+        // SAFETY: those of the current thread.
+        let count = unsafe { VmCount::new(env.raw(), current) }?;
         Some(Vm { count, at, number })
     }
 
     fn at(&self, env: Env, thread: jobject) -> VmThread {
-        VmThread(env.get_long(thread, self.at.id()) as usize)
+        VmThread::at(env.get_long(thread, self.at.id()) as usize)
     }
 }
 
