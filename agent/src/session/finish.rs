@@ -9,6 +9,7 @@ use lucce_tracelog::{Cell, End};
 use crate::book::fate::Fate;
 use crate::events;
 use crate::leaks::Leaks;
+use crate::memory::gate::Bursts;
 use crate::memory::java_table::MULTIPLIER;
 use crate::options::Level;
 use crate::session::Agent;
@@ -24,60 +25,11 @@ pub fn finish(agent: &Agent) {
     for source in events::wanted(&agent.options.hooks()) {
         events::stop(agent.jvmti, source);
     }
-    let counts = &agent.counts;
     let (allocations, contexts) = sum(agent);
     let kinds = agent.events_by_kind();
-    let events = allocations + kinds.values().sum::<u64>();
-    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
-    let graph = agent.encoder.stats();
-    for (key, value) in [
-        ("run.millis", agent.began.elapsed().as_millis() as u64),
-        ("events.recorded", events),
-        ("events.lost", lost),
-        ("verify.compared", counts.compared.load(Ordering::Relaxed)),
-        (
-            "verify.mismatches",
-            counts.mismatches.load(Ordering::Relaxed),
-        ),
-        ("classes.rewritten", counts.classes.load(Ordering::Relaxed)),
-        (
-            "classes.skipped",
-            counts.classes_skipped.load(Ordering::Relaxed),
-        ),
-        (
-            "classes.kept_hooks",
-            counts.classes_kept.load(Ordering::Relaxed),
-        ),
-        (
-            "methods.skipped",
-            counts.methods_skipped.load(Ordering::Relaxed),
-        ),
-        ("agent.upcalls", counts.upcalls.load(Ordering::Relaxed)),
-        (
-            "agent.upcalls_lost",
-            counts.upcalls_lost.load(Ordering::Relaxed),
-        ),
-        ("agent.unsaid", counts.unsaid.load(Ordering::Relaxed)),
-        ("agent.repairs", counts.repairs.load(Ordering::Relaxed)),
-        ("agent.panics", counts.panics.load(Ordering::Relaxed)),
-        ("graph.slow_lookups", graph.slow_lookups),
-        ("graph.unknown", graph.unknown),
-        ("graph.memory", graph.memory as u64),
-    ] {
-        agent.stat(key, value);
-    }
-    if let Some(bursts) = bursts {
-        agent.stat("bursts", bursts.bursts);
-        agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
-        agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
-    }
-    if agent.options.hooks().has(&THREAD) {
-        let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
-        agent.stat("tasks.unfollowed", unfollowed);
-    }
-    for (key, value) in agent.comparison.stats() {
-        agent.stat(key, value);
-    }
+    let lost = agent.counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
+    note_counts(agent, (allocations + kinds.values().sum::<u64>(), lost));
+    note_bursts(agent, bursts);
     if let Some(warning) = agent.comparison.warning() {
         agent.say(Level::Warn, &warning);
     }
@@ -91,33 +43,83 @@ pub fn finish(agent: &Agent) {
         kinds,
         lost,
     };
-    let level = if fate.is_lost() {
-        Level::Error
-    } else {
-        Level::Info
+    let level = match fate.is_lost() {
+        true => Level::Error,
+        false => Level::Info,
     };
     agent.say(level, &recorded.line(agent, &fate));
+    end_files_beside(agent);
+}
+
+/// What the log says of the run as a whole.
+fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
+    let graph = agent.encoder.stats();
+    for (key, value) in [
+        ("run.millis", agent.began.elapsed().as_millis() as u64),
+        ("events.recorded", events),
+        ("events.lost", lost),
+    ] {
+        agent.stat(key, value);
+    }
+    let counts = &agent.counts;
+    for (key, count) in [
+        ("verify.compared", &counts.compared),
+        ("verify.mismatches", &counts.mismatches),
+        ("classes.rewritten", &counts.classes),
+        ("classes.skipped", &counts.classes_skipped),
+        ("classes.kept_hooks", &counts.classes_kept),
+        ("methods.skipped", &counts.methods_skipped),
+        ("agent.upcalls", &counts.upcalls),
+        ("agent.upcalls_lost", &counts.upcalls_lost),
+        ("agent.unsaid", &counts.unsaid),
+        ("agent.repairs", &counts.repairs),
+        ("agent.panics", &counts.panics),
+    ] {
+        agent.stat(key, count.load(Ordering::Relaxed));
+    }
+    agent.stat("graph.slow_lookups", graph.slow_lookups);
+    agent.stat("graph.unknown", graph.unknown);
+    agent.stat("graph.memory", graph.memory as u64);
+}
+
+fn note_bursts(agent: &Agent, bursts: Option<Bursts>) {
+    if let Some(bursts) = bursts {
+        agent.stat("bursts", bursts.bursts);
+        agent.stat("bursts.open_ns", bursts.open.as_nanos() as u64);
+        agent.stat("bursts.of_ns", bursts.total.as_nanos() as u64);
+    }
+    if agent.options.hooks().has(&THREAD) {
+        let unfollowed = agent.tasks.unfollowed.load(Ordering::Relaxed);
+        agent.stat("tasks.unfollowed", unfollowed);
+    }
+    for (key, value) in agent.comparison.stats() {
+        agent.stat(key, value);
+    }
+}
+
+/// The stream and the recording end, and the user is told where they are.
+fn end_files_beside(agent: &Agent) {
     if let Some(streamer) = &agent.streamer {
         let (level, line) = streamer.finish();
         agent.say(level, &line);
     }
-    if let Some(recorder) = &agent.recorder {
-        let (bytes, whole) = recorder.finish();
-        let fate = recorder.fate();
-        let path = fate.path(recorder.path()).display();
-        let megabytes = bytes as f64 / 1e6;
-        let cut = if whole {
-            ""
-        } else {
-            ", cut: the limit was reached"
-        };
-        match fate.told(recorder.path()).filter(|_| fate.is_lost()) {
-            Some(what) => agent.say(Level::Error, &format!("{what}: the calls are lost")),
-            None => agent.say(
-                Level::Info,
-                &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
-            ),
-        }
+    let Some(recorder) = &agent.recorder else {
+        return;
+    };
+    let (bytes, whole) = recorder.finish();
+    let fate = recorder.fate();
+    let path = fate.path(recorder.path()).display();
+    let megabytes = bytes as f64 / 1e6;
+    let cut = match whole {
+        true => "",
+        false => ", cut: the limit was reached",
+    };
+    match fate.told(recorder.path()).filter(|_| fate.is_lost()) {
+        Some(what) => agent.say(Level::Error, &format!("{what}: the calls are lost")),
+        None => agent.say(
+            Level::Info,
+            &format!("calls recorded in {path} ({megabytes:.1} MB{cut})"),
+        ),
     }
 }
 
