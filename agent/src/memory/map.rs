@@ -82,24 +82,36 @@ fn scratch(bytes: usize) -> io::Result<usize> {
     Ok(map(LOW).or_else(|_| map(0))? + 4096)
 }
 
+/// What mappings are. Miri knows plain ones alone, which take memory at once.
+const KIND: libc::c_int =
+    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+
+/// Tells the system what is done with pages. For Miri, which knows no such advice, pages that are given back are filled
+/// with zeros, as the system does.
+///
+/// # Safety
+/// They are pages of a mapping of ours; of those that are given back, nothing is needed.
+pub unsafe fn advise(at: *mut libc::c_void, bytes: usize, what: libc::c_int) {
+    match (cfg!(miri), what) {
+        // SAFETY: as promised; advice fails without harm.
+        (false, _) => unsafe {
+            libc::madvise(at, bytes, what);
+        },
+        // SAFETY: as promised.
+        (true, libc::MADV_DONTNEED) => unsafe { at.cast::<u8>().write_bytes(0, bytes) },
+        (true, _) => {}
+    }
+}
+
 /// A fresh mapping of zeros.
 fn map(bytes: usize, access: libc::c_int, flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: a fresh anonymous mapping at an address of the system's choice.
-    let at = unsafe {
-        libc::mmap(
-            ptr::null_mut(),
-            bytes,
-            access,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags,
-            -1,
-            0,
-        )
-    };
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, access, KIND | flags, -1, 0) };
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the range was just mapped; the advice only concerns core dumps.
-    unsafe { libc::madvise(at, bytes, libc::MADV_DONTDUMP) };
+    unsafe { advise(at, bytes, libc::MADV_DONTDUMP) };
     Ok(at as usize)
 }
 
@@ -128,7 +140,7 @@ fn reserve_addresses(most: usize, least: usize) -> io::Result<Range> {
 }
 
 fn mapped(most: usize, least: usize, access: libc::c_int) -> io::Result<Range> {
-    let mut bytes = most;
+    let mut bytes = if cfg!(miri) { least } else { most };
     loop {
         match map(bytes, access, 0) {
             Ok(start) => return Ok(Range { start, bytes }),
@@ -367,14 +379,9 @@ impl Stacks {
         if went_further {
             for part in 0..parts {
                 let start = region.start + part * self.beside + KEPT;
+                let start = start as *mut libc::c_void;
                 // SAFETY: the region is the stacks' own and its thread has ended.
-                unsafe {
-                    libc::madvise(
-                        start as *mut libc::c_void,
-                        region.bytes - KEPT,
-                        libc::MADV_DONTNEED,
-                    );
-                }
+                unsafe { advise(start, region.bytes - KEPT, libc::MADV_DONTNEED) };
             }
         }
         self.lock()

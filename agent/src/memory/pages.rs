@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 
 use lucce_callgraph::TableMemory;
 
-use crate::memory::map::{Range, reserve};
+use crate::memory::map::{Range, advise, reserve};
 
 const PAGE: usize = 4096;
 /// A large page: what the processor remembers of where pages are reaches further with these. Look-ups in a large
@@ -21,7 +21,7 @@ const LARGE_PAGE: usize = 2 << 20;
 /// So many bytes of zeros, which will be in use everywhere soon: whole large pages of them are such, if the
 /// system has any. The first page is a small one: it has the table's header, which outlives the rest.
 fn reserve_table(bytes: usize) -> Option<Range> {
-    if bytes < LARGE_PAGE {
+    if bytes < LARGE_PAGE || cfg!(miri) {
         return reserve(bytes, bytes);
     }
     let most = bytes.checked_add(LARGE_PAGE + PAGE)?;
@@ -37,12 +37,12 @@ fn reserve_table(bytes: usize) -> Option<Range> {
     }
     // SAFETY: pages of the mapping just made. If the system has no large ones, they stay small.
     unsafe {
-        libc::madvise(
+        advise(
             ptr::with_exposed_provenance_mut(large),
             (bytes - PAGE) / LARGE_PAGE * LARGE_PAGE,
             libc::MADV_HUGEPAGE,
-        )
-    };
+        );
+    }
     Some(table)
 }
 
@@ -77,7 +77,7 @@ impl TableMemory for Pages {
             let start = ptr::with_exposed_provenance_mut(from);
             // SAFETY: pages of a mapping of ours; who reads them reads zeros. If the system refuses,
             // they stay as they are.
-            unsafe { libc::madvise(start, to - from, libc::MADV_DONTNEED) };
+            unsafe { advise(start, to - from, libc::MADV_DONTNEED) };
         }
     }
 }

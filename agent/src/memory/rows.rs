@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ops::Range as Span;
 use std::ptr;
 
-use crate::memory::map::{Range, reserve};
+use crate::memory::map::{Range, advise, reserve};
 
 /// Rows without a destructor.
 pub struct Rows<T: Copy> {
@@ -77,7 +77,7 @@ pub fn give_back(range: Range, pages: &[usize]) {
         if let Some(page) = range.part(range.start() + page * PAGE, PAGE) {
             let at = ptr::with_exposed_provenance_mut(page.start());
             // SAFETY: a whole page of what was reserved, whose owner says that what is there is not needed.
-            unsafe { libc::madvise(at, PAGE, libc::MADV_DONTNEED) };
+            unsafe { advise(at, PAGE, libc::MADV_DONTNEED) };
         }
     }
 }
