@@ -217,93 +217,51 @@ fn inserts(
         },
         site,
     };
-    let insert = match &place.mark {
-        Mark::Unsaid => Insert::Mark {
+    let after = |helper| Insert::After { helper, site };
+    let after_dup = |helper| Insert::AfterDup { helper, site };
+    let in_its_place = |helper| Insert::ReplaceWithContext { helper, site };
+    let inserts = match &place.mark {
+        Mark::Entry => Vec::new(),
+        Mark::Unsaid => vec![Insert::Mark {
             helper: PUB_UNSAID,
             site,
-        },
-        Mark::Call | Mark::Monitor => mark,
-        Mark::Hides => return vec![(place.bci, REDIRECT_HIDING)],
-        Mark::Asks => return vec![(place.bci, mark), (place.bci, REDIRECT_ASKING)],
-        Mark::Changes => {
-            let helper = CHANGED;
-            return vec![
-                (place.bci, mark),
-                (place.bci, Insert::After { helper, site }),
-            ];
-        }
-        Mark::Traced => {
-            let helper = TRACED;
-            return vec![
-                (place.bci, mark),
-                (place.bci, Insert::AfterDup { helper, site }),
-            ];
-        }
-        Mark::Describes(local) => Insert::MarkLocal {
+        }],
+        Mark::Call | Mark::Monitor => vec![mark],
+        Mark::Hides => vec![REDIRECT_HIDING],
+        Mark::Asks => vec![mark, REDIRECT_ASKING],
+        Mark::DefineHidden => vec![mark, REDIRECT_DEFINITION],
+        Mark::Changes => vec![mark, after(CHANGED)],
+        Mark::Traced => vec![mark, after_dup(TRACED)],
+        Mark::Describes(local) => vec![Insert::MarkLocal {
             helper: DESCRIBES,
             site,
             local: *local,
-        },
+        }],
         Mark::Made(making) => return made(*making, place.bci, (here, site)),
-        Mark::Of(of) => {
-            let inserts = kinds::inserts(*of, site).into_iter();
-            return inserts.map(|insert| (place.bci, insert)).collect();
-        }
-        Mark::Bracket(native) => bracket(native_site(*native), site),
+        Mark::Of(of) => kinds::inserts(*of, site),
+        Mark::Bracket(native) => vec![bracket(native_site(*native), site)],
         Mark::BracketMaking(native) => {
-            let helper = MADE;
-            let bracket = bracket(native_site(*native), site);
-            return vec![
-                (place.bci, bracket),
-                (place.bci, Insert::AfterDup { helper, site }),
-            ];
+            vec![bracket(native_site(*native), site), after_dup(MADE)]
         }
-        Mark::New(_) => Insert::After {
-            helper: if here { ALLOC_HERE } else { ALLOC },
-            site,
-        },
-        Mark::Array(descriptor) => Insert::AfterDup {
-            helper: array_helper(descriptor, here),
-            site,
-        },
-        Mark::Arrays(_) => Insert::AfterDup {
-            helper: ARRAYS,
-            site,
-        },
+        Mark::New(_) => vec![after(if here { ALLOC_HERE } else { ALLOC })],
+        Mark::Array(descriptor) => vec![after_dup(array_helper(descriptor, here))],
+        Mark::Arrays(_) => vec![after_dup(ARRAYS)],
         Mark::Intrinsic(index) => {
             let helper = INTRINSICS[*index].counted;
             let site = *index as i32 + 1;
-            let counted = Insert::AfterDup { helper, site };
-            return vec![(place.bci, mark), (place.bci, counted)];
+            vec![mark, Insert::AfterDup { helper, site }]
         }
         Mark::Uncounted => {
-            let redirect = Insert::Redirect {
-                helper: NEW_BYTES_FOR,
-            };
-            return vec![(place.bci, mark), (place.bci, redirect)];
+            let helper = NEW_BYTES_FOR;
+            vec![mark, Insert::Redirect { helper }]
         }
-        Mark::Current => Insert::ReplaceWithContext {
-            helper: CURRENT,
-            site,
-        },
-        Mark::Event => Insert::ReplaceWithContext {
-            helper: EVENT,
-            site,
-        },
-        Mark::Entry => return Vec::new(),
-        Mark::Scope => Insert::ReplaceWithContext {
-            helper: SCOPE,
-            site,
-        },
-        Mark::ScopeEnd => Insert::ReplaceWithContext {
-            helper: SCOPE_END,
-            site,
-        },
-        Mark::DefineHidden => {
-            return vec![(place.bci, mark), (place.bci, REDIRECT_DEFINITION)];
-        }
+        Mark::Current => vec![in_its_place(CURRENT)],
+        Mark::Event => vec![in_its_place(EVENT)],
+        Mark::Scope => vec![in_its_place(SCOPE)],
+        Mark::ScopeEnd => vec![in_its_place(SCOPE_END)],
     };
-    vec![(place.bci, insert)]
+    let each = inserts.into_iter();
+    each.map(|insert| (place.bci, insert)).collect()
 }
 
 fn bracket(native: u32, site: i32) -> Insert<'static> {

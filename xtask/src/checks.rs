@@ -1,5 +1,7 @@
 //! The checks that need nothing built before.
 
+use std::process::Command;
+
 use crate::{Outcome, build, jdk, place, tools};
 
 pub fn fmt() -> Outcome {
@@ -41,6 +43,65 @@ pub fn unit_quick() -> Outcome {
         "--no-fail-fast",
     ]);
     tools::run(build::with_jdk(&mut cargo))
+}
+
+/// Those of the agent's tests that touch memory by its address and need no other part of the system than mappings: stacks,
+/// files and signals are none of it, which the tests on real JVMs have.
+const OF_MEMORY: [&str; 6] = [
+    "memory::bits",
+    "memory::copies",
+    "memory::java_table",
+    "memory::pages",
+    "memory::rows",
+    "memory::texts",
+];
+
+/// The agent's memory, interpreted by Miri, which stops at what the language does not define. Where there is no Miri, valgrind
+/// watches the compiled tests.
+pub fn memory() -> Outcome {
+    let mut cargo = match tools::has_miri() {
+        true => interpreted(),
+        false => {
+            println!("no Miri ({}): valgrind it is", tools::MIRI);
+            tools::needed_for_counts()?;
+            watched()
+        }
+    };
+    cargo.arg("--").args(OF_MEMORY);
+    tools::run(build::with_jdk(&mut cargo))
+}
+
+fn interpreted() -> Command {
+    let mut cargo = Command::new("rustup");
+    cargo.args([
+        "run",
+        "nightly",
+        "cargo",
+        "miri",
+        "test",
+        "-p",
+        "lucce-agent",
+        "--lib",
+    ]);
+    cargo.current_dir(place::root());
+    // The system says how much memory there is; some tables are never given back.
+    cargo.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-ignore-leaks");
+    cargo.env("PROPTEST_CASES", "4");
+    // Those of the compiler that runs this are not Miri's.
+    for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+        cargo.env_remove(name);
+    }
+    cargo.env("CARGO_TARGET_DIR", place::target().join("miri"));
+    cargo
+}
+
+fn watched() -> Command {
+    let mut cargo = place::cargo();
+    cargo.args(["test", "-p", "lucce-agent", "--lib"]);
+    cargo.env("PROPTEST_CASES", "4");
+    let runner = "valgrind --quiet --error-exitcode=1";
+    cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    cargo
 }
 
 /// In a target folder of its own: the flag would rebuild everything.

@@ -51,6 +51,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   clippy                lints, warnings are errors
   unit [--quick]        unit, property, file-format and command-line tests
   loom                  every interleaving of the graph's readers and writers, in a model
+  memory                what of the agent touches memory by its address, under Miri or else valgrind
   java                  the Java side's own tests
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
@@ -135,6 +136,7 @@ fn run(args: &[&str]) -> Outcome {
         ["unit"] => checks::unit(),
         ["unit", "--quick"] => checks::unit_quick(),
         ["loom"] => checks::loom(),
+        ["memory"] => checks::memory(),
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
         ["soak"] => build::all().and_then(|()| jvm::soak("1000000")),

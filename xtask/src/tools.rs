@@ -89,6 +89,16 @@ pub fn needed_for_counts() -> Outcome {
     all_there(&[VALGRIND])
 }
 
+/// How Miri is installed.
+pub const MIRI: &str = "rustup toolchain install nightly --component miri,rust-src";
+
+pub fn has_miri() -> bool {
+    let mut miri = Command::new("rustup");
+    miri.args(["run", "nightly", "cargo", "miri", "--version"]);
+    let quiet = miri.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
 fn all_there(tools: &[Tool]) -> Outcome {
     let missing: Vec<String> = tools
         .iter()

@@ -35,15 +35,12 @@ pub struct Waits {
     wait: Option<Waiting>,
 }
 
-/// Which of them.
-pub type Which = fn(&mut Waits) -> &mut Option<Waiting>;
-
-pub fn to_enter(waits: &mut Waits) -> &mut Option<Waiting> {
-    &mut waits.enter
-}
-
-pub fn to_be_notified(waits: &mut Waits) -> &mut Option<Waiting> {
-    &mut waits.wait
+/// What a thread waits for by an event of this kind.
+fn of<'w>(waits: &'w mut Waits, kind: &EventKind) -> &'w mut Option<Waiting> {
+    match ptr::eq(kind, &ENTER) {
+        true => &mut waits.enter,
+        false => &mut waits.wait,
+    }
 }
 
 /// The current thread is about to wait since then for `object`.
@@ -51,7 +48,7 @@ pub fn begins(
     counting: &'static Counting,
     env: Env,
     (thread, object): (jobject, jobject),
-    (kind, which): (&'static EventKind, Which),
+    kind: &'static EventKind,
     since: u64,
 ) {
     // Where the interpreter enters a monitor it stands behind that already.
@@ -69,14 +66,20 @@ pub fn begins(
         event,
         since,
     });
-    if waiting.is_none() || set(counting, thread, which, waiting).is_none() {
+    if waiting.is_none() || set(counting, thread, kind, waiting).is_none() {
         count(&counting.counts.events_lost);
     }
 }
 
 /// It waits no longer. What has begun is forgotten, even if nothing is counted any more.
-pub fn ends(counting: &'static Counting, env: Env, thread: jobject, which: Which, now: u64) {
-    let Some(waiting) = take(counting, thread, which).filter(|_| counting.gate.is_open(gate::LOCK))
+pub fn ends(
+    counting: &'static Counting,
+    env: Env,
+    thread: jobject,
+    kind: &'static EventKind,
+    now: u64,
+) {
+    let Some(waiting) = take(counting, thread, kind).filter(|_| counting.gate.is_open(gate::LOCK))
     else {
         return;
     };
@@ -94,7 +97,12 @@ fn monitor(counting: &Counting) -> Option<i64> {
 }
 
 /// `None`: the VM has no memory for it.
-fn set(counting: &Counting, thread: jobject, which: Which, waiting: Option<Waiting>) -> Option<()> {
+fn set(
+    counting: &Counting,
+    thread: jobject,
+    kind: &EventKind,
+    waiting: Option<Waiting>,
+) -> Option<()> {
     let known = counting.jvmti.kept(thread)?.cast::<Waits>();
     let kept = match known.is_null() {
         true => Box::into_raw(Box::default()),
@@ -102,7 +110,7 @@ fn set(counting: &Counting, thread: jobject, which: Which, waiting: Option<Waiti
     };
     // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
     let waits = unsafe { &mut *kept };
-    *which(waits) = waiting;
+    *of(waits, kind) = waiting;
     if known.is_null() && counting.jvmti.keep(thread, kept.cast()).is_err() {
         // SAFETY: made above, and no other owner has it.
         drop(unsafe { Box::from_raw(kept) });
@@ -111,11 +119,11 @@ fn set(counting: &Counting, thread: jobject, which: Which, waiting: Option<Waiti
     Some(())
 }
 
-fn take(counting: &Counting, thread: jobject, which: Which) -> Option<Waiting> {
+fn take(counting: &Counting, thread: jobject, kind: &EventKind) -> Option<Waiting> {
     let kept = counting.jvmti.kept(thread)?.cast::<Waits>();
     // SAFETY: null, or as in set().
     let waits = unsafe { kept.as_mut() }?;
-    let taken = which(waits).take();
+    let taken = of(waits, kind).take();
     if waits.enter.is_none()
         && waits.wait.is_none()
         && counting.jvmti.keep(thread, ptr::null_mut()).is_ok()

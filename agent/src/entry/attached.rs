@@ -3,16 +3,12 @@
 
 use std::ffi::{c_char, c_void};
 
-use jvmti_bindings::sys::jni::{
-    JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jmethodID, jobject,
-};
+use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_vm::clock;
 
-use crate::attach::locks::{Which, to_be_notified, to_enter};
 use crate::attach::{locks, options, sampled, thrown as exceptions};
 use crate::entry::callbacks;
-use crate::events::lock::{ENTER, WAIT};
+use crate::events::lock::{self, Monitors};
 use crate::memory::gate;
 use crate::options::Level;
 use crate::session::Agent;
@@ -48,15 +44,12 @@ pub fn doors() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(allocated);
     callbacks.GarbageCollectionFinish = Some(callbacks::garbage_collection_finish);
-    callbacks.MonitorContendedEnter = Some(contended_enter);
-    callbacks.MonitorContendedEntered = Some(contended_entered);
-    callbacks.MonitorWait = Some(wait);
-    callbacks.MonitorWaited = Some(waited);
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
     callbacks.Exception = Some(thrown);
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
+    lock::callbacks::<Walked>(&mut callbacks);
     callbacks
 }
 
@@ -139,54 +132,18 @@ unsafe extern "system" fn thrown(
     });
 }
 
-unsafe extern "system" fn contended_enter(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-) {
-    begins(env, (thread, object), (&ENTER, to_enter));
-}
+struct Walked;
 
-unsafe extern "system" fn contended_entered(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-) {
-    ends(env, thread, to_enter);
-}
+impl Monitors for Walked {
+    fn begins(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind, since: u64) {
+        guard_event(gate::LOCK, |agent| {
+            locks::begins(agent, agent.env(env), place, kind, since);
+        });
+    }
 
-unsafe extern "system" fn wait(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    object: jobject,
-    _: jlong,
-) {
-    begins(env, (thread, object), (&WAIT, to_be_notified));
-}
-
-unsafe extern "system" fn waited(
-    _: *mut ti::jvmtiEnv,
-    env: *mut JNIEnv,
-    thread: jobject,
-    _: jobject,
-    _: u8,
-) {
-    ends(env, thread, to_be_notified);
-}
-
-fn begins(env: *mut JNIEnv, place: (jobject, jobject), what: (&'static EventKind, Which)) {
-    let since = clock::nano_time();
-    guard_event(gate::LOCK, |agent| {
-        locks::begins(agent, agent.env(env), place, what, since);
-    });
-}
-
-fn ends(env: *mut JNIEnv, thread: jobject, which: Which) {
-    let now = clock::nano_time();
-    guard((), |agent| {
-        locks::ends(agent, agent.env(env), thread, which, now)
-    });
+    fn ends(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
+        guard((), |agent| {
+            locks::ends(agent, agent.env(env), thread, kind, now);
+        });
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! All that takes time is done while the thread has to wait anyway: before it blocks. What is left
 //! for later, when it owns the monitor, is the end of the time and the cell.
+use std::ptr;
 use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jlong, jobject};
@@ -58,61 +59,82 @@ impl EventSource for Locks {
     }
 }
 
-pub fn callbacks<D: Door>(callbacks: &mut ti::jvmtiEventCallbacks) {
-    callbacks.MonitorContendedEnter = Some(contended_enter::<D>);
-    callbacks.MonitorContendedEntered = Some(contended_entered::<D>);
-    callbacks.MonitorWait = Some(wait::<D>);
-    callbacks.MonitorWaited = Some(waited_for::<D>);
+/// What is done when a thread waits for a monitor, to enter it or to be notified, and when it goes on.
+pub trait Monitors: 'static {
+    /// `place`: the current thread, and the monitor's object. `kind`: [`ENTER`] or [`WAIT`].
+    fn begins(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind, since: u64);
+
+    fn ends(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64);
 }
 
-extern "system" fn contended_enter<D: Door>(
+/// Puts what the VM calls into its place.
+pub fn callbacks<M: Monitors>(callbacks: &mut ti::jvmtiEventCallbacks) {
+    callbacks.MonitorContendedEnter = Some(contended_enter::<M>);
+    callbacks.MonitorContendedEntered = Some(contended_entered::<M>);
+    callbacks.MonitorWait = Some(monitor_wait::<M>);
+    callbacks.MonitorWaited = Some(monitor_waited::<M>);
+}
+
+extern "system" fn contended_enter<M: Monitors>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
     object: jobject,
 ) {
-    let since = clock::nano_time();
-    D::told(LOCK.gate, env, thread, |counting, env, state| {
-        enters(counting, env, state, (thread, object), since);
-    });
+    M::begins(env, (thread, object), &ENTER, clock::nano_time());
 }
 
-extern "system" fn contended_entered<D: Door>(
+extern "system" fn contended_entered<M: Monitors>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
     _: jobject,
 ) {
-    let now = clock::nano_time();
-    D::over(env, thread, |counting, env, state| {
-        entered(counting, env, state, now);
-    });
+    M::ends(env, thread, &ENTER, clock::nano_time());
 }
 
-extern "system" fn wait<D: Door>(
+extern "system" fn monitor_wait<M: Monitors>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
     object: jobject,
     _: jlong,
 ) {
-    let since = clock::nano_time();
-    D::told(LOCK.gate, env, thread, |counting, env, state| {
-        waits(counting, env, state, object, since);
-    });
+    M::begins(env, (thread, object), &WAIT, clock::nano_time());
 }
 
-extern "system" fn waited_for<D: Door>(
+extern "system" fn monitor_waited<M: Monitors>(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
     _: jobject,
     _: u8,
 ) {
-    let now = clock::nano_time();
-    D::over(env, thread, |counting, env, state| {
-        waited(counting, env, state, now);
-    });
+    M::ends(env, thread, &WAIT, clock::nano_time());
+}
+
+/// Where classes have hooks.
+impl<D: Door> Monitors for D {
+    fn begins(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind, since: u64) {
+        D::told(
+            LOCK.gate,
+            env,
+            place.0,
+            |counting, env, state| match ptr::eq(kind, &ENTER) {
+                true => enters(counting, env, state, place, since),
+                false => waits(counting, env, state, place.1, since),
+            },
+        );
+    }
+
+    fn ends(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind, now: u64) {
+        D::over(env, thread, |counting, env, state| {
+            match ptr::eq(kind, &ENTER) {
+                true => entered(counting, env, state, now),
+                false => waited(counting, env, state, now),
+            }
+        });
+    }
 }
 
 /// The current thread is about to wait since then for the monitor of `object`.
