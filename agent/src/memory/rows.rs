@@ -85,7 +85,8 @@ pub fn give_back(range: Range, pages: &[usize]) {
 impl<T: Copy> Rows<T> {
     /// With room for up to `most` rows, fewer if the system refuses.
     pub fn new(most: usize) -> Rows<T> {
-        const LEAST: usize = 4 << 20;
+        // Miri takes its time for each row.
+        const LEAST: usize = if cfg!(miri) { 16 << 10 } else { 4 << 20 };
         // Mappings begin at a page.
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) }
         let bytes = most.saturating_mul(size_of::<T>()).max(LEAST);
