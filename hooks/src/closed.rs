@@ -50,7 +50,14 @@ struct Read {
 }
 
 /// All JDKs of this machine, read once.
-static JDKS: LazyLock<Vec<Read>> = LazyLock::new(|| jdk::images().iter().map(read).collect());
+static JDKS: LazyLock<Vec<Read>> = LazyLock::new(|| {
+    let images = jdk::images();
+    std::thread::scope(|scope| {
+        let reading: Vec<_> = images.iter().map(|jdk| scope.spawn(|| read(jdk))).collect();
+        let read = reading.into_iter().map(|jdk| jdk.join().unwrap());
+        read.collect()
+    })
+});
 
 fn read(jdk: &jdk::Jdk) -> Read {
     let named = named();
@@ -204,12 +211,12 @@ fn key(owner: &str, name: &str, descriptor: &str) -> Key {
 
 impl Known {
     /// As if all classes had been loaded before each of them.
-    fn of(classes: &[Vec<u8>], events: Kinds) -> Known {
+    fn of(classes: &[ClassFile<'_>], events: Kinds) -> Known {
         let mut known = Known::default();
         loop {
             let before = known.quiet.len();
-            for bytes in classes {
-                known.add(bytes, events);
+            for class in classes {
+                known.add(class, events);
             }
             if known.quiet.len() == before {
                 return known;
@@ -217,8 +224,7 @@ impl Known {
         }
     }
 
-    fn add(&mut self, bytes: &[u8], events: Kinds) {
-        let class = ClassFile::parse(bytes).unwrap();
+    fn add(&mut self, class: &ClassFile<'_>, events: Kinds) {
         let quiet = &self.quiet;
         let wants = Wants {
             events,
@@ -228,7 +234,7 @@ impl Known {
             jdk_is_out_of_scope: false,
             calls_quiet: &|call| quiet.contains(&key(&call.owner, &call.name, &call.descriptor)),
         };
-        let shapes = shapes(&class, wants).unwrap();
+        let shapes = shapes(class, wants).unwrap();
         for (method, shape) in class.methods().iter().zip(shapes) {
             let key = key(class.name(), &method.name, &method.descriptor);
             if shape.quiet && class.name().starts_with("java/") {
@@ -258,8 +264,7 @@ impl Known {
     }
 
     /// Calls without a hook of methods that have some.
-    fn open_ends(&self, bytes: &[u8]) -> Vec<String> {
-        let class = ClassFile::parse(bytes).unwrap();
+    fn open_ends(&self, class: &ClassFile<'_>) -> Vec<String> {
         let mut found = Vec::new();
         for method in class.methods() {
             let Some(code) = &method.code else { continue };
@@ -301,19 +306,23 @@ fn is_leaf(shape: &Shape) -> bool {
 #[test]
 fn what_is_called_without_a_hook_has_none() {
     assert!(!JDKS.is_empty());
-    for jdk in &*JDKS {
-        check(&jdk.base);
-    }
+    std::thread::scope(|scope| {
+        for jdk in &*JDKS {
+            scope.spawn(|| check(&jdk.base));
+        }
+    });
 }
 
 fn check(classes: &[Vec<u8>]) {
+    let classes = classes.iter().map(|class| ClassFile::parse(class));
+    let classes: Vec<_> = classes.map(Result::unwrap).collect();
     let others = Kinds::all(|kind| {
         let has_its_own_turn = [ALLOC.gate, CALL.gate].contains(&kind.gate);
         kind.code.is_some() && !has_its_own_turn
     });
     let none = Kinds::default();
     for events in [none, none.with(&ALLOC), none.with(&CALL), others] {
-        let known = Known::of(classes, events);
+        let known = Known::of(&classes, events);
         assert!(
             events.has(&CALL) || known.quiet.len() > 1000,
             "{} quiet methods",
@@ -321,7 +330,7 @@ fn check(classes: &[Vec<u8>]) {
         );
         let open: Vec<String> = classes
             .iter()
-            .flat_map(|bytes| known.open_ends(bytes))
+            .flat_map(|class| known.open_ends(class))
             .collect();
         assert!(open.is_empty(), "{}", open.join("\n"));
     }
