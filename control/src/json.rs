@@ -47,6 +47,12 @@ impl Object {
     }
 }
 
+/// A list of what is JSON already.
+#[must_use]
+pub fn array(values: impl Iterator<Item = String>) -> String {
+    format!("[{}]", values.collect::<Vec<_>>().join(","))
+}
+
 fn quote(into: &mut String, text: &str) {
     into.push('"');
     for c in text.chars() {

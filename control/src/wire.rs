@@ -12,6 +12,7 @@
 //! Versions:
 //! * 1 (2026-11-21): the first.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The version that this crate speaks.
@@ -39,6 +40,9 @@ pub enum Command {
     Dump(Option<String>),
     /// Change settings: `key=value`.
     Set(String),
+    /// What holds objects of a context that are followed. Without a number of walks through the heap: what that
+    /// would take.
+    Holders(u64, Option<u32>),
     /// Take the hooks out of the JVM.
     Detach,
 }
@@ -68,7 +72,7 @@ impl fmt::Display for Malformed {
             ),
             Malformed::Verb(verb) => write!(
                 f,
-                "unknown command '{verb}'; there are start, stop, status, dump, set and detach"
+                "unknown command '{verb}'; there are start, stop, status, dump, set, holders and detach"
             ),
             Malformed::Argument(wanted) => write!(f, "malformed command: {wanted}"),
             Malformed::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
@@ -84,20 +88,24 @@ impl Command {
         let mut line = format!("{NAME} {VERSION} {verb}");
         if let Some(argument) = argument {
             line.push(' ');
-            line.push_str(argument);
+            line.push_str(&argument);
         }
         let one_line = !line.contains(['\n', '\r', '\0']);
         line.push('\n');
         (one_line && line.len() <= MAX_REQUEST).then_some(line)
     }
 
-    fn parts(&self) -> (&'static str, Option<&str>) {
+    fn parts(&self) -> (&'static str, Option<Cow<'_, str>>) {
         match self {
             Command::Start => ("start", None),
             Command::Stop => ("stop", None),
             Command::Status => ("status", None),
-            Command::Dump(file) => ("dump", file.as_deref()),
-            Command::Set(setting) => ("set", Some(setting)),
+            Command::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
+            Command::Set(setting) => ("set", Some(setting.as_str().into())),
+            Command::Holders(number, None) => ("holders", Some(format!("{number:#x}").into())),
+            Command::Holders(number, Some(walks)) => {
+                ("holders", Some(format!("{number:#x} {walks}").into()))
+            }
             Command::Detach => ("detach", None),
         }
     }
@@ -131,9 +139,22 @@ impl Command {
                 Some(setting) => Ok(Command::Set(setting.to_owned())),
                 None => Err(Malformed::Argument("set wants key=value")),
             },
+            "holders" => argument.and_then(holders).ok_or(Malformed::Argument(
+                "holders wants a number, 0x…, and how many walks there may be",
+            )),
             other => Err(Malformed::Verb(shortened(other))),
         }
     }
+}
+
+/// `0x1f 16`, or without a number of walks.
+fn holders(argument: &str) -> Option<Command> {
+    let (number, walks) = match argument.split_once(' ') {
+        Some((number, walks)) => (number, Some(walks.parse().ok()?)),
+        None => (argument, None),
+    };
+    let number = u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()?;
+    Some(Command::Holders(number, walks))
 }
 
 /// For messages: what others sent may be long and may move the cursor.

@@ -18,6 +18,7 @@ mod entries;
 mod expected;
 mod files;
 mod ground;
+mod holders;
 mod image;
 mod io;
 mod java_agents;
@@ -119,6 +120,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         entries::tests(setup),
         own_events::tests(setup),
         tags::tests(setup),
+        holders::tests(setup),
         junit::tests(setup),
         recipe::tests(setup),
         log_lines::tests(setup),

@@ -430,6 +430,8 @@ macro_rules! jni {
     }};
 }
 
+pub mod heap;
+
 impl Env {
     /// `env` is the calling thread's; `table` null: the table that it has now.
     pub fn new(env: *mut JNIEnv, table: *const JNINativeInterface_) -> Env {

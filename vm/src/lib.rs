@@ -9,4 +9,5 @@ pub mod signals;
 pub mod thread_count;
 
 pub use field::Field;
+pub use jvm::heap;
 pub use jvm::{Env, Failed, FrameInfo, Jvmti, Vm, c_string};

@@ -148,6 +148,21 @@ impl<R: Copy> Followed<R> {
         });
     }
 
+    /// References to the objects of a context, by age, the oldest first; and what is known of the first's type.
+    pub fn of(&self, context: ContextId) -> (Vec<R>, Option<Box<str>>) {
+        let is_it = |key: &u32| {
+            let known = self.places.get(key);
+            known.is_some_and(|known| known.place.context == context)
+        };
+        let mut found: Vec<_> = self.objects.iter().filter(|of| is_it(&of.key)).collect();
+        found.sort_by_key(|object| object.born);
+        let first = found
+            .first()
+            .and_then(|object| self.places.get(&object.key));
+        let of = first.map(|known| known.place.of.clone());
+        (found.iter().map(|object| object.reference).collect(), of)
+    }
+
     /// Makes room after a sweep, if it must be; `free` gets the references of what is let go.
     pub fn make_room(&mut self, free: impl Fn(R)) {
         // Otherwise the next sweep would come too soon.

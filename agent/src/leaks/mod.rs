@@ -17,6 +17,8 @@
 
 pub mod canaries;
 pub mod followed;
+pub mod holders;
+pub mod search;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +59,15 @@ pub struct Leaks {
     collections: AtomicU64,
     lost: AtomicU64,
     state: Mutex<State>,
+}
+
+/// Objects of a context that are followed.
+pub struct Alive {
+    pub followed: usize,
+    pub alive: usize,
+    pub objects: Vec<jobject>,
+    /// A descriptor.
+    pub of: Option<Box<str>>,
 }
 
 struct State {
@@ -283,6 +294,31 @@ impl Leaks {
                 bytes: row.bytes,
                 generations: row.generations.into(),
             });
+        }
+    }
+
+    /// How many objects of a context are followed, and living ones among them, `most` at most, from the oldest to the youngest:
+    /// references of the current thread's own. And the first's type.
+    pub fn some_of(&self, env: Env, context: ContextId, most: usize) -> Alive {
+        // No reference is given back meanwhile.
+        let state = self.state();
+        let (weak, of) = state.followed.of(context);
+        let living: Vec<usize> = weak
+            .iter()
+            .copied()
+            .filter(|weak| !env.is_gone(*weak as jobject))
+            .collect();
+        let last = living.len().saturating_sub(1);
+        let wanted = most.min(living.len());
+        let at = |n: usize| living.get(n * last / wanted.saturating_sub(1).max(1));
+        let some = (0..wanted).filter_map(at);
+        let objects = some.map(|weak| env.local(*weak as jobject));
+        let objects = objects.filter(|object| !object.is_null()).collect();
+        Alive {
+            followed: weak.len(),
+            alive: living.len(),
+            objects,
+            of,
         }
     }
 

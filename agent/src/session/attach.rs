@@ -19,7 +19,7 @@ use crate::session::agent::Ground;
 use crate::session::agent::Missing;
 use crate::session::finish::finish;
 use crate::session::start::refused;
-use crate::session::{control, fate, live, start};
+use crate::session::{control, fate, holders, live, start};
 
 /// An agent that can leave.
 struct Guest {
@@ -53,6 +53,7 @@ pub fn attach(
         interval,
     } = AttachOptions::parse(text)?;
     fate::survive(vm);
+    holders::loaded(vm);
     let jvmti = environment(vm).map_err(refused("JVMTI 11"))?;
     let started = start::supported(jvmti)
         .and_then(|()| {
@@ -109,6 +110,7 @@ pub fn from_start(
     (text, callbacks): (&str, &ti::jvmtiEventCallbacks),
 ) -> Result<(), String> {
     fate::survive(vm);
+    holders::loaded(vm);
     jvmti
         .add_capabilities(&capabilities(jvmti, &options.events))
         .map_err(refused(

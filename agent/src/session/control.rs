@@ -15,6 +15,7 @@ use crate::session::Agent;
 use crate::session::attach;
 use crate::session::dump;
 use crate::session::guard::guard;
+use crate::session::holders;
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_vm::signals;
@@ -89,6 +90,7 @@ fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
             agent.coverage.read(agent, None);
             return dump::dump(agent, file.as_deref());
         }
+        Command::Holders(number, walks) => return holders::answer(agent, *number, *walks),
         Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }

@@ -10,6 +10,7 @@ pub mod fate;
 pub mod finish;
 pub mod guard;
 pub mod helper_class;
+mod holders;
 pub mod live;
 #[cfg(test)]
 mod silent;

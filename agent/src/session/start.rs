@@ -12,7 +12,7 @@ use crate::events;
 use crate::leaks;
 use crate::options::{Level, Options, only};
 use crate::session::agent::{Agent, Ground, Missing};
-use crate::session::{attach, fate};
+use crate::session::{attach, fate, holders};
 
 /// What the VM is to call where classes have hooks, and where they have none.
 #[derive(Clone, Copy)]
@@ -104,6 +104,7 @@ fn run(
         return attach::from_start(vm, jvmti, (options, ground), told);
     }
     fate::survive(vm);
+    holders::loaded(vm);
     jvmti
         .add_capabilities(&capabilities(jvmti, &options))
         .map_err(refused("what the agent needs"))?;

@@ -11,7 +11,7 @@ use lucce_decoder::escape::Text;
 use serde_json::Value;
 
 use super::output::{grouped, json, stdout};
-use super::{End, Failure, complain, open};
+use super::{End, Failure, complain, holders, open};
 
 /// Controls the agent in a running JVM of this user.
 #[derive(clap::Args)]
@@ -19,6 +19,7 @@ use super::{End, Failure, complain, open};
   lucce ctl 1234 stop                        count no more events; start counts again
   lucce ctl 1234 dump now.lucce              a copy of the log as it is now
   lucce ctl 1234 set events=none
+  lucce ctl 1234 holders lucce:0123456789abcdef:0x1000040000043c
   lucce ctl 1234 status --json")]
 pub struct Args {
     /// The JVM's process id
@@ -46,11 +47,16 @@ enum What {
         #[arg(value_name = "events=LIST")]
         setting: String,
     },
+    /// What keeps followed objects alive (agent option events=leak): the shortest paths from roots to some objects of a context
+    Holders(holders::Args),
     /// Takes the agent's work out of a JVM that it was attached to
     Detach,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    if let What::Holders(asked) = &args.what {
+        return holders::run(args.pid, asked, args.json);
+    }
     let command = args.what.command()?;
     let answer = ask(args.pid, &command)?;
     match args.what {
@@ -130,6 +136,8 @@ impl What {
             What::Dump { file: None } => Command::Dump(None),
             What::Dump { file: Some(file) } => Command::Dump(Some(absolute(file)?)),
             What::Set { setting } => Command::Set(setting.clone()),
+            // Asked in two steps.
+            What::Holders(_) => Command::Status,
             What::Detach => Command::Detach,
         })
     }

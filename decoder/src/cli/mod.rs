@@ -26,6 +26,7 @@ mod diff;
 mod export;
 mod fleet;
 mod gate;
+mod holders;
 mod human;
 mod leaks;
 mod list;

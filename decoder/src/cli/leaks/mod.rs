@@ -97,6 +97,8 @@ fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
 
 fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
     let report = Report::new(profile, leaks, args.top, SUSPECTS);
+    let pid = args.source.pid(profile.header.pid);
+    let report = report.of_process(pid.filter(|_| !profile.ended));
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,

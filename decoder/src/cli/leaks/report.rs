@@ -29,6 +29,9 @@ pub struct Report {
     totals: Totals,
     /// The JVM ended by itself.
     ended: bool,
+    /// The JVM, if it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
     damage: Option<Damage>,
     leaks: Vec<Row>,
     /// Leaks that were found and are not listed.
@@ -115,7 +118,7 @@ impl Report {
     /// At most so many leaks (0: all) and suspects.
     pub fn new(profile: &Profile, leaks: &Leaks, top: usize, suspects: usize) -> Report {
         let top = if top == 0 { usize::MAX } else { top };
-        let shown = top.min(suspects);
+        let shown = if top == usize::MAX { top } else { top.min(suspects) };
         let last = leaks.last.unwrap_or_default();
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
@@ -138,6 +141,7 @@ impl Report {
                 judged: leaks.judged,
             },
             ended: profile.ended,
+            pid: None,
             damage: leaks.damage.as_ref().map(|damage| Damage {
                 offset: damage.offset,
                 reason: damage.reason.to_string(),
@@ -147,6 +151,12 @@ impl Report {
             more_suspects: suspects.len().saturating_sub(shown) as u64,
             suspects: suspects.into_iter().take(shown).collect(),
         }
+    }
+
+    /// Of a JVM that runs.
+    pub fn of_process(mut self, pid: Option<u32>) -> Report {
+        self.pid = pid;
+        self
     }
 
     /// For a page.
@@ -174,6 +184,7 @@ impl Report {
             writeln!(out, "{} more (--top 0)", plural(self.more, "leak"))?;
         }
         self.write_suspects(out)?;
+        self.write_holders(out)?;
         self.write_totals(out)
     }
 
@@ -186,9 +197,24 @@ impl Report {
         self.suspects.iter().try_for_each(|row| row.write(out))?;
         if self.more_suspects > 0 {
             let places = plural(self.more_suspects, "place");
-            writeln!(out, "  {places} more with less")?;
+            writeln!(out, "  {places} more with less (--top 0)")?;
         }
         writeln!(out)
+    }
+
+    /// Only of a JVM that runs it can be asked what holds its objects.
+    fn write_holders(&self, out: &mut impl Write) -> io::Result<()> {
+        let leak = self.leaks.first().map(|leak| &leak.id);
+        let first = leak.or(self.suspects.first().map(|suspect| &suspect.id));
+        match (self.pid, first) {
+            (Some(pid), Some(id)) => {
+                writeln!(
+                    out,
+                    "what holds such objects: lucce ctl {pid} holders {id}\n"
+                )
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write_totals(&self, out: &mut impl Write) -> io::Result<()> {

@@ -39,6 +39,16 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The JVM that writes the log, if it runs. `said`: what the log says.
+    pub fn pid(&self, said: u32) -> Option<u32> {
+        match self {
+            Source::Process(pid) => Some(*pid),
+            Source::File(path) => (!process::is_gone(said, path)).then_some(said),
+        }
+    }
+}
+
 /// Prints when other contexts leak than before, and at the end.
 pub fn run(log: &Path, args: &Args) -> Result<End, Failure> {
     let (mut seen, mut gone) = (None, false);

@@ -1,0 +1,420 @@
+//! `lucce ctl PID holders`: what keeps followed objects alive, from roots on.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use lucce_control::{Command, ask};
+use lucce_decoder::escape::Text;
+use lucce_decoder::{Number, type_name};
+use serde::{Deserialize, Serialize};
+
+use super::human::human;
+use super::output::{json, plural, stdout};
+use super::{End, Failure, complain};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The context's number, as `lucce leaks` prints it
+    id: String,
+    /// Do not ask, whatever the walks may take
+    #[arg(long)]
+    yes: bool,
+    /// So many walks at most: each finds who refers to what the one before has found
+    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    walks: u32,
+}
+
+/// Nanoseconds that the JVM stands still in a walk, for each byte of its heap (docs/performance.md).
+const NANOS_FOR_A_BYTE: f64 = 1.5;
+/// Walks that a usual path takes.
+const USUAL: f64 = 10.0;
+/// What may take longer is asked for.
+const AT_ONCE: f64 = 2e9;
+
+/// What a search would take.
+#[derive(Deserialize)]
+struct Ahead {
+    followed: u64,
+    alive: u64,
+    of: Option<String>,
+    heap_bytes: Option<u64>,
+}
+
+/// As the agent tells it.
+#[derive(Deserialize)]
+struct Answer {
+    followed: u64,
+    alive: u64,
+    looked_for: u64,
+    pauses_us: Vec<u64>,
+    cut: bool,
+    over: bool,
+    changed: u64,
+    paths: Vec<Vec<Link>>,
+}
+
+#[derive(Serialize, Deserialize, Clone)]
+struct Link {
+    by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    soft: bool,
+    /// The type of the object that it leads to.
+    of: String,
+}
+
+#[derive(Serialize)]
+struct Holders {
+    schema: &'static str,
+    version: u32,
+    id: String,
+    class: Option<String>,
+    followed: u64,
+    alive: u64,
+    looked_for: u64,
+    /// Looked for, and no root leads to them.
+    not_held: u64,
+    /// They, or what is on their way, have changed meanwhile.
+    changed: u64,
+    /// Milliseconds.
+    pauses: Vec<f64>,
+    /// There may be a shorter path.
+    cut: bool,
+    /// The walks were over before all was found.
+    over: bool,
+    paths: Vec<Held>,
+}
+
+/// Objects that are held in the same way.
+#[derive(Serialize)]
+struct Held {
+    objects: u64,
+    /// Of one of them, from the root to the object.
+    links: Vec<Link>,
+    /// Where the objects lie in arrays differs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    elsewhere: bool,
+}
+
+pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
+    let number = number(pid, &args.id)?;
+    let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
+    if ahead.followed == 0 {
+        return Err(Failure::Usage(format!(
+            "no object of {} is followed now; `lucce leaks {pid}` lists contexts",
+            args.id
+        )));
+    }
+    if ahead.alive > 0 {
+        tell_beforehand(pid, args, &ahead)?;
+    }
+    let walks = Some(args.walks);
+    let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, walks))?)?;
+    let holders = Holders::new(number, &ahead, answer);
+    let mut out = stdout();
+    match as_json {
+        true => json(&mut out, &holders)?,
+        false => holders.write(&mut out)?,
+    }
+    out.flush()?;
+    Ok(End::Fine)
+}
+
+/// The number is one of the run that the JVM records.
+fn number(pid: u32, text: &str) -> Result<Number, Failure> {
+    let found = Number::all_in(text);
+    let [number] = found.as_slice() else {
+        return Err(Failure::Usage(format!(
+            "{text:?} is no number: lucce:RUN:0x…, as `lucce leaks` prints it"
+        )));
+    };
+    let status: serde_json::Value = answered(&ask(pid, &Command::Status)?)?;
+    let run = number.run.map(|run| run.to_string());
+    match run.is_none_or(|run| status["run"] == run) {
+        true => Ok(*number),
+        false => Err(Failure::Usage(format!(
+            "{text} is a number of another run: process {pid} records {}",
+            Text(status["run"].as_str().unwrap_or("none"))
+        ))),
+    }
+}
+
+fn answered<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, Failure> {
+    serde_json::from_str(answer)
+        .map_err(|_| Failure::Refused("the answer is foreign".into(), End::Damaged))
+}
+
+/// What it takes, before it is done.
+fn tell_beforehand(pid: u32, args: &Args, ahead: &Ahead) -> Result<(), Failure> {
+    let Some(bytes) = ahead.heap_bytes else {
+        return confirmed(pid, args, f64::INFINITY);
+    };
+    let pause = bytes as f64 * NANOS_FOR_A_BYTE;
+    complain(format_args!(
+        "{} in the heap: each walk stops JVM {pid} for up to {}; a path of n steps takes n walks, at most {} in 60 s",
+        human(bytes as f64, "bytes"),
+        human(pause.max(1e6), "ns"),
+        args.walks
+    ));
+    confirmed(pid, args, pause * USUAL)
+}
+
+fn confirmed(pid: u32, args: &Args, nanos: f64) -> Result<(), Failure> {
+    if args.yes || nanos <= AT_ONCE {
+        return Ok(());
+    }
+    let refused = || {
+        Failure::Usage(format!(
+            "nothing was done to JVM {pid}: say --yes to walk through its heap"
+        ))
+    };
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(refused());
+    }
+    eprint!("go on? [y/N] ");
+    let mut said = String::new();
+    io::stdin().lock().read_line(&mut said)?;
+    match said.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(refused()),
+    }
+}
+
+impl Holders {
+    fn new(number: Number, ahead: &Ahead, answer: Answer) -> Holders {
+        let found = answer.paths.len() as u64 + answer.changed;
+        Holders {
+            schema: "lucce-holders",
+            version: 1,
+            id: number.to_string(),
+            class: ahead.of.as_deref().map(type_name),
+            followed: answer.followed,
+            alive: answer.alive,
+            looked_for: answer.looked_for,
+            not_held: answer.looked_for.saturating_sub(found),
+            changed: answer.changed,
+            pauses: answer.pauses_us.iter().map(|us| *us as f64 / 1e3).collect(),
+            cut: answer.cut,
+            over: answer.over,
+            paths: held(answer.paths),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let class = self.class.as_deref().unwrap_or("objects");
+        writeln!(
+            out,
+            "{}: {} followed, {} alive, {} of them looked for",
+            Text(class),
+            super::output::grouped(self.followed),
+            super::output::grouped(self.alive),
+            self.looked_for
+        )?;
+        for held in &self.paths {
+            held.write(self.looked_for, out)?;
+        }
+        writeln!(out)?;
+        self.write_rest(out)
+    }
+
+    /// What was not found, and what it took.
+    fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
+        let are = |number: u64| if number == 1 { "is" } else { "are" };
+        if self.alive == 0 {
+            return writeln!(out, "nothing was walked: none of them is alive any more");
+        }
+        if self.not_held > 0 && self.over {
+            writeln!(
+                out,
+                "of {} no path was found in so many walks (--walks)",
+                plural(self.not_held, "object")
+            )?;
+        } else if self.not_held > 0 {
+            writeln!(
+                out,
+                "{} {} held by nothing: the next collection of the old generation takes {}",
+                plural(self.not_held, "object"),
+                are(self.not_held),
+                if self.not_held == 1 { "it" } else { "them" }
+            )?;
+        }
+        if self.changed > 0 {
+            writeln!(
+                out,
+                "what held {} changed meanwhile: ask again",
+                plural(self.changed, "object")
+            )?;
+        }
+        if self.cut {
+            writeln!(
+                out,
+                "more objects refer to some on these paths than were looked at: there may be a shorter path"
+            )?;
+        }
+        let most = self.pauses.iter().copied().fold(0.0, f64::max);
+        let sum: f64 = self.pauses.iter().sum();
+        writeln!(
+            out,
+            "{}: the JVM stood still for {} at most, {} together",
+            plural(self.pauses.len() as u64, "walk"),
+            human(most * 1e6, "ns"),
+            human(sum * 1e6, "ns")
+        )
+    }
+}
+
+/// Paths that differ in places in arrays only are one. The most frequent first.
+fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
+    let mut by_shape: BTreeMap<Vec<String>, Held> = BTreeMap::new();
+    for path in paths {
+        let links: Vec<Link> = path.into_iter().map(Link::named).collect();
+        let shape = links.iter().map(|link| link.text(false)).collect();
+        match by_shape.get_mut(&shape) {
+            None => {
+                let held = Held {
+                    objects: 1,
+                    links,
+                    elsewhere: false,
+                };
+                by_shape.insert(shape, held);
+            }
+            Some(held) => {
+                held.objects += 1;
+                held.elsewhere |= held
+                    .links
+                    .iter()
+                    .map(|link| link.index)
+                    .ne(links.iter().map(|link| link.index));
+            }
+        }
+    }
+    let mut all: Vec<Held> = by_shape.into_values().collect();
+    all.sort_by_key(|held| std::cmp::Reverse(held.objects));
+    all
+}
+
+impl Held {
+    fn write(&self, of: u64, out: &mut impl Write) -> io::Result<()> {
+        let elsewhere = match self.elsewhere {
+            true => " (one of them; the others are elsewhere in the arrays)",
+            false => "",
+        };
+        let are = if self.objects == 1 { "is" } else { "are" };
+        writeln!(out, "\n{} of {of} {are} held by{elsewhere}:", self.objects)?;
+        self.links
+            .iter()
+            .try_for_each(|link| writeln!(out, "\t{}", link.text(true)))
+    }
+}
+
+impl Link {
+    /// With types as Java code names them.
+    fn named(mut self) -> Link {
+        self.of = type_name(&self.of);
+        self.class = self.class.as_deref().map(type_name);
+        self
+    }
+
+    /// In words; `exactly`: with the place in an array.
+    fn text(&self, exactly: bool) -> String {
+        let member = || {
+            let (class, name) = (self.class.as_deref(), self.name.as_deref());
+            format!(
+                "{}.{}",
+                Text(class.unwrap_or("?")),
+                Text(name.unwrap_or("?"))
+            )
+        };
+        let thread = || {
+            format!(
+                "{:?}",
+                Text(self.thread.as_deref().unwrap_or("?")).to_string()
+            )
+        };
+        let line = self
+            .line
+            .map_or_else(String::new, |line| format!(":{line}"));
+        let soft = if self.soft { "soft reference, " } else { "" };
+        let by = match self.by.as_str() {
+            "static" => format!("static field {}", member()),
+            "field" => format!("field {}", member()),
+            "element" if exactly => format!("element [{}]", self.index.unwrap_or(-1)),
+            "element" => "element".to_owned(),
+            "thread" => format!("thread {}", thread()),
+            "local" => format!("variable in {}{line} of thread {}", member(), thread()),
+            "jni_local" if self.name.is_some() => {
+                format!("native method {} of thread {}", member(), thread())
+            }
+            "jni_local" => format!("native code of thread {}", thread()),
+            "jni_global" => "global reference of native code".to_owned(),
+            "monitor" => "monitor that is held".to_owned(),
+            "system_class" => "class of the JVM's own loaders".to_owned(),
+            "vm" => "the JVM itself".to_owned(),
+            other => Text(&other.replace('_', " ")).to_string(),
+        };
+        format!("{soft}{by}: {}", Text(&self.of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(by: &str, of: &str, index: Option<i64>) -> Link {
+        Link {
+            by: by.into(),
+            class: Some("La/B;".into()),
+            name: Some("all".into()),
+            index,
+            line: None,
+            thread: None,
+            soft: false,
+            of: of.into(),
+        }
+    }
+
+    #[test]
+    fn paths_that_differ_in_places_only_are_one() {
+        let path = |at| {
+            vec![
+                link("static", "[Ljava/lang/Object;", None),
+                link("element", "La/C;", Some(at)),
+            ]
+        };
+        let held = held(vec![
+            vec![link("thread", "La/C;", None)],
+            path(1),
+            path(2),
+            path(1),
+        ]);
+        assert_eq!(
+            held.iter().map(|held| held.objects).collect::<Vec<_>>(),
+            [3, 1]
+        );
+        let mut text = Vec::new();
+        held[0].write(4, &mut text).unwrap();
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "\n3 of 4 are held by (one of them; the others are elsewhere in the arrays):\n\tstatic field a.B.all: java.lang.Object[]\n\telement [1]: a.C\n"
+        );
+    }
+
+    #[test]
+    fn names_change_no_terminal() {
+        let mut hostile = link("field", "La/\u{1b}[2J;", None);
+        hostile.name = Some("\nx".into());
+        assert_eq!(
+            hostile.named().text(true),
+            "field a.B.\\u000ax: a.\\u001b[2J"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! `lucce ctl PID holders`: objects that are held in known ways.
+
+use std::collections::BTreeMap;
+
+use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use serde_json::Value;
+
+use crate::running::Running;
+use crate::{Test, test};
+
+const PROGRAM: &str = "io.lucce.programs.Holders";
+const OWN: &str = "io.lucce.programs.Holders";
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in &setup.jdks {
+        for (name, flags, options) in [
+            ("default", &[][..], Some("events=leak=1k")),
+            (
+                "z",
+                &["-XX:+UseZGC", "-Xcheck:jni"],
+                Some("events=alloc+leak=1k"),
+            ),
+            ("attached", &["-XX:+UseParallelGC"], None),
+        ] {
+            let quick = jdk == setup.jdk() && name == "default";
+            let name_of = format!("holders::{}::{name}", jdk.version);
+            tests.push(test(name_of, quick, move || {
+                held(setup, jdk, (name, flags, options))
+            }));
+        }
+    }
+    tests
+}
+
+type Mode = (&'static str, &'static [&'static str], Option<&'static str>);
+
+fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
+    let java = Java::new(setup, jdk, &format!("holders-{}-{name}", jdk.version));
+    let java = match options {
+        Some(options) => java.agent(options),
+        None => java,
+    };
+    let java = java.flags(["-Xmx200m"]).flags(flags).main([PROGRAM]);
+    let mut running = Running::of(java)?;
+    let pid = running.child.id().to_string();
+    if options.is_none() {
+        let log = running.java.log().to_string_lossy().into_owned();
+        let attach = ["attach", &pid, "--out", &log, "--opt", "events=leak=1k"];
+        running.java.lucce().text(0, &attach)?;
+    }
+    // What was made before an agent came is not followed.
+    let wanted: &[&str] = match options {
+        Some(_) => &ALL,
+        None => &["later"],
+    };
+    let mut ids = BTreeMap::new();
+    running.until("all that lives is known", |running| {
+        ids = places(running, &pid)?;
+        Ok(wanted.iter().all(|way| ids.contains_key(*way)))
+    })?;
+    for way in wanted {
+        let found = holders(&running, &pid, &ids[*way])?;
+        as_expected(way, &found)?;
+    }
+    let text = [
+        &["ctl", &pid, "holders"][..],
+        &[ids.values().next().ok_or("no context")?],
+    ]
+    .concat();
+    let text = running.java.lucce().text(0, &text)?;
+    ensure(
+        text.contains("the JVM stood still for") && !text.contains('\u{1b}'),
+        || text.clone(),
+    )?;
+    refused(&running, &pid)?;
+    running.works_on()
+}
+
+/// Methods of the program that make what lives, and whose holders are known.
+const ALL: [&str; 12] = [
+    "outer",
+    "map",
+    "inChain",
+    "grid",
+    "derived",
+    "captured",
+    "threadLocal",
+    "variable",
+    "soft",
+    "both",
+    "several",
+    "later",
+];
+
+/// The number of the context in each method.
+fn places(running: &Running<'_>, pid: &str) -> Result<BTreeMap<String, String>, String> {
+    let output = running
+        .java
+        .lucce()
+        .run(&["leaks", "--json", "--top", "0", pid])?;
+    let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else {
+        return Ok(BTreeMap::new());
+    };
+    let rows = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let mut places = BTreeMap::new();
+    for row in rows("suspects").iter().chain(&rows("leaks")) {
+        let frame = match row["at"].is_object() {
+            true => &row["at"],
+            false => &row["frames"][0],
+        };
+        if row["class"] == "byte[]" && frame["class"] == OWN {
+            let method = frame["method"].as_str().unwrap_or("?").to_owned();
+            places.insert(method, row["id"].as_str().unwrap_or("?").to_owned());
+        }
+    }
+    Ok(places)
+}
+
+fn holders(running: &Running<'_>, pid: &str, id: &str) -> Result<Value, String> {
+    let asked = ["ctl", pid, "holders", id, "--json", "--yes"];
+    running.java.lucce().json(&asked)
+}
+
+/// Each link as `by member: type`, from the root on.
+fn links(path: &Value) -> Vec<String> {
+    let text = |link: &Value, key: &str| link[key].as_str().unwrap_or("").to_owned();
+    let links = path["links"].as_array().into_iter().flatten();
+    links
+        .map(|link| {
+            let class = text(link, "class").replace(OWN, "Holders");
+            let member = match text(link, "name") {
+                name if name.is_empty() => link["index"]
+                    .as_i64()
+                    .map_or_else(String::new, |at| at.to_string()),
+                name => format!("{class}.{name}"),
+            };
+            let soft = if link["soft"] == true { "soft " } else { "" };
+            let of = text(link, "of").replace(OWN, "Holders");
+            format!("{soft}{} {member}: {of}", text(link, "by"))
+        })
+        .collect()
+}
+
+fn as_expected(way: &str, found: &Value) -> Checked {
+    let told = || format!("{way}: {found:#}");
+    let path = &found["paths"][0];
+    let links = links(path);
+    let is = |wanted: &[&str]| {
+        ensure(links == wanted, || {
+            format!("expected {wanted:#?}, found {links:#?}\n{}", told())
+        })
+    };
+    ensure(
+        found["schema"] == "lucce-holders" && found["cut"] == false,
+        told,
+    )?;
+    ensure(
+        found["pauses"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty()),
+        told,
+    )?;
+    match way {
+        "outer" => is(&[
+            "static Holders.inner: Holders$Inner",
+            "field Holders$Inner.this$0: Holders",
+            "field Holders.own: byte[]",
+        ]),
+        "map" => is(&[
+            "static Holders.MAP: java.util.HashMap",
+            "field java.util.HashMap.table: java.util.HashMap$Node[]",
+            &links.get(2).cloned().unwrap_or_default(),
+            "field java.util.HashMap$Node.value: byte[]",
+        ]),
+        "inChain" => {
+            ensure(links.len() == 22, told)?;
+            ensure(links[0] == "static Holders.chain: Holders$Node", told)?;
+            ensure(links[20] == "field Holders$Node.next: Holders$Node", told)?;
+            ensure(links[21] == "field Holders$Node.payload: byte[]", told)
+        }
+        "grid" => is(&[
+            "static Holders.grid: java.lang.Object[][]",
+            "element 1: java.lang.Object[]",
+            "element 2: byte[]",
+        ]),
+        "derived" => is(&[
+            "static Holders.derived: Holders$Derived",
+            "field Holders$Base.held: byte[]",
+        ]),
+        "captured" => {
+            ensure(links.len() == 2, told)?;
+            ensure(
+                links[0].starts_with("static Holders.lambda: Holders$$Lambda"),
+                told,
+            )?;
+            ensure(links[1].starts_with("field Holders$$Lambda"), told)
+        }
+        "threadLocal" => {
+            let last = "field java.lang.ThreadLocal$ThreadLocalMap$Entry.value: byte[]";
+            ensure(links.last().is_some_and(|link| link == last), told)?;
+            ensure(links[0] == "thread : java.lang.Thread", told)?;
+            let name = path["links"][0]["thread"].as_str();
+            ensure(name == Some("holder \\u001b[2J<b>"), told)
+        }
+        "variable" => {
+            ensure(links == ["local Holders.holds: byte[]"], told)?;
+            ensure(path["links"][0]["thread"] == "holder \\u001b[2J<b>", told)
+        }
+        "soft" => is(&[
+            "static Holders.softly: java.lang.ref.SoftReference",
+            "soft field java.lang.ref.Reference.referent: byte[]",
+        ]),
+        "both" => {
+            ensure(
+                links.len() == 3 && links[0] == "static Holders.KEPT: java.util.ArrayList",
+                told,
+            )?;
+            ensure(links[2].starts_with("element "), told)
+        }
+        "several" => {
+            ensure(path["objects"] == 5 && path["elsewhere"] == true, told)?;
+            ensure(links.len() == 3, told)
+        }
+        // They go while others come.
+        "later" => {
+            ensure(links.len() == 2 && links[1].starts_with("element "), told)?;
+            ensure(links[0] == "static Holders.LATE: java.lang.Object[]", told)
+        }
+        other => Err(format!("no such way: {other}")),
+    }
+}
+
+/// What is no context of this run.
+fn refused(running: &Running<'_>, pid: &str) -> Checked {
+    for id in ["lucce:0123456789abcdef:0x1", "0x7", "no number"] {
+        let output = running.java.lucce().run(&["ctl", pid, "holders", id])?;
+        ensure(output.status.code() == Some(2), || {
+            format!("{id}: {output:?}")
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! The heap as the VM walks it: which object refers to which, and what fields are called.
+//!
+//! A walk stops the VM. What is called meanwhile must not call the VM at all.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use jvmti_bindings::sys::jni::{JavaVM, jclass, jfieldID, jint, jlong, jmethodID, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+
+use super::{Env, Failed, Jvmti, Vm, check};
+
+/// One reference: from an object, or from a root.
+pub struct Reference<'r> {
+    pub kind: Kind,
+    /// Of the class of the object that is referred to, and of the one that refers.
+    pub class_tag: i64,
+    pub referrer_class_tag: i64,
+    /// Of the object that is referred to.
+    pub tag: i64,
+    /// Of the one that refers, which may be set; `None`: a root refers.
+    pub referrer: Option<&'r mut i64>,
+}
+
+/// By what an object is referred to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// An object's field, by its number among those of its class.
+    Field(i32),
+    /// A class's static field, numbered as fields are.
+    Static(i32),
+    Element(i32),
+    /// An object refers to its class.
+    Class,
+    ClassLoader,
+    ProtectionDomain,
+    Signers,
+    Interface,
+    ConstantPool,
+    Superclass,
+    /// Roots.
+    JniGlobal,
+    SystemClass,
+    Monitor,
+    Thread,
+    /// A variable of a method that runs.
+    Local {
+        thread: i64,
+        method: usize,
+        location: i64,
+        slot: i32,
+    },
+    /// A reference of a native method that runs, or of native code without one.
+    JniLocal {
+        thread: i64,
+        method: usize,
+    },
+    Other,
+}
+
+/// How a walk goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// To the object that is referred to, if it was not there yet.
+    On,
+    /// This reference counts for nothing.
+    NotThere,
+    Stop,
+}
+
+/// What a walk calls.
+struct Walker<'w> {
+    each: &'w mut dyn FnMut(Reference<'_>) -> Next,
+    failed: bool,
+}
+
+impl Vm {
+    /// A tool interface of one's own, whose tags nobody else sees.
+    ///
+    /// # Errors
+    /// The VM's.
+    pub fn tools(self) -> Result<Jvmti, Failed> {
+        let tools = Jvmti::of(self.0)?;
+        let mut wanted = ti::jvmtiCapabilities::default();
+        wanted.set_can_tag_objects(true);
+        match tools.add_capabilities(&wanted) {
+            Ok(()) => Ok(tools),
+            Err(failed) => {
+                tools.dispose();
+                Err(failed)
+            }
+        }
+    }
+
+    /// The VM's own pointer.
+    pub fn raw(self) -> *mut JavaVM {
+        self.0
+    }
+}
+
+impl Jvmti {
+    /// Walks through all that is reachable, from the roots on, while the VM stands still.
+    ///
+    /// # Errors
+    /// The VM's; -1: `each` has failed.
+    pub fn follow(self, each: &mut dyn FnMut(Reference<'_>) -> Next) -> Result<(), Failed> {
+        let callbacks = ti::jvmtiHeapCallbacks {
+            heap_reference_callback: Some(referred),
+            ..Default::default()
+        };
+        let mut walker = Walker {
+            each,
+            failed: false,
+        };
+        let data: *const c_void = ptr::from_mut(&mut walker).cast();
+        let none = ptr::null_mut();
+        call!(self, FollowReferences, 0, none, none, &callbacks, data)?;
+        match walker.failed {
+            false => Ok(()),
+            true => Err(Failed(-1)),
+        }
+    }
+
+    /// Objects with these tags, and the tag of each.
+    pub fn tagged(self, tags: &[i64]) -> Vec<(jobject, i64)> {
+        let (mut count, mut objects, mut found) = (0, ptr::null_mut(), ptr::null_mut());
+        let number = tags.len() as jint;
+        let got = call!(
+            self,
+            GetObjectsWithTags,
+            number,
+            tags.as_ptr(),
+            &mut count,
+            &mut objects,
+            &mut found
+        );
+        if got.is_err() || objects.is_null() || found.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` of each, in memory that this function owns.
+        let (of, by) = unsafe {
+            (
+                std::slice::from_raw_parts(objects, count as usize),
+                std::slice::from_raw_parts(found, count as usize),
+            )
+        };
+        let pairs = of.iter().copied().zip(by.iter().copied()).collect();
+        self.free(objects.cast());
+        self.free(found.cast());
+        pairs
+    }
+
+    /// All classes.
+    pub fn classes(self) -> Vec<jclass> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        let got = call!(self, GetLoadedClasses, &mut count, &mut table);
+        self.taken(got, count, table)
+    }
+
+    /// A class's own fields, in the order by which they are numbered. Empty: it has none, or is not prepared.
+    pub fn fields(self, class: jclass) -> Vec<jfieldID> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        let got = call!(self, GetClassFields, class, &mut count, &mut table);
+        self.taken(got, count, table)
+    }
+
+    /// Interfaces that a class names.
+    pub fn interfaces(self, class: jclass) -> Vec<jclass> {
+        let (mut count, mut table) = (0, ptr::null_mut());
+        let got = call!(
+            self,
+            GetImplementedInterfaces,
+            class,
+            &mut count,
+            &mut table
+        );
+        self.taken(got, count, table)
+    }
+
+    pub fn is_interface(self, class: jclass) -> bool {
+        let mut is = 0;
+        call!(self, IsInterface, class, &mut is).is_ok() && is != 0
+    }
+
+    pub fn field_name(self, class: jclass, field: jfieldID) -> Option<String> {
+        let mut name = ptr::null_mut();
+        let none = ptr::null_mut();
+        call!(self, GetFieldName, class, field, &mut name, none, none).ok()?;
+        Some(self.text(name))
+    }
+
+    fn taken<T: Copy>(self, got: Result<(), Failed>, count: jint, table: *mut T) -> Vec<T> {
+        if got.is_err() || table.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: the VM gave `count` of them in memory that this function owns.
+        let all = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        all
+    }
+}
+
+impl Env {
+    /// Bytes that objects take, dead ones among them, as `Runtime` says.
+    pub fn heap_bytes(self) -> Option<u64> {
+        let class = self.find_class(c"java/lang/Runtime")?;
+        let get = self.static_method(class, c"getRuntime", c"()Ljava/lang/Runtime;")?;
+        let runtime = self.call_static_object(class, get, &[])?;
+        let ask = |name| {
+            let method = self.method(class, name, c"()J")?;
+            Some(jni!(self, CallLongMethodA, runtime, method, ptr::null()))
+        };
+        let bytes = ask(c"totalMemory").zip(ask(c"freeMemory"));
+        self.forget(runtime);
+        self.forget(class);
+        let (total, free) = bytes.filter(|_| !self.has_exception())?;
+        u64::try_from(total - free).ok()
+    }
+
+    /// Null: there is none.
+    pub fn superclass(self, class: jclass) -> jclass {
+        jni!(self, GetSuperclass, class)
+    }
+
+    /// Whether objects of a class are objects of the other one, too.
+    pub fn is_assignable(self, class: jclass, to: jclass) -> bool {
+        jni!(self, IsAssignableFrom, class, to) != 0
+    }
+}
+
+unsafe extern "system" fn referred(
+    kind: ti::jvmtiHeapReferenceKind,
+    info: *const ti::jvmtiHeapReferenceInfo,
+    class_tag: jlong,
+    referrer_class_tag: jlong,
+    _: jlong,
+    tag: *mut jlong,
+    referrer: *mut jlong,
+    _: jint,
+    data: *mut c_void,
+) -> jint {
+    // SAFETY: what follow() gave to the VM, which calls this while follow() waits.
+    let walker = unsafe { &mut *data.cast::<Walker<'_>>() };
+    // SAFETY: the VM's own word for the object's tag; read before the other reference to it, which may be the same, is made.
+    let own = unsafe { *tag };
+    let reference = Reference {
+        // SAFETY: of this kind.
+        kind: unsafe { kind_of(kind, info) },
+        class_tag,
+        referrer_class_tag,
+        tag: own,
+        // SAFETY: null, or the VM's word; nothing else refers to it now.
+        referrer: unsafe { referrer.as_mut() },
+    };
+    // No panic may go on into the VM.
+    let next = catch_unwind(AssertUnwindSafe(|| (walker.each)(reference)));
+    match next {
+        Ok(Next::On) => ti::JVMTI_VISIT_OBJECTS,
+        Ok(Next::NotThere) => 0,
+        Ok(Next::Stop) => ti::JVMTI_VISIT_ABORT,
+        Err(_) => {
+            walker.failed = true;
+            ti::JVMTI_VISIT_ABORT
+        }
+    }
+}
+
+/// # Safety
+/// `info` is what the VM gives with a reference of this kind.
+unsafe fn kind_of(
+    kind: ti::jvmtiHeapReferenceKind,
+    info: *const ti::jvmtiHeapReferenceInfo,
+) -> Kind {
+    // SAFETY: the VM gives what the kind says, or null where the kind has nothing.
+    unsafe {
+        match kind {
+            ti::JVMTI_HEAP_REFERENCE_FIELD => Kind::Field((*info).field.index),
+            ti::JVMTI_HEAP_REFERENCE_STATIC_FIELD => Kind::Static((*info).field.index),
+            ti::JVMTI_HEAP_REFERENCE_ARRAY_ELEMENT => Kind::Element((*info).array.index),
+            ti::JVMTI_HEAP_REFERENCE_STACK_LOCAL => {
+                let local = (*info).stack_local;
+                Kind::Local {
+                    thread: local.thread_id,
+                    method: local.method as usize,
+                    location: local.location,
+                    slot: local.slot,
+                }
+            }
+            ti::JVMTI_HEAP_REFERENCE_JNI_LOCAL => {
+                let local = (*info).jni_local;
+                Kind::JniLocal {
+                    thread: local.thread_id,
+                    method: local.method as usize,
+                }
+            }
+            ti::JVMTI_HEAP_REFERENCE_CLASS => Kind::Class,
+            ti::JVMTI_HEAP_REFERENCE_CLASS_LOADER => Kind::ClassLoader,
+            ti::JVMTI_HEAP_REFERENCE_PROTECTION_DOMAIN => Kind::ProtectionDomain,
+            ti::JVMTI_HEAP_REFERENCE_SIGNERS => Kind::Signers,
+            ti::JVMTI_HEAP_REFERENCE_INTERFACE => Kind::Interface,
+            ti::JVMTI_HEAP_REFERENCE_CONSTANT_POOL => Kind::ConstantPool,
+            ti::JVMTI_HEAP_REFERENCE_SUPERCLASS => Kind::Superclass,
+            ti::JVMTI_HEAP_REFERENCE_JNI_GLOBAL => Kind::JniGlobal,
+            ti::JVMTI_HEAP_REFERENCE_SYSTEM_CLASS => Kind::SystemClass,
+            ti::JVMTI_HEAP_REFERENCE_MONITOR => Kind::Monitor,
+            ti::JVMTI_HEAP_REFERENCE_THREAD => Kind::Thread,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// A method's id, as [`Kind::Local`] has it.
+pub fn method(id: usize) -> jmethodID {
+    ptr::with_exposed_provenance_mut(id)
+}
