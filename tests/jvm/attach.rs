@@ -34,6 +34,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("attach::sampled", true, move || sampled(setup)),
         test("attach::for_a_while", true, move || for_a_while(setup)),
         test("attach::refused", false, move || refused(setup)),
+        test("attach::again_and_again", false, move || {
+            again_and_again(setup)
+        }),
         test("attach::closed", false, move || closed(setup)),
         test("attach::no_jvm", true, move || no_jvm(setup)),
     ];
@@ -459,4 +462,87 @@ fn no_jvm(setup: &'static Setup) -> Checked {
     })?;
     let _ = fs::remove_dir_all(java.folder());
     Ok(())
+}
+
+/// Comes and goes, with other options each time; each time there is a log of its own, and nothing is left.
+fn again_and_again(setup: &'static Setup) -> Checked {
+    const WAYS: [&[&str]; 5] = [
+        &["alloc=4k"],
+        &["events=alloc+lock", "alloc=all"],
+        &["events=leak=16k", "verify=97"],
+        &["events=alloc+leak=16k"],
+        &["alloc=512k", "include=java.*"],
+    ];
+    for jdk in &setup.jdks {
+        let name = format!("attach-again-{}", jdk.version);
+        let mut jvm = busy(setup, jdk, &name, &["-Xmx200m"])?;
+        let mut addresses = Vec::new();
+        for (round, options) in WAYS.iter().enumerate() {
+            let log = jvm.java.folder().join(format!("run-{round}.lucce"));
+            let log = log.to_string_lossy().into_owned();
+            let pid = jvm.pid();
+            let mut all = vec!["attach", &pid, "--out", &log];
+            all.extend(options.iter().flat_map(|option| ["--opt", option]));
+            jvm.lucce().text(0, &all)?;
+            // While it is there another one is not taken.
+            let said = jvm.lucce().text(2, &["attach", &pid])?;
+            ensure(said.contains("attached already"), || said.clone())?;
+            jvm.works_on()?;
+            jvm.works_on()?;
+            jvm.lucce().text(0, &["ctl", &pid, "detach"])?;
+            jvm.until("nothing is left of the agent", |jvm| {
+                let status = Own::of(&jvm.pid())?;
+                Ok(status.threads.is_empty() && !status.maps.contains("run-"))
+            })?;
+            addresses.push(Own::of(&pid)?.addresses);
+            let stats = jvm.lucce().json(&["stats", "--json", &log])?;
+            ensure(stats["ended"] == true, || format!("round {round}: {stats}"))?;
+            let told = || format!("round {round}: {stats}");
+            match options[0].contains("leak") {
+                true => ensure(stats["agent"]["leak.sampled"].as_u64() > Some(0), told)?,
+                false => ensure(stats["agent"]["events.recorded"].as_u64() > Some(0), told)?,
+            }
+            let checked = jvm.lucce().run(&["check", "--json", &log])?;
+            ensure(checked.status.code() != Some(1), told)?;
+        }
+        // Each has reserved a gigabyte for its tables alone.
+        let grown = addresses[4].saturating_sub(addresses[0]);
+        ensure(grown < 700 << 10, || {
+            format!("address space in KB: {addresses:?}")
+        })?;
+        jvm.works_on()?;
+        jvm.end()?.clean();
+    }
+    Ok(())
+}
+
+/// What the system says of a process.
+struct Own {
+    /// Names of the agent's threads.
+    threads: Vec<String>,
+    maps: String,
+    /// Kilobytes.
+    addresses: u64,
+}
+
+impl Own {
+    fn of(pid: &str) -> Result<Own, String> {
+        let read = |path: String| fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"));
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|e| e.to_string())?;
+        let names = tasks.flatten().filter_map(|task| {
+            // One that ends just now says nothing.
+            fs::read_to_string(task.path().join("comm")).ok()
+        });
+        let threads = names.filter(|name| name.starts_with("lucce")).collect();
+        let status = read(format!("/proc/{pid}/status"))?;
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        let size = size.and_then(|size| size.trim().strip_suffix("kB"));
+        Ok(Own {
+            threads,
+            maps: read(format!("/proc/{pid}/maps"))?,
+            addresses: size
+                .and_then(|kb| kb.trim().parse().ok())
+                .ok_or("no size")?,
+        })
+    }
 }

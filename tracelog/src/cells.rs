@@ -203,7 +203,7 @@ pub struct Counters<C = Cell> {
     reason = "the pointer is the map's, which this keeps alive"
 )]
 mod shared {
-    use super::{Arc, Cell, Counters, Deref, EventCell, Map, Total, VmCell};
+    use super::{Cell, Counters, Deref, EventCell, Total, VmCell};
 
     /// What may lie in a log that is written and read at a time.
     ///
@@ -235,13 +235,14 @@ mod shared {
     }
 
     impl<C: Shared> Counters<C> {
-        /// The cells, for good: the log stays mapped until the process ends.
+        /// The cells, for as long as these counters are kept.
+        ///
+        /// # Safety
+        /// Nobody uses them when the counters, and all others of this log, are dropped.
         #[must_use]
-        pub fn forever(&self) -> &'static [C] {
-            // One more owner of the map, which never ends.
-            let map: &'static Arc<Map> = Box::leak(Box::new(Arc::clone(&self.map)));
-            // SAFETY: `new` takes what this very map's `cells` answered.
-            unsafe { map.cells_at(self.first, self.count) }
+        pub unsafe fn kept(&self) -> &'static [C] {
+            // SAFETY: `new` takes what this very map's `cells` answered; the caller promises that the map lives.
+            unsafe { &*std::ptr::from_ref(self.map.cells_at(self.first, self.count)) }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ptr;
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::EventTypeId;
-use lucce_vm::Env;
+use lucce_vm::{Env, Jvmti};
 
 use crate::attach::sampled::with_local;
 use crate::counting::Counting;
@@ -88,6 +88,20 @@ pub fn ends(
     let counted = with_local(counting, |local| local.count(env, thread, event, passed));
     if counted.flatten().is_none() {
         count(&counting.counts.events_lost);
+    }
+}
+
+/// The agent leaves the VM, and no event comes any more: what threads wait for is forgotten.
+pub fn let_go(jvmti: Jvmti, env: Env) {
+    for thread in jvmti.threads() {
+        let kept = jvmti.kept(thread).filter(|kept| !kept.is_null());
+        if let Some(kept) = kept
+            && jvmti.keep(thread, ptr::null_mut()).is_ok()
+        {
+            // SAFETY: made in set(); the thread has it no more, and no callback uses it.
+            drop(unsafe { Box::from_raw(kept.cast::<Waits>()) });
+        }
+        env.forget(thread);
     }
 }
 

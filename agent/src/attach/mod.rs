@@ -16,7 +16,7 @@
 //! by default allocations are sampled by bytes, and the user is told when events are too many (`often`).
 
 pub mod locks;
-mod often;
+pub mod often;
 pub mod options;
 pub mod sampled;
 pub mod thrown;

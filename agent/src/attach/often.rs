@@ -38,6 +38,15 @@ struct Sums {
     time: u64,
 }
 
+/// An agent begins: what an earlier one has measured means nothing.
+pub fn begins() {
+    for sum in [&WALKS, &FRAMES, &NANOS] {
+        sum.store(0, Ordering::Relaxed);
+    }
+    TOLD.store(false, Ordering::Relaxed);
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 /// The stack of a thread was asked for, with so many frames, at `since`.
 pub fn walked(counting: &Counting, frames: usize, since: u64) {
     // Relaxed: sums that nothing depends on.

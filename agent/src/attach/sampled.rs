@@ -7,10 +7,11 @@ use std::collections::HashMap;
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_tracelog::EventTypeId;
+use lucce_tracelog::{EventTypeId, RunId};
 use lucce_vm::{Env, Failed, FrameInfo, clock};
 
 use crate::attach::often;
+use crate::core::inside::Inside;
 use crate::counting::Counting;
 use crate::events::samples;
 use crate::memory::counter::count;
@@ -48,16 +49,24 @@ thread_local! {
 /// thread ends.
 pub fn with_local<T>(counting: &'static Counting, body: impl FnOnce(&mut Local) -> T) -> Option<T> {
     let with = LOCAL.try_with(|local| {
-        local
-            .try_borrow_mut()
-            .ok()
-            .map(|mut local| body(local.get_or_insert_with(|| Box::new(Local::new(counting)))))
+        local.try_borrow_mut().ok().map(|mut local| {
+            // What an earlier agent has left means nothing.
+            if local
+                .as_ref()
+                .is_some_and(|local| local.run != counting.run)
+            {
+                *local = None;
+            }
+            body(local.get_or_insert_with(|| Box::new(Local::new(counting))))
+        })
     });
     with.ok().flatten()
 }
 
 /// What a native thread keeps. Virtual threads that it carries have one lane together.
 pub struct Local {
+    /// That of its agent, which may have left: it is used only when that is the one that works.
+    run: RunId,
     counting: &'static Counting,
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
@@ -123,6 +132,7 @@ struct Site {
 impl Local {
     fn new(counting: &'static Counting) -> Local {
         Local {
+            run: counting.run,
             counting,
             frames: Vec::new(),
             last: Vec::new(),
@@ -347,6 +357,10 @@ impl Drop for Local {
     /// The thread ends: another one of its kind goes on with its lanes.
     fn drop(&mut self) {
         let lanes = [self.lane.take(), self.virtual_lane.take()];
+        let inside = Inside::enter();
+        if !inside.is_of(self.run) {
+            return;
+        }
         for lane in lanes.into_iter().flatten() {
             cells::give(self.counting, lane);
         }

@@ -107,6 +107,14 @@ impl Loaders {
         gone
     }
 
+    /// The agent leaves the VM: of all references.
+    pub fn let_go(&self, env: Env) {
+        let known = std::mem::take(&mut *self.lock());
+        for seen in known.seen.into_values() {
+            env.forget_weak(seen.weak as jobject);
+        }
+    }
+
     /// A local reference; null for the boot loader, `None` if it is gone.
     pub fn object(&self, env: Env, loader: Loader) -> Option<jobject> {
         if loader == Loader::BOOT {

@@ -4,6 +4,8 @@
 mod counts;
 mod ended;
 mod fields;
+mod helpers;
+pub mod inside;
 mod loaders;
 mod outputs;
 mod place;
@@ -33,6 +35,7 @@ use crate::options::{Level, Options};
 pub use counts::Counts;
 pub use ended::Ended;
 pub use fields::{ThreadFields, of as thread_fields};
+pub use helpers::Helpers;
 pub use loaders::Loaders;
 pub use outputs::Outputs;
 pub use place::Here;
@@ -72,6 +75,8 @@ pub struct Core {
     totals: Option<Counters<Total>>,
     pub gate: Gate,
     pub ended: Ended,
+    /// Threads of the agent's own, beside the one that listens.
+    pub helpers: Helpers,
 }
 
 /// How an agent counts without hooks, because it came later or need not have them.
@@ -135,6 +140,7 @@ impl Core {
             totals,
             gate: Gate::new(options.events.gates()),
             ended: Ended::default(),
+            helpers: Helpers::default(),
             options,
         }
     }

@@ -11,7 +11,6 @@ use crate::entry::callbacks;
 use crate::events::lock::{self, Monitors};
 use crate::memory::gate;
 use crate::options::Level;
-use crate::session::Agent;
 use crate::session::attach;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event};
@@ -110,10 +109,10 @@ unsafe extern "system" fn allocated(
 
 /// Samples of an agent that came later are what it calls allocations.
 fn counted() -> u64 {
-    match Agent::get().is_some_and(|agent| agent.came_later()) {
+    guard(gate::SAMPLES, |agent| match agent.came_later() {
         true => gate::ALLOC,
         false => gate::SAMPLES,
-    }
+    })
 }
 
 unsafe extern "system" fn thrown(

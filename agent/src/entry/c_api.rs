@@ -214,7 +214,7 @@ pub extern "C" fn lucce_decode(
 /// Takes no lock and no memory of the heap: signal handlers may ask.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
-    let Some(agent) = Agent::get() else {
+    let Some(agent) = Agent::that_stays() else {
         return Status::NotRunning as i32;
     };
     if text.is_null() {
@@ -249,7 +249,7 @@ unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
 
 /// Before the agent has started, there is none.
 fn answered(body: impl FnOnce(&'static Agent) -> Done) -> i32 {
-    if Agent::get().is_none() {
+    if Agent::that_stays().is_none() {
         return Status::NotRunning as i32;
     }
     let done = guard(Err(Status::Internal), body);

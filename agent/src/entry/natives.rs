@@ -424,7 +424,7 @@ pub extern "system" fn Java_java_lang_LucceRt_transform(
     domain: jobject,
     bytes: jobject,
 ) -> jobject {
-    let Some(agent) = Agent::get().filter(|_| !manager.is_null()) else {
+    let Some(agent) = Agent::that_stays().filter(|_| !manager.is_null()) else {
         return ptr::null_mut();
     };
     let env = agent.env(env);

@@ -261,17 +261,18 @@ impl Namer {
 
     /// `None`: an object of it is gone.
     fn way(&mut self, steps: &[Step]) -> Option<Vec<Link>> {
-        // From a class the static field is enough.
-        let starts_at_class = steps
-            .get(1)
-            .is_some_and(|step| matches!(step.by, Kind::Static(_)));
-        let tags: Vec<i64> = steps.iter().map(|step| step.to).collect();
+        let all = steps
+            .iter()
+            .flat_map(|step| step.from.into_iter().chain([step.to]));
+        let mut tags: Vec<i64> = all.collect();
+        tags.sort_unstable();
+        tags.dedup();
         let objects = self.tools.tagged(&tags);
         let object = |tag: i64| {
             let found = objects.iter().find(|(_, of)| *of == tag);
             found.map(|(object, _)| *object)
         };
-        let links = steps.iter().skip(usize::from(starts_at_class)).map(|step| {
+        let links = steps.iter().map(|step| {
             let to = object(step.to)?;
             let from = match step.from {
                 Some(tag) => Some(object(tag)?),

@@ -19,7 +19,8 @@ const MOST_REFERRERS: u32 = 64;
 /// A reference that is on a way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The object that refers, by its tag; `None`: a root.
+    /// The object that refers, by its tag; `None`: a root. A way begins at a root, or at a class, whose static field is what
+    /// people look for.
     pub from: Option<i64>,
     pub by: Kind,
     /// The object that it refers to.
@@ -32,8 +33,8 @@ struct Node {
     tag: i64,
     /// Which walk found it.
     found: u32,
-    /// A root that refers to it.
-    root: Option<Kind>,
+    /// A root that refers to it, or a class and its static field.
+    root: Option<(Kind, Option<u32>)>,
     referrers: Vec<Edge>,
     is_cut: bool,
 }
@@ -123,11 +124,15 @@ impl Search {
         }
         let by = reference.kind;
         match reference.referrer {
-            None => self.root(to, by),
+            None => self.root(to, (by, None)),
             // That an object is there holds its class; it says nothing of who needs it.
             Some(_) if by == Kind::Class => {}
             Some(tag) => {
                 if let Some(from) = self.node_of(tag) {
+                    if matches!(by, Kind::Static(_)) {
+                        self.root(to, (by, Some(from)));
+                        return Next::On;
+                    }
                     let is_soft = weak.is_some();
                     self.edge(to, Edge { from, by, is_soft });
                 }
@@ -149,9 +154,13 @@ impl Search {
         self.nodes.get(node as usize).map_or(0, |node| node.found)
     }
 
-    fn root(&mut self, node: u32, by: Kind) {
-        if let Some(node) = self.nodes.get_mut(node as usize) {
-            node.root.get_or_insert(by);
+    /// Of several roots the one that says most.
+    fn root(&mut self, node: u32, root: (Kind, Option<u32>)) {
+        let Some(node) = self.nodes.get_mut(node as usize) else {
+            return;
+        };
+        if node.root.is_none_or(|known| rank(root.0) < rank(known.0)) {
+            node.root = Some(root);
         }
     }
 
@@ -184,10 +193,6 @@ impl Search {
     }
 
     fn edge(&mut self, to: u32, edge: Edge) {
-        // A class is where a way begins: its static field is what people look for.
-        if matches!(edge.by, Kind::Static(_)) {
-            self.root(edge.from, Kind::SystemClass);
-        }
         let Some(node) = self.nodes.get_mut(to as usize) else {
             return;
         };
@@ -231,10 +236,15 @@ impl Search {
         None
     }
 
-    fn steps(&self, root: u32, by: Kind, towards: &HashMap<u32, Option<(u32, Edge)>>) -> Vec<Step> {
+    fn steps(
+        &self,
+        root: u32,
+        (by, class): (Kind, Option<u32>),
+        towards: &HashMap<u32, Option<(u32, Edge)>>,
+    ) -> Vec<Step> {
         let tag = |node: u32| self.nodes.get(node as usize).map_or(0, |node| node.tag);
         let mut steps = vec![Step {
-            from: None,
+            from: class.map(tag),
             by,
             to: tag(root),
             is_soft: false,
@@ -250,6 +260,17 @@ impl Search {
             at = *to;
         }
         steps
+    }
+}
+
+/// Variables come last: what runs just now is seldom what leaks.
+fn rank(root: Kind) -> u32 {
+    match root {
+        Kind::Static(_) => 0,
+        Kind::Thread => 1,
+        Kind::Local { .. } => 3,
+        Kind::JniLocal { .. } => 4,
+        _ => 2,
     }
 }
 
@@ -351,6 +372,34 @@ mod tests {
         let mut heap = Heap::new(5, &[1], &[(1, 2), (3, 4), (4, 3), (4, 5)]);
         let (way, search) = heap.search(5, Vec::new());
         assert!(way.is_none() && !search.is_cut());
+    }
+
+    #[test]
+    fn of_several_roots_the_one_is_told_that_says_most() {
+        let local = Kind::Local {
+            thread: 1,
+            method: 0,
+            location: 0,
+            slot: 0,
+        };
+        let told = |search: &mut Search, kind, referrer: Option<&mut i64>| {
+            search.told(Reference {
+                kind,
+                class_tag: 0,
+                referrer_class_tag: 0,
+                tag: 1,
+                referrer,
+            });
+        };
+        let mut search = Search::new(1, Vec::new());
+        search.walks();
+        told(&mut search, local, None);
+        assert_eq!(search.ways()[0].as_ref().unwrap()[0].by, local);
+        let mut class = 0;
+        told(&mut search, Kind::Static(3), Some(&mut class));
+        told(&mut search, Kind::Thread, None);
+        let step = search.ways()[0].as_ref().unwrap()[0];
+        assert_eq!((step.by, step.from, class), (Kind::Static(3), Some(2), 2));
     }
 
     #[test]

@@ -459,6 +459,17 @@ impl MethodOfSite {
         give_back(self.range, pages);
     }
 
+    /// Nobody reads it any more, nor has its address.
+    pub fn unmap(self) {
+        // SAFETY: the reservation made in new(), as promised.
+        unsafe {
+            libc::munmap(
+                ptr::with_exposed_provenance_mut(self.range.start),
+                self.range.bytes,
+            )
+        };
+    }
+
     /// How many sites there is room for.
     pub fn room(&self) -> usize {
         self.range.bytes >> INT_BITS

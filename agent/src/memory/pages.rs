@@ -8,6 +8,7 @@
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 
 use lucce_callgraph::TableMemory;
 
@@ -60,12 +61,28 @@ unsafe fn release(from: usize, to: usize) {
 /// Pages of the system's.
 pub struct Pages;
 
+/// What [`Pages`] has given out.
+static GIVEN: Mutex<Vec<Range>> = Mutex::new(Vec::new());
+
+/// Nobody has the address of any of these pages any more: the encoder is gone, and no Java code has read them.
+pub fn unmap() {
+    let given = std::mem::take(&mut *GIVEN.lock().unwrap_or_else(PoisonError::into_inner));
+    for range in given {
+        let end = (range.start() + range.bytes()).next_multiple_of(PAGE);
+        // SAFETY: mappings of ours, as promised.
+        unsafe { release(range.start(), end) };
+    }
+}
+
 impl TableMemory for Pages {
     fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let bytes = words.checked_mul(size_of::<AtomicU64>())?;
         let range = reserve_table(bytes)?;
+        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+        given.push(range);
+        drop(given);
         let start = ptr::with_exposed_provenance::<AtomicU64>(range.start());
-        // SAFETY: a fresh mapping of zeros, of this size, that is never unmapped.
+        // SAFETY: a fresh mapping of zeros, of this size, that is unmapped when the encoder is gone.
         Some(unsafe { std::slice::from_raw_parts(start, words) })
     }
 

@@ -1,7 +1,10 @@
 //! The agent's one instance. No floor below knows it: what they need of it they are given.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use lucce_callgraph::Layout;
 use lucce_tracelog::{Header, Room, RunId, Size};
@@ -12,16 +15,18 @@ use crate::book::calls::Recorder;
 use crate::classes::Classes;
 use crate::comparison;
 use crate::comparison::{Comparison, Prepared};
-use crate::core::{Attached, Core, Outputs, Parts};
+use crate::core::{Attached, Core, Outputs, Parts, inside};
 use crate::counting::Counting;
 use crate::events::marks::Marks;
 use crate::leaks::Leaks;
 use crate::memory::map::{MethodOfSite, Stacks};
+use crate::memory::pages;
 use crate::options::Options;
 use crate::stack::Stack;
 use crate::thread::Counters;
 
-static AGENT: OnceLock<Agent> = OnceLock::new();
+/// The one that works now. Whoever uses it is inside, see `core::inside`, or it stays until the VM ends.
+static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 pub struct Agent {
     pub classes: Classes,
@@ -101,9 +106,44 @@ impl Ground {
 }
 
 impl Agent {
-    /// `None` before the agent has started.
+    /// `None` before the agent has started, and behind its end. One that may leave is there as long as the caller is
+    /// inside (`core::inside`), or is a thread that its end waits for.
+    #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn get() -> Option<&'static Agent> {
-        AGENT.get()
+        let agent = AGENT.load(Ordering::SeqCst);
+        // SAFETY: null, or what start() has put there; leave() frees it when nobody is inside any more.
+        unsafe { agent.as_ref() }
+    }
+
+    /// One that stays until the VM ends.
+    pub fn that_stays() -> Option<&'static Agent> {
+        let _inside = inside::Inside::enter();
+        Agent::get().filter(|agent| agent.attached.is_none())
+    }
+
+    /// Whether there is one.
+    pub fn is_there() -> bool {
+        !AGENT.load(Ordering::SeqCst).is_null()
+    }
+
+    /// Nobody finds the agent any more, and when nobody uses it `last` is done with it, and all that it has is given back. Whoever
+    /// calls this is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
+    #[allow(unsafe_code, reason = "the agent's one instance")]
+    pub fn leave(last: impl FnOnce(&Agent)) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let agent = AGENT.load(Ordering::SeqCst);
+        let hide = || AGENT.store(ptr::null_mut(), Ordering::SeqCst);
+        if agent.is_null() || !inside::leave(hide, PATIENCE) {
+            return false;
+        }
+        // SAFETY: what start() has made; nobody finds it any more, and nobody is inside.
+        let agent = unsafe { Box::from_raw(agent) };
+        last(&agent);
+        let sites = agent.method_of_site;
+        drop(agent);
+        sites.unmap();
+        pages::unmap();
+        true
     }
 
     /// # Errors
@@ -133,11 +173,18 @@ impl Agent {
             marks: Marks::default(),
             leaks,
         };
-        AGENT
-            .set(agent)
-            .map_err(|_| "the agent is loaded twice".to_string())?;
+        inside::begins(agent.run, agent.attached.is_some());
+        let agent = Box::into_raw(Box::new(agent));
+        let none = ptr::null_mut();
+        let (order, otherwise) = (Ordering::SeqCst, Ordering::SeqCst);
+        if AGENT
+            .compare_exchange(none, agent, order, otherwise)
+            .is_err()
+        {
+            return Err("the agent is loaded twice".into());
+        }
         outputs.keep();
-        let agent = AGENT.get().ok_or("the agent did not start")?;
+        let agent = Agent::get().ok_or("the agent did not start")?;
         for text in &agent.options.warned {
             agent.note_warning(text);
         }

@@ -1,7 +1,7 @@
 //! The agent works without hooks: it comes to a JVM that runs, or was there from the start; and it leaves.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
@@ -10,6 +10,7 @@ use lucce_hooks::kinds::ALLOC;
 use lucce_vm::{Failed, Jvmti, Vm};
 
 use crate::attach::options::{AttachOptions, DEFAULT_INTERVAL};
+use crate::attach::{locks, often};
 use crate::core::Attached;
 use crate::events::wanted as sources;
 use crate::leaks;
@@ -22,12 +23,42 @@ use crate::session::start::refused;
 use crate::session::{control, fate, holders, live, start};
 
 /// An agent that can leave.
+#[derive(Clone, Copy)]
 struct Guest {
     vm: Vm,
-    detached: AtomicBool,
+    came_later: bool,
+    /// It is about to go.
+    detached: bool,
 }
 
-static GUEST: OnceLock<Guest> = OnceLock::new();
+static GUEST: Mutex<Option<Guest>> = Mutex::new(None);
+
+fn guest() -> MutexGuard<'static, Option<Guest>> {
+    GUEST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for one that is leaving.
+///
+/// # Errors
+/// One line for the user: there is an agent, and it does not go.
+fn free_for_another() -> Result<(), String> {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match *guest() {
+            None if !Agent::is_there() => return Ok(()),
+            Some(guest) if guest.detached && Instant::now() < until => {}
+            Some(guest) if guest.detached => {
+                return Err("the agent that was here before does not go: try again later".into());
+            }
+            Some(guest) if guest.came_later => {
+                return Err("the agent is attached already: use `lucce ctl`".into());
+            }
+            _ => return Err("the JVM was started with the agent: use `lucce ctl`".into()),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// # Errors
 /// One line for the user: why the agent does not stay.
@@ -36,18 +67,7 @@ pub fn attach(
     text: &str,
     callbacks: &ti::jvmtiEventCallbacks,
 ) -> Result<(), String> {
-    if Agent::get().is_some() {
-        return Err(match GUEST.get() {
-            None => "the JVM was started with the agent: use `lucce ctl`".into(),
-            Some(guest) if !agent_came_later() && !guest.detached.load(Ordering::Acquire) => {
-                "the JVM was started with the agent: use `lucce ctl`".into()
-            }
-            Some(attached) if attached.detached.load(Ordering::Acquire) => {
-                "the agent was attached to this JVM before: a JVM takes it once".into()
-            }
-            Some(_) => "the agent is attached already: use `lucce ctl`".into(),
-        });
-    }
+    free_for_another()?;
     let AttachOptions {
         mut options,
         interval,
@@ -77,10 +97,7 @@ pub fn attach(
             return Err(message);
         }
     };
-    let _ = GUEST.set(Guest {
-        vm: Vm::new(vm),
-        detached: AtomicBool::new(false),
-    });
+    came(vm, true);
     announce(agent, text, callbacks)?;
     agent.meta("attached", "yes");
     go_live(agent, Vm::new(vm).env())
@@ -117,10 +134,7 @@ pub fn from_start(
             "what the agent needs; another agent may sample allocations",
         ))?;
     let agent = Agent::start(options, jvmti, ground)?;
-    let _ = GUEST.set(Guest {
-        vm: Vm::new(vm),
-        detached: AtomicBool::new(false),
-    });
+    came(vm, false);
     announce(agent, text, callbacks)?;
     agent.meta("tracking", "none");
     for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
@@ -141,8 +155,13 @@ fn announce(agent: &Agent, text: &str, callbacks: &ti::jvmtiEventCallbacks) -> R
         .map_err(refused("the agent's callbacks"))
 }
 
-fn agent_came_later() -> bool {
-    Agent::get().is_some_and(|agent| agent.came_later())
+fn came(vm: *mut JavaVM, came_later: bool) {
+    often::begins();
+    *guest() = Some(Guest {
+        vm: Vm::new(vm),
+        came_later,
+        detached: false,
+    });
 }
 
 /// The VM runs programs now.
@@ -225,7 +244,8 @@ fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
 /// # Errors
 /// One line for the user.
 pub fn detach(agent: &Agent) -> Result<String, String> {
-    let Some(attached) = GUEST.get() else {
+    let attached = *guest();
+    let Some(attached) = attached.filter(|attached| !attached.detached) else {
         return Err(
             "classes have had the agent's hooks from the start (-agentpath), and it stays; `stop` ends counting"
                 .into(),
@@ -260,8 +280,32 @@ pub fn detach(agent: &Agent) -> Result<String, String> {
         })
         .map_err(failed)?
         .map_err(failed)?;
-    attached.detached.store(true, Ordering::Release);
+    if let Some(guest) = guest().as_mut() {
+        guest.detached = true;
+    }
     let last = control::status(agent);
     finish(agent);
     Ok(last)
+}
+
+/// The thread that listened ends. If the agent was detached all that it has is given back: another one may come.
+pub fn leave() {
+    let Some(Guest { vm, .. }) = guest().filter(|guest| guest.detached) else {
+        return;
+    };
+    if let Some(agent) = Agent::get() {
+        agent.helpers.join();
+    }
+    let left = Agent::leave(|agent| {
+        // Where the VM does not know this thread, its references and its tool interface stay.
+        let _ = vm.in_thread(|env| {
+            let env = agent.env(env);
+            locks::let_go(agent.jvmti, env);
+            agent.loaders.let_go(env);
+            agent.jvmti.dispose();
+        });
+    });
+    if left {
+        *guest() = None;
+    }
 }

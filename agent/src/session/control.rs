@@ -3,7 +3,7 @@
 //!
 //! No message can do more harm than that its sender gets an error.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
@@ -20,19 +20,31 @@ use crate::session::status;
 use crate::thread::coverage;
 use lucce_vm::signals;
 
-static LISTENER: OnceLock<Listener> = OnceLock::new();
-static STARTED: OnceLock<Instant> = OnceLock::new();
+/// Of the agent that works.
+static LISTENER: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
+static STARTED: Mutex<Option<Instant>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Listens from now on, unless the options say otherwise. A JVM that cannot be controlled runs on.
 pub fn start(agent: &'static Agent) {
-    let _ = STARTED.set(Instant::now());
+    *lock(&STARTED) = Some(Instant::now());
     if agent.options.ctl == Ctl::Off {
         return;
     }
     let listening = Listener::bind(&Place::own()).and_then(|listener| {
-        let listener = LISTENER.get_or_init(|| listener);
+        let listener = Arc::new(listener);
+        *lock(&LISTENER) = Some(Arc::clone(&listener));
         let thread = std::thread::Builder::new().name("lucce-ctl".into());
-        signals::blocked(|| thread.spawn(move || serve(agent, listener)))
+        signals::blocked(|| {
+            thread.spawn(move || {
+                serve(agent, &listener);
+                drop(listener);
+                attach::leave();
+            })
+        })
     });
     if let Err(error) = listening {
         let path = Place::own().socket();
@@ -44,7 +56,7 @@ pub fn start(agent: &'static Agent) {
 
 /// The VM ends: the socket goes, and the thread.
 pub fn end() {
-    if let Some(listener) = LISTENER.get() {
+    if let Some(listener) = lock(&LISTENER).take() {
         listener.wake();
         listener.remove();
     }
@@ -103,7 +115,10 @@ pub fn status(agent: &Agent) -> String {
 
 /// Milliseconds since the VM was initialised.
 fn uptime() -> u64 {
-    let elapsed = STARTED.get().map(Instant::elapsed).unwrap_or_default();
+    let elapsed = lock(&STARTED)
+        .as_ref()
+        .map(Instant::elapsed)
+        .unwrap_or_default();
     elapsed.as_millis() as u64
 }
 

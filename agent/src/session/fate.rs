@@ -13,7 +13,6 @@ use crate::book::fate::Fate;
 use crate::options::Level;
 use crate::session::Agent;
 use lucce_vm::flags;
-use lucce_vm::signals;
 
 /// What the thread has said already.
 #[derive(Default)]
@@ -33,8 +32,7 @@ pub fn survive(vm: *mut JavaVM) {
 
 /// The VM is initialised. Without a thread the end and `lucce ctl` tell.
 pub fn start(agent: &'static Agent) {
-    let thread = std::thread::Builder::new().name("lucce-files".into());
-    let _ = signals::blocked(|| thread.spawn(move || watch(agent)));
+    let _ = agent.helpers.start("lucce-files", move || watch(agent));
 }
 
 fn watch(agent: &Agent) {

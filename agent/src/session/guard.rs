@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use lucce_vm::Env;
 
+use crate::core::inside::Inside;
 use crate::memory::counter::count;
 use crate::session::Agent;
 use crate::thread::life::state_of;
@@ -18,6 +19,7 @@ thread_local! {
 
 /// Runs a callback of the VM: a panic is our bug, not the program's.
 pub fn guard<T>(otherwise: T, body: impl FnOnce(&'static Agent) -> T) -> T {
+    let _inside = Inside::enter();
     let Some(agent) = Agent::get() else {
         return otherwise;
     };

@@ -1,6 +1,8 @@
 //! Where a thread counts: the lane that it has from its first event on, what the log knows of that lane,
 //! and the cells of the log that it gets.
 
+#![allow(unsafe_code, reason = "cells that are kept as long as the agent")]
+
 use std::cell::RefMut;
 use std::sync::atomic::Ordering;
 
@@ -161,7 +163,8 @@ pub fn new_cell(counters: &Counters, lane: &mut Lane, number: ContextId) -> Opti
     let id = id(counters, lane);
     lane.cell(number, |cells| {
         let block = counters.log.counters(id, cells).ok()?;
-        let cells = block.forever();
+        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        let cells = unsafe { block.kept() };
         counters.all_cells().push(block);
         Some(cells)
     })
@@ -183,7 +186,8 @@ pub fn event_cell(
     });
     lane.event_cell(number, event, |cells| {
         let block = counters.log.event_counters(id, cells).ok()?;
-        let cells = block.forever();
+        // SAFETY: the block is kept as long as the agent, and lanes are used no longer than that.
+        let cells = unsafe { block.kept() };
         counters.all_event_cells().push(block);
         Some(cells)
     })

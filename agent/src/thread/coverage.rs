@@ -27,7 +27,6 @@ use crate::thread::tags::TagSet;
 use lucce_vm::Env;
 use lucce_vm::Field;
 use lucce_vm::clock;
-use lucce_vm::signals;
 use lucce_vm::thread_count::{VmCount, VmThread};
 
 /// The cells of the log are made so many at a time.
@@ -335,8 +334,9 @@ impl State {
 
 /// Without the thread the log of a JVM that is killed says nothing of threads that had not ended.
 fn read_now_and_then(counters: &'static Counters) {
-    let thread = std::thread::Builder::new().name("lucce-coverage".into());
-    let started = signals::blocked(|| thread.spawn(move || run(counters)));
+    let started = counters
+        .helpers
+        .start("lucce-coverage", move || run(counters));
     if let Err(error) = started {
         counters.say(Level::Debug, &format!("coverage: {error}"));
     }

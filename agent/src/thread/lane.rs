@@ -530,7 +530,10 @@ mod tests {
                     let key = (ContextId(n << 32), EventTypeId(event));
                     let cell = lane.event_cell(key.0, key.1, |cells| {
                         assert_eq!(round, 1, "known cells need no room");
-                        Some(log.event_counters(ThreadId(1), cells).unwrap().forever())
+                        let block = log.event_counters(ThreadId(1), cells).unwrap();
+                        let block = Box::leak(Box::new(block));
+                        // SAFETY: it is never dropped.
+                        Some(unsafe { block.kept() })
                     });
                     let cell = cell.unwrap();
                     assert_eq!((cell.id(), cell.event()), key);

@@ -334,12 +334,7 @@ impl Link {
                 Text(name.unwrap_or("?"))
             )
         };
-        let thread = || {
-            format!(
-                "{:?}",
-                Text(self.thread.as_deref().unwrap_or("?")).to_string()
-            )
-        };
+        let thread = || format!("\"{}\"", Text(self.thread.as_deref().unwrap_or("?")));
         let line = self
             .line
             .map_or_else(String::new, |line| format!(":{line}"));
@@ -352,9 +347,13 @@ impl Link {
             "thread" => format!("thread {}", thread()),
             "local" => format!("variable in {}{line} of thread {}", member(), thread()),
             "jni_local" if self.name.is_some() => {
-                format!("native method {} of thread {}", member(), thread())
+                format!(
+                    "native code's reference in {} of thread {}",
+                    member(),
+                    thread()
+                )
             }
-            "jni_local" => format!("native code of thread {}", thread()),
+            "jni_local" => format!("native code's reference in thread {}", thread()),
             "jni_global" => "global reference of native code".to_owned(),
             "monitor" => "monitor that is held".to_owned(),
             "system_class" => "class of the JVM's own loaders".to_owned(),

@@ -118,7 +118,11 @@ impl Report {
     /// At most so many leaks (0: all) and suspects.
     pub fn new(profile: &Profile, leaks: &Leaks, top: usize, suspects: usize) -> Report {
         let top = if top == 0 { usize::MAX } else { top };
-        let shown = if top == usize::MAX { top } else { top.min(suspects) };
+        let shown = if top == usize::MAX {
+            top
+        } else {
+            top.min(suspects)
+        };
         let last = leaks.last.unwrap_or_default();
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");

@@ -125,6 +125,13 @@ public final class Holders {
         return new byte[SIZE];
     }
 
+    /** Held weakly, and by a list. */
+    private static void twice() {
+        byte[] both = both();
+        KEPT.add(new WeakReference<>(both));
+        KEPT.add(both);
+    }
+
     private static byte[] later() {
         return new byte[SIZE];
     }
@@ -147,6 +154,10 @@ public final class Holders {
     }
 
     public static void main(String[] args) throws Exception {
+        // The VM begins to sample a thread when it has allocated some.
+        for (int i = 0; i < 300; i++) {
+            LATE[i % LATE.length] = later();
+        }
         map();
         chain();
         grid();
@@ -157,10 +168,7 @@ public final class Holders {
         byte[] of = weak();
         weakly = new WeakReference<>(of);
         phantom = new PhantomReference<>(of, new ReferenceQueue<>());
-        // Held weakly, and by a list.
-        byte[] both = both();
-        KEPT.add(new WeakReference<>(both));
-        KEPT.add(both);
+        twice();
         for (int i = 0; i < 5; i++) {
             KEPT.add(several());
         }

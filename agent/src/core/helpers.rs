@@ -1,0 +1,37 @@
+//! Threads of the agent's own, which end when the agent does.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use lucce_vm::signals;
+
+/// Those that run.
+#[derive(Default)]
+pub struct Helpers(Mutex<Vec<JoinHandle<()>>>);
+
+impl Helpers {
+    /// One more, which takes no signals.
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub fn start(&self, name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = Builder::new().name(name.into());
+        let started = signals::blocked(|| thread.spawn(run))?;
+        self.lock().push(started);
+        Ok(())
+    }
+
+    /// Waits until all have ended; they know that they must.
+    pub fn join(&self) {
+        let all = std::mem::take(&mut *self.lock());
+        for thread in all {
+            // One that has panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
