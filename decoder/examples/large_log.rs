@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn write(path: &Path, contexts: usize) -> Result<usize, Box<dyn Error>> {
+/// How many contexts it has.
+pub fn write(path: &Path, contexts: usize) -> Result<usize, Box<dyn Error>> {
     // Those of the layout.
     let header = Header {
         version_bits: 12,

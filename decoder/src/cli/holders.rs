@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Nanoseconds that the JVM stands still in a walk, for each byte of its heap (docs/performance.md).
-const NANOS_FOR_A_BYTE: f64 = 1.5;
+const NANOS_FOR_A_BYTE: f64 = 4.0;
 /// Walks that a usual path takes.
 const USUAL: f64 = 10.0;
 /// What may take longer is asked for.

@@ -5,11 +5,12 @@
 //! Profile ─┤
 //!          └─► Tree: each path of frames once ─► Counted: what each run counted, by node
 //! ```
-//! Reading order: `names`, this file, `sums` (amounts by context, method, class, …).
+//! Reading order: `names`, `walked` (contexts into the tree), this file, `sums` (amounts by context, method, class, …).
 
 mod branches;
 mod names;
 mod sums;
+mod walked;
 
 use std::collections::HashMap;
 
@@ -173,24 +174,10 @@ impl<'p> Places<'p> {
     }
 
     fn walk(&mut self, joined: &mut Joined, events: &Events, tick: Tick<'_>) {
-        let tree = &mut joined.tree;
-        let mut grower = self
-            .profile
-            .grower(joined.names.frames(self.profile, self.apart));
-        for id in events.ids() {
-            tick(1);
-            let place = match grower.node(tree, id) {
-                Ok((node, leaf)) => {
-                    let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-                    Some(Place { node, site })
-                }
-                Err(error) => {
-                    self.unknown.push((id, error));
-                    None
-                }
-            };
-            self.by_context.push(place);
-        }
+        let ids = events.ids();
+        let walked = walked::walk(joined, self.profile, self.apart, &ids, tick);
+        self.by_context = walked.places;
+        self.unknown = walked.unknown;
     }
 
     /// What a report of all contexts leaves out; events without any frame in scope are left out from now on.
