@@ -1,7 +1,7 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
-//   PAGES     a folder with one.html, two.html (of two runs), leaks.html (of a run whose objects were followed), and one.json,
-//             one-lock.json (reports of the run)
+//   PAGES     a folder with one.html, two.html (of two runs), leaks.html (of a run whose objects were followed), tags.html (of a
+//             program that opens tags), and one.json, one-lock.json, tags.json (reports of these runs, the last one by tag)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
 import assert from "node:assert/strict";
@@ -12,7 +12,7 @@ import { after, before, describe, test } from "node:test";
 const { PAGES, CHROMIUM, PLAYWRIGHT } = process.env;
 const { chromium } = createRequire(PLAYWRIGHT + "/")("playwright-core");
 const read = (name) => JSON.parse(readFileSync(`${PAGES}/${name}.json`, "utf8"));
-const reports = { one: read("one"), "one-lock": read("one-lock") };
+const reports = { one: read("one"), "one-lock": read("one-lock"), tags: read("tags") };
 const report = (name) => reports[name];
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
@@ -216,6 +216,26 @@ describe("a page of a run whose objects were followed", () => {
     assert.ok(text.includes(suspects[0].at) && text.includes(suspects[0].verdict), text);
     assert.match(suspects[0].head, /^about [\d,]+ bytes/);
     assert.match(suspects[0].verdict, /ages?\b/);
+  });
+});
+
+describe("a page of a program that opens tags", () => {
+  test("has the report's sums by tag, and everything else under one", async () => {
+    await open("tags", "#tab=tags");
+    const { rows, totals } = report("tags");
+    const shown = new Map((await inPage(`byTag()`)).map((row) => [row.name, row.amount]));
+    assert.ok(shown.size > 200 && shown.size === rows.length, `${shown.size} tags`);
+    for (const row of rows) assert.equal(shown.get(row.name), row.own, row.name);
+    assert.equal(await inPage(`sumsOf(0).total`), totals.value);
+    assert.ok((await page.locator("#main").innerText()).includes("endpoint=/search"));
+    await page.locator("#tag").selectOption({ label: "endpoint=/search" });
+    const one = rows.find((row) => row.name === "endpoint=/search").own;
+    assert.equal(await inPage(`sumsOf(0).total`), one);
+    assert.match(await inPage(`location.hash`), /tag=endpoint/);
+    await tab("Flame").click();
+    assert.equal(await inPage(`new Down(new Weights(sumsOf(0), null), {}).root().now`), one);
+    await tab("Threads").click();
+    assert.equal(await inPage(`byThread().reduce((sum, row) => sum + row.amount, 0)`), one);
   });
 });
 

@@ -23,8 +23,15 @@ pub fn tests() -> Outcome {
     let mut followed = program(&folder, (&leaks, "events=leak=1k"), 24)?;
     tools::run_quietly(followed.arg("collect"))?;
     view(&[&leaks], &folder.join("leaks.html"))?;
-    report(one, "alloc", &folder.join("one.json"))?;
-    report(one, "lock", &folder.join("one-lock.json"))?;
+    report((one, "alloc"), &[], &folder.join("one.json"))?;
+    report((one, "lock"), &[], &folder.join("one-lock.json"))?;
+    let tags = tagged(&folder)?;
+    view(&[&tags], &folder.join("tags.html"))?;
+    report(
+        (&tags, "alloc"),
+        &["--by", "tag"],
+        &folder.join("tags.json"),
+    )?;
     let live = Live::start(&folder)?;
     let mut node = Command::new("node");
     node.arg("--test")
@@ -119,15 +126,35 @@ fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<
     Ok(java)
 }
 
+/// The log of a program that opens tags.
+fn tagged(folder: &Path) -> Result<PathBuf, String> {
+    let log = folder.join("tags.lucce");
+    let programs = place::harness().join("programs/target/programs.jar");
+    let (agent, mut java) = (
+        place::agent(),
+        jdk::compiler().ok_or("no JDK that compiles")?.java(),
+    );
+    java.arg(format!(
+        "-agentpath:{}=out={}",
+        agent.display(),
+        log.display()
+    ))
+    .arg("-cp")
+    .arg(programs)
+    .arg("io.lucce.programs.Tags");
+    tools::run_quietly(&mut java)?;
+    Ok(log)
+}
+
 fn view(logs: &[&PathBuf], page: &Path) -> Outcome {
     let mut lucce = Command::new(place::lucce());
     tools::run_quietly(lucce.arg("view").args(logs).arg("-o").arg(page))
 }
 
-fn report(log: &Path, kind: &str, to: &Path) -> Outcome {
+fn report((log, kind): (&Path, &str), more: &[&str], to: &Path) -> Outcome {
     let mut lucce = Command::new(place::lucce());
     let args = ["report", "--json", "--top", "0", "--event", kind];
-    let said = tools::output(lucce.args(args).arg(log))?;
+    let said = tools::output(lucce.args(args).args(more).arg(log))?;
     fs::write(to, said).map_err(|e| format!("{}: {e}", to.display()))
 }
 

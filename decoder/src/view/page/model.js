@@ -87,7 +87,7 @@ class Selection {
     this.measure = state.measure;
     this.run = state.run;
     this.thread = state.thread;
-    this.tag = shares.tag ? state.tag : -1;
+    this.tag = shares.tag ? (state.tag ?? -1) : -1;
   }
 
   /** Calls `each(context, amount)` for every share that is selected; `run` stands for the state's own. */

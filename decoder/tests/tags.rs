@@ -1,0 +1,136 @@
+//! Tags of a program's own: sums by tag are the whole, and one tag is what its threads counted.
+
+mod fixture;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use lucce_decoder::{Profile, ThreadId};
+use lucce_tracelog::{End, ThreadTag};
+use serde_json::Value;
+
+/// The sample, whose second thread counts under two tags.
+fn tagged(path: &Path) {
+    let (mut writer, _) = fixture::running(path);
+    for (key, value) in [("endpoint", "/a"), ("tenant", "\u{1b}[2J<b>")] {
+        let tag = ThreadTag {
+            thread: ThreadId(2),
+            key: key.into(),
+            value: value.into(),
+        };
+        writer.append(tag).unwrap();
+    }
+    writer.append(End).unwrap();
+    writer.close().unwrap();
+}
+
+fn lucce(dir: &Path, args: &[&str]) -> Output {
+    let mut lucce = Command::new(env!("CARGO_BIN_EXE_lucce"));
+    lucce.args(args).current_dir(dir).output().unwrap()
+}
+
+fn json(dir: &Path, args: &[&str]) -> Value {
+    let output = lucce(dir, args);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+const TAGS: &str = "endpoint=/a, tenant=\\u001b[2J<b>";
+
+#[test]
+fn sums_by_tag_are_the_whole_and_one_tag_is_its_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("tagged.log");
+    tagged(&log);
+    let profile = Profile::open(&log).unwrap();
+    let of = |thread| {
+        let shares = profile.events.all().iter();
+        let own = shares.filter(|share| share.thread == ThreadId(thread));
+        own.map(|share| share.count).sum::<u64>()
+    };
+    let (first, second) = (of(1), of(2));
+    assert!(first > 0 && second > 0);
+    let report = |more: &[&str]| {
+        json(
+            dir.path(),
+            &[&["report", "tagged.log", "--json"], more].concat(),
+        )
+    };
+    let by = report(&["--by", "tag"]);
+    let rows = by["rows"].as_array().unwrap();
+    let count = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap()["count"].as_u64();
+    assert_eq!(
+        (count(TAGS), count("(no tag)")),
+        (Some(second), Some(first))
+    );
+    assert_eq!(report(&[])["totals"]["count"], first + second);
+    let part = report(&["--tag", "endpoint=/a"]);
+    assert_eq!(part["totals"]["count"], second);
+    assert!(part["coverage"].is_null());
+    assert_eq!(
+        report(&["--tag", "endpoint=/a", "--tag", "tenant=\u{1b}[2J<b>"])["totals"]["count"],
+        second
+    );
+}
+
+#[test]
+fn a_tag_that_is_not_there_is_told_with_those_that_are() {
+    let dir = tempfile::tempdir().unwrap();
+    tagged(&dir.path().join("tagged.log"));
+    fixture::sample(&dir.path().join("sample.log"));
+    for (log, told) in [("tagged.log", TAGS), ("sample.log", "it has no tags")] {
+        let output = lucce(dir.path(), &["report", log, "--tag", "endpoint=/b"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("endpoint=/b") && said.contains(told),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn differences_gates_exports_and_pages_know_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    tagged(&dir.path().join("tagged.log"));
+    fixture::sample(&dir.path().join("sample.log"));
+    let tag = ["--tag", "endpoint=/a"];
+    let run = |args: &[&str]| {
+        let output = lucce(dir.path(), &[args, &tag].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let diff = run(&["diff", "tagged.log", "tagged.log", "--json", "--by", "tag"]);
+    let diff: Value = serde_json::from_str(&diff).unwrap();
+    assert_eq!(
+        (&diff["changes"], &diff["total"]["change"]),
+        (&0.into(), &0.0.into())
+    );
+    run(&[
+        "gate",
+        "tagged.log",
+        "--base",
+        "tagged.log",
+        "--max-growth",
+        "3%",
+    ]);
+    let whole = lucce(
+        dir.path(),
+        &["export", "tagged.log", "--format", "collapsed"],
+    );
+    let part = run(&["export", "tagged.log", "--format", "collapsed"]);
+    assert!(!part.is_empty() && part.len() < whole.stdout.len());
+    run(&["view", "tagged.log", "-o", "page.html"]);
+    lucce(dir.path(), &["view", "tagged.log", "-o", "all.html"]);
+    let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    assert!(page("page.html").contains("Only what happened under the tag endpoint=/a is shown."));
+    let all = page("all.html");
+    assert!(
+        all.contains(r#""tags":["(no tag)","endpoint=/a, tenant="#)
+            || all.contains(r#""tags":["endpoint=/a, tenant="#)
+    );
+    let refused = lucce(
+        dir.path(),
+        &[&["export", "tagged.log", "--format", "chrome"], &tag[..]].concat(),
+    );
+    assert_eq!(refused.status.code(), Some(2));
+}
