@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_control::{Command, LoadError, ask, load};
 
+use super::list::named;
 use super::run::agent_path;
 use super::{End, Failure, complain, ctl};
 
@@ -13,13 +14,15 @@ use super::{End, Failure, complain, ctl};
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   lucce attach 1234 --out app.lucce          samples allocations, one every 512 KB
+  lucce attach com.acme.Shop                 the same, by main class or jar
   lucce attach 1234 --opt alloc=all          counts every one; slower
   lucce attach 1234 --opt events=leak        follows objects, for `lucce leaks`
   lucce attach 1234 --opt events=lock        counts waiting for monitors
   lucce ctl 1234 detach                      the JVM is as it was; the log is ended")]
 pub struct Args {
-    /// The JVM's process id
-    pid: u32,
+    /// The JVM: its process id, or its main class or jar
+    #[arg(value_name = "PID|NAME")]
+    jvm: String,
     /// The log
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -40,10 +43,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Some(agent) => std::path::absolute(agent)?,
         None => agent_path()?,
     };
-    if let Err(end) = attach(args.pid, &agent, &options(&args.opts, args.out.as_deref())?) {
+    let pid = named(&args.jvm)?;
+    if let Err(end) = attach(pid, &agent, &options(&args.opts, args.out.as_deref())?) {
         return Ok(end);
     }
-    let status = ask(args.pid, &Command::Status)?;
+    let status = ask(pid, &Command::Status)?;
     ctl::print(&status, args.json)
 }
 

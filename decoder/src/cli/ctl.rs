@@ -10,6 +10,7 @@ use lucce_decoder::Stream;
 use lucce_decoder::escape::Text;
 use serde_json::Value;
 
+use super::list::named;
 use super::output::{grouped, json, stdout};
 use super::{End, Failure, complain, holders, open};
 
@@ -22,8 +23,9 @@ use super::{End, Failure, complain, holders, open};
   lucce ctl 1234 holders lucce:0123456789abcdef:0x1000040000043c
   lucce ctl 1234 status --json")]
 pub struct Args {
-    /// The JVM's process id
-    pid: u32,
+    /// The JVM: its process id, or its main class or jar
+    #[arg(value_name = "PID|NAME")]
+    jvm: String,
     #[command(subcommand)]
     what: What,
     /// One JSON object
@@ -54,11 +56,12 @@ enum What {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    let pid = named(&args.jvm)?;
     if let What::Holders(asked) = &args.what {
-        return holders::run(args.pid, asked, args.json);
+        return holders::run(pid, asked, args.json);
     }
     let command = args.what.command()?;
-    let answer = ask(args.pid, &command)?;
+    let answer = ask(pid, &command)?;
     match args.what {
         What::Status => print(&with_entries(answer), args.json),
         _ => print(&answer, args.json),

@@ -67,6 +67,14 @@ pub fn jvms() -> Vec<Jvm> {
     numbers.into_iter().map(Jvm::new).collect()
 }
 
+/// The process that a person means; the JVMs that there are are asked for only if it has no number.
+pub fn named(asked: &str) -> Result<u32, Failure> {
+    match asked.parse() {
+        Ok(pid) => Ok(pid),
+        Err(_) => find(asked, &jvms()),
+    }
+}
+
 /// The process that a person means.
 pub fn find(asked: &str, jvms: &[Jvm]) -> Result<u32, Failure> {
     if let Ok(pid) = asked.parse() {
