@@ -162,12 +162,13 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 15] = [
+const DIFFERENT: [&str; 17] = [
     "attach",
     "classes",
     "ending",
     "files",
     "ground",
+    "holders",
     "image",
     "io",
     "java_agents",
@@ -178,6 +179,7 @@ const DIFFERENT: [&str; 15] = [
     "tasks",
     "vm-events",
     "walked",
+    "tags",
 ];
 
 /// What the VM does by itself differs most.

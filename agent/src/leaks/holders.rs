@@ -120,9 +120,8 @@ fn search(
     let weak = references(tools, env)?;
     let mut search = Search::new(looked_for as u32, weak);
     let (began, mut pauses) = (Instant::now(), Vec::new());
-    let is_found = |search: &Search| search.ways().iter().all(Option::is_some);
     let mut is_over = false;
-    while !is_found(&search) && search.goes_on() {
+    while search.goes_on() {
         is_over = pauses.len() as u32 >= walks || began.elapsed() >= PATIENCE;
         if is_over {
             break;

@@ -8,7 +8,7 @@
 //! Few objects have tags, [`MOST`] at most, and of each at most [`MOST_REFERRERS`] others that refer to it are kept. Where there are
 //! more, a shorter way may have been left out, and the search says so.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use lucce_vm::heap::{Kind, Next, Reference};
 
@@ -90,9 +90,26 @@ impl Search {
         self.references = 0;
     }
 
-    /// Something of what the last walk found may be referred to by what is not known yet.
+    /// For one of the objects at least the next walk may find a way, and there is none yet. There will never be one for an object that
+    /// died: all that refers to it, if anything does, is known.
     pub fn goes_on(&self) -> bool {
-        self.nodes.iter().any(|node| node.found == self.walks)
+        (0..self.targets).any(|target| self.way(target).is_none() && self.is_open(target))
+    }
+
+    /// Whether something that leads to the object was found by the last walk: who refers to it is not known yet.
+    fn is_open(&self, target: u32) -> bool {
+        let (mut known, mut next) = (HashSet::from([target]), vec![target]);
+        while let Some(at) = next.pop() {
+            let Some(node) = self.nodes.get(at as usize) else {
+                continue;
+            };
+            if node.found == self.walks {
+                return true;
+            }
+            let new = node.referrers.iter().map(|edge| edge.from);
+            next.extend(new.filter(|from| known.insert(*from)));
+        }
+        false
     }
 
     /// References that the last walk told.
@@ -342,7 +359,7 @@ mod tests {
         fn search(&mut self, target: usize, weak: Vec<Weak>) -> (Option<Vec<usize>>, Search) {
             let mut search = Search::new(1, weak);
             self.tags[target] = 1;
-            while search.ways()[0].is_none() && search.goes_on() {
+            while search.goes_on() {
                 self.walk(&mut search);
             }
             let way = search.ways().remove(0);
@@ -441,6 +458,20 @@ mod tests {
         let (way, search) = heap.search(many + 2, Vec::new());
         assert_eq!(way.map(|way| way.len()), Some(3));
         assert!(search.is_cut());
+    }
+
+    /// One that nothing reaches is not waited for, however far the others are.
+    #[test]
+    fn what_died_keeps_no_search_going() {
+        let mut heap = Heap::new(6, &[1], &[(1, 2), (2, 3), (5, 4)]);
+        let mut search = Search::new(2, Vec::new());
+        (heap.tags[3], heap.tags[4]) = (1, 2);
+        let mut walks = 0;
+        while search.goes_on() {
+            heap.walk(&mut search);
+            walks += 1;
+        }
+        assert_eq!((walks, search.ways()[1].is_none()), (3, true));
     }
 
     #[test]

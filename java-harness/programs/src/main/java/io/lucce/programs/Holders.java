@@ -17,7 +17,7 @@ import java.util.function.Supplier;
  * is ended, and prints {@code working} now and then.
  */
 public final class Holders {
-    private static final int SIZE = 1 << 14;
+    private static final int SIZE = 1 << 16;
 
     /** In the order of the class file: a number of a field is not that of its name. */
     interface Constants {
@@ -57,7 +57,7 @@ public final class Holders {
     static final Map<String, byte[]> MAP = new HashMap<>();
     static final ThreadLocal<Object> LOCAL = new ThreadLocal<>();
     static final List<Object> KEPT = new ArrayList<>();
-    static final Object[] LATE = new Object[32];
+    static final Object[] LATE = new Object[512];
     static Node chain;
     static Object[][] grid;
     static Derived derived;
@@ -100,8 +100,12 @@ public final class Holders {
         derived.held = new byte[SIZE];
     }
 
+    private static byte[] inLambda() {
+        return new byte[SIZE];
+    }
+
     private static void captured() {
-        byte[] captured = new byte[SIZE];
+        byte[] captured = inLambda();
         lambda = () -> captured;
     }
 
