@@ -107,6 +107,7 @@ pub fn leave(hide: impl FnOnce(), patience: Duration) -> bool {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "what is freed is what is looked for")]
 mod tests {
     use std::sync::atomic::AtomicPtr;
     use std::sync::{Barrier, Mutex};
