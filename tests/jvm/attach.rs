@@ -226,7 +226,6 @@ fn traces(setup: &Setup, jdk: &Jdk, way: &str, flags: &[&str]) -> Checked {
     let mut jvm = busy(setup, jdk, &format!("attach-{}-{way}", jdk.version), flags)?;
     attach(&jvm, &["alloc=all", "verify=1"])?;
     let classes = if jdk.version >= 21 { 9 } else { 8 };
-    let pid = jvm.pid();
     jvm.until("each way of being busy is recorded", |jvm| {
         let copy = jvm.java.folder().join("copy.lucce");
         jvm.ctl(&["dump", &copy.to_string_lossy()])?;
