@@ -203,7 +203,9 @@ impl<'a> Java<'a> {
             |name| File::create(self.folder.join(name)).map_err(|e: std::io::Error| e.to_string());
         command
             .env_remove("JAVA_TOOL_OPTIONS")
-            .env_remove("JDK_JAVA_OPTIONS");
+            .env_remove("JDK_JAVA_OPTIONS")
+            // What one test has kept of the JDK's classes the next one finds, and the user's folder stays as it is.
+            .env("XDG_CACHE_HOME", self.setup.scratch.join("caches"));
         command
             .current_dir(&self.folder)
             .args(arguments)

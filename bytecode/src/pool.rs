@@ -179,6 +179,8 @@ pub(crate) struct Additions<'c, 'a, 'p> {
     room: Room,
     texts: HashMap<Cow<'a, [u8]>, u16>,
     integers: BTreeMap<i32, u16>,
+    /// Those of them that were added, by where their four bytes begin in `bytes`.
+    added_integers: Vec<(usize, i32)>,
     /// `Class` constants by name, those of the original pool included once it was looked through.
     classes: HashMap<Cow<'a, [u8]>, u16>,
     looked_through: bool,
@@ -228,6 +230,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
             room,
             texts: HashMap::new(),
             integers: BTreeMap::new(),
+            added_integers: Vec::new(),
             classes: HashMap::new(),
             looked_through: false,
             helpers: Vec::new(),
@@ -274,6 +277,10 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         &self.bytes
     }
 
+    pub(crate) fn added_integers(&self) -> &[(usize, i32)] {
+        &self.added_integers
+    }
+
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             bytes: self.bytes.len(),
@@ -291,6 +298,7 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         self.next = mark.next;
         self.texts.retain(|_, index| stays(*index));
         self.integers.retain(|_, index| stays(*index));
+        self.added_integers.retain(|(at, _)| *at < mark.bytes);
         self.classes.retain(|_, index| stays(*index));
         self.helpers.retain(|(_, index)| stays(*index));
     }
@@ -328,8 +336,11 @@ impl<'c, 'a, 'p> Additions<'c, 'a, 'p> {
         if let Some(&index) = self.integers.get(&value) {
             return Ok(index);
         }
+        // Behind its tag.
+        let at = self.bytes.len() + 1;
         let index = self.add(INTEGER, &[&value.to_be_bytes()])?;
         self.integers.insert(value, index);
+        self.added_integers.push((at, value));
         Ok(index)
     }
 

@@ -23,6 +23,10 @@ pub struct Rewritten {
     /// Methods that were left as they are, by index, and why: most often because they would be
     /// too large.
     pub skipped: Vec<(usize, Error)>,
+    /// The integers that are too large for an instruction, each in a constant of its own: where in the class file its
+    /// four bytes begin, and which it is. Whoever changes them changes nothing else. `None`: the constant pool had too
+    /// little room, and some are made of others.
+    pub integers: Option<Vec<(usize, i32)>>,
 }
 
 /// Carries out a plan. Nothing to insert: the result is the class as it came.
@@ -88,9 +92,13 @@ fn rewrite_in(
     }
     Ok(Rewritten {
         bytes: rewriter.assemble(&fields, plan.fields.len(), &methods)?,
+        integers: rewriter.integers(),
         skipped: rewriter.skipped,
     })
 }
+
+/// Where the first constant begins: behind magic, version and count.
+const POOL_AT: usize = 10;
 
 struct Rewriter<'c, 'a, 'p> {
     class: &'c ClassFile<'a>,
@@ -268,6 +276,14 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         };
         tables.exceptions(out)?;
         tables.attributes(out)
+    }
+
+    /// See [`Rewritten::integers`].
+    fn integers(&self) -> Option<Vec<(usize, i32)>> {
+        let added = POOL_AT + self.class.pool.entries().len();
+        let integers = self.pool.added_integers().iter();
+        let placed = || integers.map(|(at, value)| (added + at, *value)).collect();
+        self.has_ample_room().then(placed)
     }
 
     /// The `ClassFile` structure (JVMS 4.1).

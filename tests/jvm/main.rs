@@ -6,6 +6,7 @@ mod attach;
 mod bad_options;
 mod benched;
 mod bursts;
+mod cache;
 mod classes;
 mod commands;
 mod containers;
@@ -128,6 +129,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         samples::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),
+        cache::tests(setup),
         top::tests(setup),
         unloading::tests(setup),
         variants::tests(setup),
@@ -162,8 +164,9 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 17] = [
+const DIFFERENT: [&str; 18] = [
     "attach",
+    "cache",
     "classes",
     "ending",
     "files",

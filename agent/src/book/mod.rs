@@ -6,6 +6,7 @@
 
 pub mod calls;
 pub mod fate;
+pub mod image;
 pub mod journal;
 pub mod names;
 
@@ -14,6 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::memory::bits::Bits;
 use crate::memory::map::MethodOfSite;
@@ -96,6 +98,8 @@ struct Packed(u32);
 
 impl Packed {
     const ELSEWHERE: Packed = Packed(15);
+    /// How many others there are.
+    const KINDS: u32 = 10;
     const MORE: u32 = 1 << 12;
 
     /// `None`: it does not fit.
@@ -198,6 +202,8 @@ pub struct Book {
     went_types: FxHashSet<Name>,
     /// Class, name and descriptor of the JDK's methods that are [`Shape::quiet`].
     quiet: FxHashSet<(Name, Name, Name)>,
+    /// Which methods of a class are in there, see [`Book::quiet_state`].
+    quiet_states: FxHashMap<Name, u64>,
 }
 
 /// A class as it comes from the hook.
@@ -251,6 +257,7 @@ impl Book {
             live_types: FxHashMap::default(),
             went_types: FxHashSet::default(),
             quiet: FxHashSet::default(),
+            quiet_states: FxHashMap::default(),
         };
         for _ in INTRINSICS {
             book.elsewhere(SiteInfo {
@@ -272,10 +279,7 @@ impl Book {
 
     /// `None`: there are no ids left, or no room.
     pub fn add(&mut self, class: &NewClass<'_>) -> Option<Ids> {
-        let ids = Ids {
-            first_method: self.methods.len() as u32 + 1,
-            first_site: self.sites.len() as u32 + 1,
-        };
+        let ids = self.next_ids();
         self.room(class.methods.len(), class.shapes)?;
         let index = self.classes.len() as u32 + 1;
         let info = ClassInfo {
@@ -322,7 +326,7 @@ impl Book {
             })?;
             self.add_sites(shape, &mut allocated)?;
             if shape.quiet && is_of_the_jdk(class.loader, class.name) {
-                self.quiet.insert((info.name, *name, *descriptor));
+                self.note_quiet(info.name, *name, *descriptor);
             }
         }
         if let Some(info) = self.classes.get_mut(index as usize - 1) {
@@ -330,6 +334,14 @@ impl Book {
             info.allocates = allocated.len() as u32;
         }
         Some(ids)
+    }
+
+    /// Of the class that is added next.
+    fn next_ids(&self) -> Ids {
+        Ids {
+            first_method: self.methods.len() as u32 + 1,
+            first_site: self.sites.len() as u32 + 1,
+        }
     }
 
     /// A loader has the class.
@@ -528,7 +540,23 @@ impl Book {
             let method = (self.find_name(class)?, name, self.find_name(descriptor)?);
             Some(self.quiet.contains(&method))
         };
-        class.starts_with(JAVA) && known().unwrap_or(false)
+        may_be_quiet(class) && known().unwrap_or(false)
+    }
+
+    /// A number for the set of the class's methods before whose calls nothing is said: the same in all runs. 0: there
+    /// are none.
+    pub fn quiet_state(&self, class: &str) -> u64 {
+        let name = self.find_name(class);
+        let state = name.and_then(|name| self.quiet_states.get(&name));
+        state.copied().unwrap_or(0)
+    }
+
+    fn note_quiet(&mut self, class: Name, name: Name, descriptor: Name) {
+        if self.quiet.insert((class, name, descriptor)) {
+            let text = [self.text(name), self.text(descriptor)].join("\0");
+            // In whichever order they come.
+            *self.quiet_states.entry(class).or_default() ^= xxh3_64(text.as_bytes());
+        }
     }
 
     /// `None`: there is no room for so many. Ids of methods have 24 bits and those of sites 28.
@@ -536,11 +564,16 @@ impl Book {
         let places = || shapes.iter().flat_map(|shape| &shape.places);
         let lines: usize = shapes.iter().map(|shape| shape.lines.len()).sum();
         // No more than one for each site.
-        let fits = self.methods.len() + methods < self.methods.room().min(MethodId::MAX as usize)
-            && self.has_site(places().count())
+        let allocated = places().count();
+        self.fits(methods, places().count(), lines, allocated)
+            .then_some(())
+    }
+
+    fn fits(&self, methods: usize, sites: usize, lines: usize, allocated: usize) -> bool {
+        self.methods.len() + methods < self.methods.room().min(MethodId::MAX as usize)
+            && self.has_site(sites)
             && self.lines.len() + lines <= self.lines.room()
-            && self.allocated.len() + places().count() <= self.allocated.room();
-        fits.then_some(())
+            && self.allocated.len() + allocated <= self.allocated.room()
     }
 
     fn has_site(&self, count: usize) -> bool {
@@ -663,9 +696,16 @@ impl Book {
 
     /// The last site is in `method`.
     fn note_site(&mut self, method: u32) {
-        let site = self.sites.len();
-        self.needed_sites.add(size_of::<u32>(), site..site + 1);
-        self.method_of_site.set(site as u32, method);
+        let site = self.sites.len() as u32;
+        self.note_sites(site..site + 1, method);
+    }
+
+    fn note_sites(&mut self, sites: std::ops::Range<u32>, method: u32) {
+        let rows = sites.start as usize..sites.end as usize;
+        self.needed_sites.add(size_of::<u32>(), rows);
+        for site in sites {
+            self.method_of_site.set(site, method);
+        }
     }
 
     /// The site at which callers count what an intrinsic allocates.
@@ -891,6 +931,11 @@ impl Book {
 
 /// Packages of which every loader has the classes of the boot loader, or of a loader of the JDK with others.
 const JAVA: &str = "java/";
+
+/// Whether the book may know methods of the class before whose calls nothing is said.
+pub fn may_be_quiet(class: &str) -> bool {
+    class.starts_with(JAVA)
+}
 
 /// Whether every class that names this one means it.
 fn is_of_the_jdk(loader: Loader, class: &str) -> bool {

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
 use lucce_hooks::kinds::ALLOC;
 
-use crate::book::{Book, Ids, Loader, NATIVE, NewClass};
+use crate::book::{Ids, Loader, NewClass, may_be_quiet};
 use crate::classes::Classes;
+use crate::classes::cache::{
+    self, Asked, Constants, Kept, NATIVES, STANDING_FOR, put_ids, standing_for_ids,
+};
 use crate::core::{holds, is_without_the_jdk, may_be_created, may_create};
 use crate::memory::counter::count;
 use crate::options::Level;
@@ -18,6 +21,9 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
     if let Some(known) = classes.twins.find(classes, loader, bytes) {
         return Some(known);
     }
+    if let Some(known) = classes.cache.find(classes, loader, bytes) {
+        return known;
+    }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
         Err(_) => return unread(classes),
@@ -25,7 +31,8 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
     if class.name() == "module-info" {
         return None;
     }
-    if hooks::acts_as_carrier(class.name(), class.methods()) {
+    let acts_as_carrier = hooks::acts_as_carrier(class.name(), class.methods());
+    if acts_as_carrier {
         carrier::hooked();
     }
     compare(classes, loader, &class);
@@ -33,7 +40,8 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
     if !holds(classes, loader, class.name()) {
         return outside(classes, loader, &class);
     }
-    let Ok(shapes) = shapes(classes, loader, &class) else {
+    let asked = Asked::default();
+    let Ok(shapes) = shapes(classes, loader, &class, &asked) else {
         return unread(classes);
     };
     let Some(ids) = note(classes, loader, &class, &shapes) else {
@@ -48,7 +56,23 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
         }
         return None;
     };
-    insert(classes, loader, (&class, bytes), &shapes, ids)
+    let planned = Planned {
+        class: &class,
+        plain: bytes,
+        acts_as_carrier,
+        shapes: &shapes,
+        asked: &asked,
+    };
+    insert(classes, loader, &planned, ids)
+}
+
+/// A class of which it is known where hooks go.
+struct Planned<'p> {
+    class: &'p ClassFile<'p>,
+    plain: &'p [u8],
+    acts_as_carrier: bool,
+    shapes: &'p [Shape],
+    asked: &'p Asked,
 }
 
 /// How many differences to JDKs that are known there were.
@@ -81,25 +105,41 @@ fn unread(classes: &Classes) -> Option<Vec<u8>> {
     None
 }
 
-fn shapes(classes: &Classes, loader: Loader, class: &ClassFile<'_>) -> Result<Vec<Shape>, Error> {
+/// `asked`: is told what the book was asked for.
+fn shapes(
+    classes: &Classes,
+    loader: Loader,
+    class: &ClassFile<'_>,
+    asked: &Asked,
+) -> Result<Vec<Shape>, Error> {
     let book = classes.book();
+    let is_quiet = |class: &str, name: &str, descriptor: &str| {
+        if may_be_quiet(class) {
+            cache::asks(asked, &book, class);
+        }
+        book.is_quiet(class, name, descriptor)
+    };
     let wants = Wants {
         events: classes.options.hooks().in_code(),
         idle: classes.options.is_idle(),
         trusted: classes.loaders.is_trusted(loader),
         holds: &|class| holds(classes, Loader::BOOT, class),
         jdk_is_out_of_scope: is_without_the_jdk(&classes.options),
-        calls_quiet: &|call| book.is_quiet(&call.owner, &call.name, &call.descriptor),
+        calls_quiet: &|call| is_quiet(&call.owner, &call.name, &call.descriptor),
     };
     let mut shapes = hooks::shapes(class, wants)?;
-    ask_where_nobody_says(&book, class, &mut shapes);
+    ask_where_nobody_says(&is_quiet, class, &mut shapes);
     Ok(shapes)
 }
 
 /// Another agent has changed methods before whose calls nothing was said: the VM knows who calls them.
-fn ask_where_nobody_says(book: &Book, class: &ClassFile<'_>, shapes: &mut [Shape]) {
+fn ask_where_nobody_says(
+    is_quiet: &dyn Fn(&str, &str, &str) -> bool,
+    class: &ClassFile<'_>,
+    shapes: &mut [Shape],
+) {
     for (method, shape) in class.methods().iter().zip(shapes) {
-        let was_quiet = || book.is_quiet(class.name(), &method.name, &method.descriptor);
+        let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
         if shape.frame == FrameKind::Push && was_quiet() {
             shape.frame = FrameKind::Vm;
             shape.here = false;
@@ -180,44 +220,66 @@ fn note(classes: &Classes, loader: Loader, class: &ClassFile<'_>, shapes: &[Shap
     Some(ids)
 }
 
-fn insert(
-    classes: &Classes,
-    loader: Loader,
-    (class, bytes): (&ClassFile<'_>, &[u8]),
-    shapes: &[Shape],
-    ids: Ids,
-) -> Option<Vec<u8>> {
-    let natives = native_sites(classes, shapes, ids);
-    let native_site = |index: usize| natives.iter().find(|n| n.0 == index).map_or(0, |n| n.1);
-    let hooks = Hooks {
+/// What hooks of a loader's classes depend on beside the classes and the kinds of events.
+pub fn hooks_of(classes: &Classes, loader: Loader) -> Hooks {
+    Hooks {
         exits: classes.recorder.is_some(),
         at_entry: !classes.comparison.is_off(),
         restores: classes.options.is_partial(),
         trusted: classes.loaders.is_trusted(loader),
         inherits: classes.loaders.is_own(loader),
         kinds: classes.options.hooks().in_code(),
-    };
+    }
+}
+
+/// The plan with these ids; `native_site` says those of natives with a bracket.
+fn plan(
+    classes: &Classes,
+    loader: Loader,
+    planned: &Planned<'_>,
+    ids: Ids,
+    native_site: &dyn Fn(usize) -> u32,
+) -> Plan<'static> {
     let mut plan = hooks::plan(
-        class,
-        shapes,
+        planned.class,
+        planned.shapes,
         ids.first_method,
         ids.first_site,
-        &native_site,
-        hooks,
+        native_site,
+        hooks_of(classes, loader),
     );
-    keep_fields(class, &mut plan);
+    keep_fields(planned.class, &mut plan);
+    plan
+}
+
+fn insert(classes: &Classes, loader: Loader, planned: &Planned<'_>, ids: Ids) -> Option<Vec<u8>> {
+    let natives = bracketed(planned.shapes);
+    let sites = cache::native_sites(classes, &natives, ids);
+    if classes.cache.keeps(loader)
+        && let Some(made) = insert_and_keep(classes, loader, planned, (ids, &natives, &sites))
+    {
+        return made;
+    }
+    let site = |index: usize| {
+        let mut all = natives.iter().zip(&sites);
+        all.find(|(native, _)| **native == index)
+            .map_or(0, |(_, site)| *site)
+    };
+    let plan = plan(classes, loader, planned, ids, &site);
     if is_empty(&plan) {
         return None;
     }
+    let class = planned.class;
     match rewrite(class, &plan) {
         Ok(done) => {
             count(&classes.counts.classes);
             let is_whole = done.skipped.is_empty();
             let hooked = accept(classes, loader, class, ids, done);
             if is_whole {
+                let (plain, shapes) = (planned.plain, planned.shapes);
                 classes
                     .twins
-                    .met(classes, loader, (class, bytes), shapes, &hooked);
+                    .met(classes, loader, (class, plain), shapes, &hooked);
             }
             Some(hooked)
         }
@@ -230,6 +292,47 @@ fn insert(
             None
         }
     }
+}
+
+/// As `insert`, by way of a class in which something else stands for ids, which other runs can use, too. `None`: it cannot
+/// be done so.
+fn insert_and_keep(
+    classes: &Classes,
+    loader: Loader,
+    planned: &Planned<'_>,
+    (ids, natives, sites): (Ids, &[usize], &[u32]),
+) -> Option<Option<Vec<u8>>> {
+    let keep = |hooked: Option<(&[u8], &Constants)>| {
+        let kept = Kept {
+            plain: planned.plain,
+            acts_as_carrier: planned.acts_as_carrier,
+            name: planned.class.name(),
+            shapes: planned.shapes,
+            asked: planned.asked,
+            natives,
+            hooked,
+        };
+        classes.cache.keep(classes, &kept);
+    };
+    let standing_for = |index: usize| {
+        let native = natives.iter().position(|native| *native == index);
+        native.map_or(0, |native| NATIVES + native as u32)
+    };
+    let plan = plan(classes, loader, planned, STANDING_FOR, &standing_for);
+    if is_empty(&plan) {
+        keep(None);
+        return Some(None);
+    }
+    let done = rewrite(planned.class, &plan).ok()?;
+    if !done.skipped.is_empty() {
+        return None;
+    }
+    let constants = standing_for_ids(&done.integers?)?;
+    let mut hooked = done.bytes.clone();
+    put_ids(&mut hooked, constants.iter().copied(), ids, sites)?;
+    keep(Some((&done.bytes, &constants)));
+    count(&classes.counts.classes);
+    Some(Some(hooked))
 }
 
 fn accept(
@@ -270,14 +373,14 @@ fn leave(classes: &Classes, loader: Loader, class: &ClassFile<'_>, ids: Ids, ind
     }
 }
 
-/// The sites of natives that are called with a bracket, by method index.
-fn native_sites(classes: &Classes, shapes: &[Shape], ids: Ids) -> Vec<(usize, u32)> {
-    let marks = shapes.iter().flat_map(|shape| &shape.places);
+/// Natives that are called with a bracket, each once, by their methods' indices.
+pub fn bracketed(shapes: &[Shape]) -> Vec<usize> {
     let mut natives = Vec::new();
-    for place in marks {
-        if let Mark::Bracket(index) | Mark::BracketMaking(index) = place.mark {
-            let method = ids.first_method + index as u32;
-            natives.push((index, classes.extra_site(method, NATIVE)));
+    for place in shapes.iter().flat_map(|shape| &shape.places) {
+        if let Mark::Bracket(index) | Mark::BracketMaking(index) = place.mark
+            && !natives.contains(&index)
+        {
+            natives.push(index);
         }
     }
     natives

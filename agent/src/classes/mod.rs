@@ -1,5 +1,6 @@
 //! Classes on their way into the VM: their hooks, Java agents, what they were before, those that cannot have hooks.
 
+pub mod cache;
 pub mod java_agents;
 pub mod load;
 pub mod originals;
@@ -11,12 +12,15 @@ use std::ops::Deref;
 
 use crate::counting::Counting;
 
+use cache::Cache;
 use originals::Originals;
 use twins::Twins;
 use watch::Watch;
 
 pub struct Classes {
     pub counting: Counting,
+    /// What earlier runs have made of classes of the JDK.
+    pub cache: Cache,
     /// What classes were before their hooks.
     pub originals: Originals,
     /// Classes that several loaders have.
@@ -34,11 +38,14 @@ impl Deref for Classes {
 
 impl Classes {
     pub fn new(counting: Counting) -> Classes {
-        Classes {
+        let mut classes = Classes {
             counting,
+            cache: Cache::default(),
             originals: Originals::default(),
             twins: Twins::default(),
             watch: Watch::default(),
-        }
+        };
+        classes.cache = Cache::open(&classes);
+        classes
     }
 }

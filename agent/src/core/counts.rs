@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 #[derive(Default)]
 pub struct Counts {
     pub classes: AtomicU64,
+    /// Of them, those that an earlier run has made.
+    pub classes_cached: AtomicU64,
     pub classes_skipped: AtomicU64,
     /// With hooks of before, because they cannot be told from a Java agent's code.
     pub classes_kept: AtomicU64,

@@ -16,7 +16,7 @@ use lucce_hooks::Kinds;
 use lucce_hooks::kinds::{ALLOC, Against, CALL};
 use lucce_tracelog::escape::Line;
 
-use values::{choice, file, number, patterns, unknown};
+use values::{choice, file, malformed, number, patterns, unknown};
 
 pub use burst::Burst;
 pub use events::{Events, is_ours, names_of};
@@ -57,6 +57,7 @@ pub struct Options {
     pub facts: bool,
     /// With which JDK that was tried; `None`: with none.
     pub like: Option<u32>,
+    pub class_cache: ClassCache,
     /// Of which programs JVMs are recorded; empty: of all.
     pub only: Patterns,
     /// Which classes get hooks and are in traces: those of `instrument` that the filter admits.
@@ -70,6 +71,15 @@ pub enum Instrument {
     All,
     /// Those that neither the boot loader nor the platform loader defined.
     App,
+}
+
+/// Where classes of the JDK with their hooks are kept for other runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClassCache {
+    Off,
+    /// In the user's folder for such files.
+    User,
+    In(PathBuf),
 }
 
 /// A file beside the log.
@@ -113,8 +123,9 @@ pub enum Level {
     None,
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "burst",
+    "cache",
     "ctl",
     "encoding",
     "events",
@@ -186,6 +197,7 @@ impl Options {
             strict: false,
             facts: false,
             like: None,
+            class_cache: ClassCache::User,
             only: Patterns::default(),
             instrument: Instrument::All,
             filter: ClassFilter::default(),
@@ -315,6 +327,7 @@ impl Options {
             "tracking" => {
                 (self.tracking, self.auto) = (choice(key, value, &TRACKING)?, value == AUTO);
             }
+            "cache" => self.class_cache = class_cache(key, value)?,
             "ctl" => self.ctl = choice(key, value, &CTL)?,
             "log" => self.log = choice("log level", value, &LEVELS)?,
             "strict" => self.strict = choice(key, value, &SWITCH)?,
@@ -327,6 +340,16 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// A folder, or a word: a folder of its name is written `./off`.
+fn class_cache(key: &str, value: &str) -> Result<ClassCache, BadOption> {
+    Ok(match value {
+        "off" => ClassCache::Off,
+        "on" => ClassCache::User,
+        "" => return Err(malformed(key, value, "on, off or a folder")),
+        folder => ClassCache::In(folder.into()),
+    })
 }
 
 /// The first that is in force.

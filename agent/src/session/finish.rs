@@ -20,6 +20,7 @@ pub fn finish(agent: &Agent) {
     agent.live.store(false, Ordering::Release);
     control::end();
     agent.ended.tell();
+    agent.cache.close(agent);
     let bursts = agent.gate.bursts();
     let sampled = agent.leaks.as_ref().map(Leaks::so_far);
     for source in events::wanted(&agent.options.hooks()) {
@@ -66,6 +67,7 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("verify.compared", &counts.compared),
         ("verify.mismatches", &counts.mismatches),
         ("classes.rewritten", &counts.classes),
+        ("classes.cached", &counts.classes_cached),
         ("classes.skipped", &counts.classes_skipped),
         ("classes.kept_hooks", &counts.classes_kept),
         ("methods.skipped", &counts.methods_skipped),

@@ -7,6 +7,7 @@ mod bounds;
 mod fuzz_body;
 mod hostile;
 mod identity;
+mod integers;
 mod jdk;
 mod large;
 mod limits;
