@@ -99,7 +99,7 @@ struct Packed(u32);
 impl Packed {
     const ELSEWHERE: Packed = Packed(15);
     /// How many others there are.
-    const KINDS: u32 = 10;
+    const KINDS: u32 = 8;
     const MORE: u32 = 1 << 12;
 
     /// `None`: it does not fit.

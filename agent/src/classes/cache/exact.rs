@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use lucce_bytecode::{ClassFile, rewrite};
+use lucce_hooks::kinds::{ALLOC, IO, LOCK, THREAD};
 use lucce_hooks::{self as hooks, Hooks, Kinds, Shape, Wants};
 
 use super::entry::{Entry, Made, constants, put_ids, standing_for_ids};
@@ -19,15 +20,11 @@ use crate::classes::load::bracketed;
 )]
 mod jdk;
 
-const HOOKS: Hooks = Hooks {
-    exits: false,
-    at_entry: false,
-    restores: false,
-    trusted: true,
-    inherits: false,
-    tasks: true,
-    alloc: true,
-};
+/// All but entries.
+fn kinds() -> Kinds {
+    let kinds = [&ALLOC, &IO, &LOCK, &THREAD].into_iter();
+    kinds.fold(Kinds::default(), |all, kind| all.with(kind))
+}
 
 /// Ids as large as those that have a constant of their own: else an instruction has them, and the code is another one.
 const LATER: Ids = Ids {
@@ -38,13 +35,7 @@ const FIRST_NATIVE: u32 = 3_000_000;
 
 fn shapes(book: &Book, class: &ClassFile<'_>, asked: &Asked) -> Vec<Shape> {
     let wants = Wants {
-        events: Kinds {
-            alloc: true,
-            call: false,
-            io: true,
-            lock: true,
-            thread: true,
-        },
+        events: kinds(),
         idle: false,
         trusted: true,
         holds: &|_| true,
@@ -87,7 +78,15 @@ fn rewritten(
         first_native + at as u32
     };
     let (method, site) = (ids.first_method, ids.first_site);
-    let plan = hooks::plan(class, shapes, method, site, &native, HOOKS);
+    let hooks = Hooks {
+        exits: false,
+        at_entry: false,
+        restores: false,
+        trusted: true,
+        inherits: false,
+        kinds: kinds(),
+    };
+    let plan = hooks::plan(class, shapes, method, site, &native, hooks);
     let done = rewrite(class, &plan).unwrap();
     assert!(done.skipped.is_empty(), "{}", class.name());
     let changed = !plan.methods.is_empty() || !plan.fields.is_empty();
