@@ -73,8 +73,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   shipped               the agent and the command: how large, which glibc they need, memory of each thread
   arm64                 the agent for Linux aarch64, and programs under it in qemu, numbers compared with stack traces
   dist [SYSTEM]         what users install, in target/dist: archives, Debian packages, checksums; SYSTEM: x64 or arm64 only
-  maven [FOLDER]        what Java projects name, in target/maven/repository, and a new project that uses it;
-                        FOLDER: of this unpacked archive of `dist`, for systems that are older than this one
+  maven [FOLDER...]     what Java projects name, in target/maven/repository, and a new project that uses it;
+                        FOLDER: of this unpacked archive of `dist`, for systems that are older than this one, and for others
   notice                writes NOTICE: whose packages go into the agent and the command
   coverage              what of the bytes that the JVM allocates is counted: of constructs of all kinds, of applications
       [--jdk VERSION]   on one JDK only
@@ -129,8 +129,7 @@ fn run(args: &[&str]) -> Outcome {
             Some(system) => dist::make(&[system]),
             None => Err(format!("no such system: {name}")),
         },
-        ["maven"] => build::all().and_then(|()| maven::make(&maven::Natives::Built)),
-        ["maven", archive] => maven::make(&maven::Natives::Archive(archive.into())),
+        ["maven", archives @ ..] => build::all().and_then(|()| maven::make(archives)),
         ["notice"] => dependencies::write_notice(),
         ["clippy"] => checks::clippy(),
         ["unit"] => checks::unit(),

@@ -7,42 +7,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, build, jdk, place, tools};
+use crate::{Outcome, build, jdk, place, systems, tools};
 
 /// Folders of the Java side: each is an artifact.
 const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
 
-const PLATFORM: &str = "linux-x64";
+/// The system for which `build` makes what it makes.
+const BUILT: &str = "linux-x64";
+const LIBRARY: &str = "liblucce.so";
+const COMMAND: &str = "lucce";
 
-/// Where the agent and the command are.
-pub enum Natives {
-    /// What `build` made: they run with the glibc of this machine and later ones.
-    Built,
-    /// An archive of `dist`, unpacked: these run with older ones, too.
-    Archive(PathBuf),
-}
-
-impl Natives {
-    fn agent(&self) -> PathBuf {
-        match self {
-            Natives::Built => place::agent(),
-            Natives::Archive(folder) => folder.join("lib/liblucce.so"),
-        }
-    }
-
-    fn command(&self) -> PathBuf {
-        match self {
-            Natives::Built => place::lucce(),
-            Natives::Archive(folder) => folder.join("bin/lucce"),
-        }
-    }
-}
-
+/// `archives`: unpacked ones of `dist`, whose agent and command the jar has; they run with an old glibc, too. Without one for x64,
+/// the jar has what `build` made: that runs with the glibc of this machine and later ones.
+///
 /// # Errors
 /// Something does not build, or the new project cannot use it.
-pub fn make(of: &Natives) -> Outcome {
+pub fn make(archives: &[&str]) -> Outcome {
     let maven = Maven::empty()?;
-    maven.deploy(&maven.natives(of)?)?;
+    maven.deploy(&maven.natives(archives)?)?;
     maven.try_out()?;
     match has_gradle() {
         true => maven.try_out_gradle()?,
@@ -69,17 +51,26 @@ impl Maven {
     }
 
     /// The agent and the command without debug information, under the names that the jar has.
-    fn natives(&self, of: &Natives) -> Result<PathBuf, String> {
+    fn natives(&self, archives: &[&str]) -> Result<PathBuf, String> {
         let natives = self.to.join("natives");
-        let folder = natives.join(PLATFORM);
-        fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-        for (file, name) in [(of.agent(), "liblucce.so"), (of.command(), "lucce")] {
+        let built = natives.join(BUILT);
+        fs::create_dir_all(&built).map_err(|e| e.to_string())?;
+        for (file, name) in [(place::agent(), LIBRARY), (place::lucce(), COMMAND)] {
             let mut strip = Command::new("objcopy");
             strip
                 .arg("--strip-unneeded")
                 .arg(file)
-                .arg(folder.join(name));
+                .arg(built.join(name));
             tools::run_quietly(&mut strip)?;
+        }
+        for archive in archives.iter().map(Path::new) {
+            let folder = natives.join(platform(archive)?);
+            fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+            for (file, name) in [("lib/liblucce.so", LIBRARY), ("bin/lucce", COMMAND)] {
+                let file = archive.join(file);
+                fs::copy(&file, folder.join(name))
+                    .map_err(|e| format!("{}: {e}", file.display()))?;
+            }
         }
         Ok(natives)
     }
@@ -170,6 +161,18 @@ impl Maven {
         build::with_jdk(&mut mvn);
         mvn
     }
+}
+
+/// Of `lucce-VERSION-linux-NAME`.
+fn platform(archive: &Path) -> Result<String, String> {
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    let found = systems::ALL.map(|system| format!("linux-{}", system.name));
+    let mut found = found
+        .into_iter()
+        .filter(|platform| name.ends_with(&format!("-{platform}")));
+    found
+        .next()
+        .ok_or_else(|| format!("{}: no archive of `dist`", archive.display()))
 }
 
 fn has_gradle() -> bool {
