@@ -66,12 +66,15 @@ fn add(book: &mut Book, class: &ClassFile<'_>, shapes: &[Shape]) -> Ids {
     book.add(&new).unwrap()
 }
 
+/// A class's bytes with hooks, and the integer constants that hooks brought: the place of each in the bytes, and its value.
+type Rewritten = (Vec<u8>, Vec<(usize, i32)>);
+
 /// With these ids, rewritten; `None`: nothing is inserted, or the constant pool has too little room.
 fn rewritten(
     class: &ClassFile<'_>,
     shapes: &[Shape],
     (ids, first_native): (Ids, u32),
-) -> Option<(Vec<u8>, Vec<(usize, i32)>)> {
+) -> Option<Rewritten> {
     let natives = bracketed(shapes);
     let native = |index: usize| {
         let at = natives.iter().position(|native| *native == index).unwrap();

@@ -119,7 +119,7 @@ impl Cache {
     /// Whether classes of this loader are kept, for which something has to stand for ids.
     pub fn keeps(&self, loader: Loader) -> bool {
         self.place(loader)
-            .is_some_and(|place| !place.new().is_closed)
+            .is_some_and(|place| !place.fresh().is_closed)
     }
 
     /// The class as an earlier run made it, noted in the book; within, its bytes if it has hooks. `None`: it is to be made.
@@ -136,7 +136,7 @@ impl Cache {
             return;
         };
         let entry = kept.entry(&classes.book());
-        let mut new = place.new();
+        let mut new = place.fresh();
         if let Some(entry) = entry
             && !new.is_closed
             && new.bytes + entry.len() <= MOST_KEPT
@@ -150,7 +150,7 @@ impl Cache {
     pub fn close(&self, classes: &Classes) {
         let Some(place) = &self.0 else { return };
         let new = {
-            let mut new = place.new();
+            let mut new = place.fresh();
             new.is_closed = true;
             std::mem::take(&mut new.entries)
         };
@@ -170,7 +170,7 @@ impl Cache {
 }
 
 impl Place {
-    fn new(&self) -> MutexGuard<'_, New> {
+    fn fresh(&self) -> MutexGuard<'_, New> {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
