@@ -411,9 +411,6 @@ mod tests {
     fn names_change_no_terminal() {
         let mut hostile = link("field", "La/\u{1b}[2J;", None);
         hostile.name = Some("\nx".into());
-        assert_eq!(
-            hostile.named().text(true),
-            "field a.B.\\u000ax: a.\\u001b[2J"
-        );
+        assert_eq!(hostile.named().text(true), "field a.B.\\nx: a.\\u001b[2J");
     }
 }

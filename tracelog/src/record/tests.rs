@@ -204,7 +204,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 22);
+    assert_eq!(names.len(), 23);
     assert!(!names.contains(&"unknown"));
 }
 
