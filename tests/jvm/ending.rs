@@ -3,14 +3,34 @@
 
 use lucce_tests::{Checked, Java, Jdk, Setup};
 
+use crate::running::Running;
 use crate::{Test, test};
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let test_of = |jdk: &'static Jdk| {
+    let tests_of = |jdk: &'static Jdk| {
         let name = format!("ending::{}", jdk.version);
-        test(name, jdk == setup.jdk(), move || check(setup, jdk))
+        let terminated = format!("ending::{}::terminated", jdk.version);
+        [
+            test(name, jdk == setup.jdk(), move || check(setup, jdk)),
+            test(terminated, false, move || {
+                terminated_while_it_throws(setup, jdk)
+            }),
+        ]
     };
-    setup.jdks.iter().map(test_of).collect()
+    setup.jdks.iter().flat_map(tests_of).collect()
+}
+
+/// Of exceptions that are thrown while the VM ends it does not tell, so the frames that they leave stay in the books.
+fn terminated_while_it_throws(setup: &Setup, jdk: &Jdk) -> Checked {
+    for _ in 0..2 {
+        let java = Java::new(setup, jdk, &format!("ending-terminated-{}", jdk.version))
+            .agent("events=alloc+call+exception,verify=1")
+            .main(["Throwing"]);
+        let java = Running::of(java)?.end()?;
+        java.lucce().check(&java.log())?;
+        java.clean();
+    }
+    Ok(())
 }
 
 fn check(setup: &Setup, jdk: &Jdk) -> Checked {

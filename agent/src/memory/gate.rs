@@ -27,6 +27,8 @@ struct Asked {
     stopped: bool,
     /// Between two bursts.
     paused: bool,
+    /// For good.
+    ended: bool,
 }
 
 /// How long the gate was open.
@@ -53,6 +55,7 @@ impl Gate {
             kinds,
             stopped: false,
             paused: false,
+            ended: false,
         };
         asked.publish();
         let measured = None;
@@ -108,6 +111,12 @@ impl Gate {
         })
     }
 
+    /// No event is counted any more. Once the VM ends it does not tell the agent of what threads still do, exceptions and
+    /// calls by the VM among them (JVMTI's dead phase), so their slots are not put right and numbers would be wrong.
+    pub fn end(&self) {
+        self.change(|asked| asked.ended = true);
+    }
+
     /// The kinds that were asked for, and whether they are counted, in bursts or always.
     pub fn state(&self) -> (u64, bool) {
         let asked = self.lock().asked;
@@ -151,7 +160,7 @@ impl Measured {
 
 impl Asked {
     fn is_open(self) -> bool {
-        !self.stopped && !self.paused
+        !self.stopped && !self.paused && !self.ended
     }
 
     fn publish(self) {
@@ -199,5 +208,11 @@ mod tests {
         assert_eq!((open(), gate.bursts().unwrap().bursts), (6, 1));
         let last = gate.bursts().unwrap();
         assert!(before.open <= last.open && last.open <= last.total);
+
+        gate.end();
+        gate.start();
+        gate.set(ALLOC);
+        gate.burst();
+        assert_eq!(open(), 0);
     }
 }

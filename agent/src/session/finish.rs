@@ -17,6 +17,8 @@ use crate::session::control;
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
+    // First: what is counted from here on would not be put right.
+    agent.gate.end();
     agent.live.store(false, Ordering::Release);
     control::end();
     agent.ended.tell();
