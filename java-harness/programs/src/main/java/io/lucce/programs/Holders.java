@@ -162,6 +162,8 @@ public final class Holders {
         for (int i = 0; i < 300; i++) {
             LATE[i % LATE.length] = later();
         }
+        // Here, not where it is needed: to load a class makes arrays of bytes.
+        derived = new Derived();
         map();
         chain();
         grid();
