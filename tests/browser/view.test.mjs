@@ -225,7 +225,8 @@ describe("a page of a program that opens tags", () => {
     const { rows, totals } = report("tags");
     const shown = new Map((await inPage(`byTag()`)).map((row) => [row.name, row.amount]));
     assert.ok(shown.size > 200 && shown.size === rows.length, `${shown.size} tags`);
-    for (const row of rows) assert.equal(shown.get(row.name), row.own, row.name);
+    // JSON has names as they are, the page has line breaks in them as they are printed.
+    for (const row of rows) assert.equal(shown.get(row.name.replaceAll("\n", "\\n")), row.own, row.name);
     assert.equal(await inPage(`sumsOf(0).total`), totals.value);
     assert.ok((await page.locator("#main").innerText()).includes("endpoint=/search"));
     await page.locator("#tag").selectOption({ label: "endpoint=/search" });
