@@ -27,8 +27,8 @@ struct Asked {
     stopped: bool,
     /// Between two bursts.
     paused: bool,
-    /// For good.
-    ended: bool,
+    /// For good, at this time.
+    ended: Option<Instant>,
 }
 
 /// How long the gate was open.
@@ -55,7 +55,7 @@ impl Gate {
             kinds,
             stopped: false,
             paused: false,
-            ended: false,
+            ended: None,
         };
         asked.publish();
         let measured = None;
@@ -101,8 +101,10 @@ impl Gate {
 
     /// `None`: nothing was measured.
     pub fn bursts(&self) -> Option<Bursts> {
-        let now = Instant::now();
-        let measured = self.lock().measured?;
+        let state = self.lock();
+        let measured = state.measured?;
+        // The end of the VM is no pause.
+        let now = state.asked.ended.unwrap_or_else(Instant::now);
         let opened = measured.opened.map(|opened| now.duration_since(opened));
         Some(Bursts {
             bursts: measured.bursts,
@@ -114,7 +116,9 @@ impl Gate {
     /// No event is counted any more. Once the VM ends it does not tell the agent of what threads still do, exceptions and
     /// calls by the VM among them (JVMTI's dead phase), so their slots are not put right and numbers would be wrong.
     pub fn end(&self) {
-        self.change(|asked| asked.ended = true);
+        self.change(|asked| {
+            asked.ended.get_or_insert_with(Instant::now);
+        });
     }
 
     /// The kinds that were asked for, and whether they are counted, in bursts or always.
@@ -134,8 +138,9 @@ impl Gate {
         how(&mut state.asked);
         state.asked.publish();
         let open = state.asked.is_open();
+        let now = state.asked.ended.unwrap_or_else(Instant::now);
         if let Some(measured) = &mut state.measured {
-            measured.switched(open);
+            measured.switched(open, now);
         }
     }
 
@@ -145,8 +150,7 @@ impl Gate {
 }
 
 impl Measured {
-    fn switched(&mut self, open: bool) {
-        let now = Instant::now();
+    fn switched(&mut self, open: bool, now: Instant) {
         match (open, self.opened) {
             (true, None) => self.opened = Some(now),
             (false, Some(opened)) => {
@@ -160,7 +164,7 @@ impl Measured {
 
 impl Asked {
     fn is_open(self) -> bool {
-        !self.stopped && !self.paused && !self.ended
+        !self.stopped && !self.paused && self.ended.is_none()
     }
 
     fn publish(self) {
@@ -210,9 +214,14 @@ mod tests {
         assert!(before.open <= last.open && last.open <= last.total);
 
         gate.end();
+        // What was measured ends there, so a program of one burst was counted from its start to its end.
+        let ended = gate.bursts();
         gate.start();
         gate.set(ALLOC);
         gate.burst();
+        gate.end();
         assert_eq!(open(), 0);
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(gate.bursts(), ended);
     }
 }
