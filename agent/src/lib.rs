@@ -14,7 +14,6 @@
 //! Each folder is a floor that imports lower ones only: ARCHITECTURE.md draws them. A failure of the agent never stops the
 //! program: every function that the VM calls ends in `session::guard`.
 
-mod attach;
 mod book;
 mod classes;
 mod comparison;
@@ -28,3 +27,4 @@ mod options;
 mod session;
 mod stack;
 mod thread;
+mod walked;

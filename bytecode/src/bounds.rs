@@ -12,7 +12,7 @@ use crate::class::{ClassFile, Method};
 use crate::code::Code;
 use crate::descriptor::{Parameters, single_field_type};
 use crate::error::{Error, ErrorKind};
-use crate::frames::{FIRST_WITH_FRAMES, Frame, FrameReader, Place, Type};
+use crate::frames::{FIRST_WITH_FRAMES, Frame, FramePosition, FrameReader, Type};
 use crate::opcode;
 use crate::pool::Pool;
 use crate::reader::Reader;
@@ -279,7 +279,7 @@ impl<'a> Flow<'_, 'a> {
                 continue;
             }
             let mut frames = FrameReader::new(body)?;
-            while let Some(Place { bci, .. }) = frames.next(&mut frame)? {
+            while let Some(FramePosition { bci, .. }) = frames.next(&mut frame)? {
                 let depth: usize = frame.stack.iter().map(|one: &Type<'_>| one.slots()).sum();
                 let known = self.bounds.depths.get(bci as usize);
                 if known == Some(&UNKNOWN) {

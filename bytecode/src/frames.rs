@@ -133,7 +133,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Where a frame is.
-pub(crate) struct Place {
+pub(crate) struct FramePosition {
     pub(crate) bci: u32,
     /// So many locals are those of the frame before.
     pub(crate) kept: usize,
@@ -169,7 +169,7 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Changes `frame` into the next one.
-    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<Place>, Error> {
+    pub(crate) fn next(&mut self, frame: &mut Frame<'a>) -> Result<Option<FramePosition>, Error> {
         let Some(remaining) = self.remaining.checked_sub(1) else {
             self.reader.expect_end()?;
             return Ok(None);
@@ -185,7 +185,7 @@ impl<'a> FrameReader<'a> {
         } else {
             before.min(frame.locals.len())
         };
-        Ok(Some(Place { bci, kept }))
+        Ok(Some(FramePosition { bci, kept }))
     }
 
     /// The bci of the next frame.

@@ -46,13 +46,13 @@ pub(crate) struct Layout {
     /// Index into `places` by bci, with [`INSIDE`] behind the start of an instruction.
     index: Vec<u32>,
     /// One per instruction, then one for the end.
-    places: Vec<Place>,
+    places: Vec<Position>,
     /// Offset of the code in the class file, for errors.
     offset: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Position {
     bci: u32,
     /// Length of the original instruction.
     len: u32,
@@ -65,7 +65,7 @@ struct Place {
 /// An instruction with its operands.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'a> {
-    place: Place,
+    place: Position,
     operands: Reader<'a>,
 }
 
@@ -89,7 +89,7 @@ impl Layout {
         while let Some((instruction, operands)) = instructions.next()? {
             let (bci, opcode) = (instruction.bci, instruction.opcode);
             let edit = planner.instruction(bci, opcode, operands.rest())?;
-            self.add(Place {
+            self.add(Position {
                 bci,
                 len: 1 + operands.rest().len() as u32,
                 start: 0,
@@ -98,11 +98,11 @@ impl Layout {
                 wide: false,
             });
         }
-        self.add(Place::end(code.bytes.len()));
+        self.add(Position::end(code.bytes.len()));
         planner.finish()
     }
 
-    fn add(&mut self, place: Place) {
+    fn add(&mut self, place: Position) {
         let index = self.places.len() as u32;
         self.index.push(index);
         let behind = place.bci as usize + place.len as usize;
@@ -199,7 +199,7 @@ impl Layout {
             .collect()
     }
 
-    fn place(&self, bci: u32) -> Result<(usize, Place), Error> {
+    fn place(&self, bci: u32) -> Result<(usize, Position), Error> {
         let at = self.index.get(bci as usize).copied().unwrap_or(NONE) as usize;
         match self.places.get(at) {
             Some(&place) => Ok((at, place)),
@@ -291,7 +291,7 @@ impl Layout {
     }
 }
 
-impl Place {
+impl Position {
     fn end(bci: usize) -> Self {
         Self {
             bci: bci as u32,
@@ -404,7 +404,7 @@ fn distance(from: u32, to: u32) -> i32 {
 fn write_branch(
     out: &mut Vec<u8>,
     layout: &Layout,
-    place: Place,
+    place: Position,
     offset: i32,
 ) -> Result<(), Error> {
     let op = place.opcode;

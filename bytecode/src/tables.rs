@@ -5,7 +5,7 @@ use crate::class::{ClassFile, Method};
 use crate::code::Code;
 use crate::edits::Edits;
 use crate::error::{Error, ErrorKind};
-use crate::frames::{FIRST_WITH_FRAMES, Frame, FrameReader, FrameWriter, Place, Type};
+use crate::frames::{FIRST_WITH_FRAMES, Frame, FramePosition, FrameReader, FrameWriter, Type};
 use crate::infer;
 use crate::layout::Layout;
 use crate::plan::MethodPlan;
@@ -286,7 +286,7 @@ fn copy_frames<'a>(
                 writer.write(writer.layout.start(*bci)?, &known, 0)?;
             }
         }
-        let Some(Place { bci, kept }) = reader.next(frame)? else {
+        let Some(FramePosition { bci, kept }) = reader.next(frame)? else {
             return Ok(());
         };
         check_stack(code, frame)?;

@@ -57,7 +57,7 @@ impl Step {
 }
 
 /// Where an additive transition goes.
-struct Place {
+struct Destination {
     to: Version,
     av: u64,
     /// The node does not exist yet: the capacity to create it with.
@@ -117,7 +117,7 @@ impl<J: Journal> Learner<J> {
         let layout = self.graph.layout();
         let from = layout.version(step.context);
         let (effect, delta) = match self.place(from, step.edge()) {
-            Some(Place { to, av, create }) => {
+            Some(Destination { to, av, create }) => {
                 if let Some(capacity) = create {
                     self.record(Change::Node(Node {
                         version: to,
@@ -146,7 +146,7 @@ impl<J: Journal> Learner<J> {
         Ok(delta)
     }
 
-    fn place(&mut self, from: Version, edge: Edge) -> Option<Place> {
+    fn place(&mut self, from: Version, edge: Edge) -> Option<Destination> {
         if from < self.retired {
             return None;
         }
@@ -166,10 +166,10 @@ impl<J: Journal> Learner<J> {
     }
 
     /// The place that the plan has for a caller that needs so much.
-    fn planned(&self, base: Version, callee: MethodId, av: u64, need: u64) -> Option<Place> {
+    fn planned(&self, base: Version, callee: MethodId, av: u64, need: u64) -> Option<Destination> {
         let capacity = self.plan_for(base)?.capacity(callee)?;
         let capacity = capacity.min(self.calls(base));
-        let place = |create| Place {
+        let place = |create| Destination {
             to: base,
             av,
             create,
@@ -181,7 +181,7 @@ impl<J: Journal> Learner<J> {
     }
 
     /// The first version in reach whose node has, or can be created with, room for the caller.
-    fn found(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
+    fn found(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Destination> {
         if self.plan.is_none() {
             return self.found_without_plan(from, callee, need);
         }
@@ -204,7 +204,7 @@ impl<J: Journal> Learner<J> {
             let used = if version == from { planned } else { 1 };
             let av = node.used.max(used);
             if node.capacity.saturating_sub(av) >= need {
-                return Some(Place {
+                return Some(Destination {
                     to,
                     av,
                     create: None,
@@ -213,7 +213,7 @@ impl<J: Journal> Learner<J> {
             to = Version(to.0 + 1);
         }
         let capacity = self.capacity(to, callee, need);
-        (to <= last && capacity > need).then_some(Place {
+        (to <= last && capacity > need).then_some(Destination {
             to,
             av: 1,
             create: Some(capacity),
@@ -221,7 +221,12 @@ impl<J: Journal> Learner<J> {
     }
 
     /// As `found`, past what is known to be full.
-    fn found_without_plan(&mut self, from: Version, callee: MethodId, need: u64) -> Option<Place> {
+    fn found_without_plan(
+        &mut self,
+        from: Version,
+        callee: MethodId,
+        need: u64,
+    ) -> Option<Destination> {
         let last = self.last_version(from);
         let mut to = self.full.skip(callee, from, need);
         let mut found = None;
@@ -241,10 +246,10 @@ impl<J: Journal> Learner<J> {
         self.full.met(callee, (from, to), need);
         if let Some(av) = found {
             let create = None;
-            return Some(Place { to, av, create });
+            return Some(Destination { to, av, create });
         }
         let capacity = self.capacity(to, callee, need);
-        (to <= last && capacity > need).then_some(Place {
+        (to <= last && capacity > need).then_some(Destination {
             to,
             av: 1,
             create: Some(capacity),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{error, fmt};
 
 use crate::peer;
-use crate::place::{Place, is_own_socket, remove_stale};
+use crate::place::{SocketPlace, is_own_socket, remove_stale};
 use crate::timed::Timed;
 use crate::wire::{Command, MAX_HEAD, MAX_REQUEST, Malformed, decode_reply_head};
 
@@ -77,13 +77,13 @@ impl From<io::Error> for AskError {
 /// # Errors
 /// There is no answer, or the agent refuses.
 pub fn ask(pid: u32, command: &Command) -> Result<String, AskError> {
-    let Ok(place) = Place::of(pid) else {
+    let Ok(place) = SocketPlace::of(pid) else {
         return Err(AskError::NoProcess(pid, remove_stale(pid)));
     };
     ask_at(&place, pid, command)
 }
 
-pub(crate) fn ask_at(place: &Place, pid: u32, command: &Command) -> Result<String, AskError> {
+pub(crate) fn ask_at(place: &SocketPlace, pid: u32, command: &Command) -> Result<String, AskError> {
     let line = command.encode().ok_or(AskError::TooLong)?;
     let stream = connect(&place.socket(), pid)?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -151,8 +151,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::thread;
 
-    fn place(folder: &tempfile::TempDir) -> Place {
-        Place::at(folder.path().to_owned(), 7)
+    fn place(folder: &tempfile::TempDir) -> SocketPlace {
+        SocketPlace::at(folder.path().to_owned(), 7)
     }
 
     fn own() -> u32 {

@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::ask::ask_at;
-    use crate::{Command, Listener, Place};
+    use crate::{Command, Listener, SocketPlace};
 
     /// No client ends by itself here: if one waited for another, this would not end.
     const FOREVER: Duration = Duration::from_secs(1 << 20);
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_silent_client_keeps_nobody_waiting() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::at(folder.path().to_owned(), 7);
+        let place = SocketPlace::at(folder.path().to_owned(), 7);
         let mut listener = Listener::bind(&place).unwrap();
         listener.patience = FOREVER;
         thread::spawn(move || {

@@ -19,7 +19,7 @@ use std::{error, fmt};
 
 use crate::peer;
 use crate::perf;
-use crate::place::{Place, is_own_socket};
+use crate::place::{SocketPlace, is_own_socket};
 
 /// HotSpot refuses longer arguments.
 const MOST: usize = 1024;
@@ -101,7 +101,7 @@ impl From<io::Error> for LoadError {
 /// # Errors
 /// It is not loaded, or does not stay.
 pub fn load(pid: u32, path: &Path, options: &str) -> Result<(), LoadError> {
-    let place = Place::of(pid).map_err(|_| LoadError::NoProcess(pid))?;
+    let place = SocketPlace::of(pid).map_err(|_| LoadError::NoProcess(pid))?;
     check(pid)?;
     if !seen_by(pid, path).is_file() {
         return Err(LoadError::NoAgent(path.to_owned()));
@@ -163,7 +163,7 @@ fn seen_by(pid: u32, path: &Path) -> PathBuf {
 }
 
 /// A JVM that is starting is given the time.
-fn await_start(pid: u32, place: &Place) -> Result<(), LoadError> {
+fn await_start(pid: u32, place: &SocketPlace) -> Result<(), LoadError> {
     let end = Instant::now() + PATIENCE;
     while perf::has_started(place) == Some(false) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(5));
@@ -173,7 +173,7 @@ fn await_start(pid: u32, place: &Place) -> Result<(), LoadError> {
 }
 
 /// Makes the JVM listen.
-fn wake(pid: u32, place: &Place, socket: &Path) -> Result<(), LoadError> {
+fn wake(pid: u32, place: &SocketPlace, socket: &Path) -> Result<(), LoadError> {
     let wish = place.folder().join(format!(".attach_pid{}", place.inner()));
     let _wish = Removed::new(wish)?;
     peer::quit(pid)?;
@@ -280,7 +280,7 @@ struct Said {
 }
 
 impl Said {
-    fn new(place: &Place) -> io::Result<Said> {
+    fn new(place: &SocketPlace) -> io::Result<Said> {
         let name = format!(".lucce_attach{}", std::process::id());
         Ok(Said {
             file: Removed::new(place.folder().join(&name))?,
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn what_the_jvm_answers() {
         let folder = tempfile::tempdir().unwrap();
-        let said = Said::new(&Place::at(folder.path().to_owned(), 1)).unwrap();
+        let said = Said::new(&SocketPlace::at(folder.path().to_owned(), 1)).unwrap();
         assert!(understood("0\nreturn code: 0\n", &said).is_ok());
         let error = |answer| understood(answer, &said).unwrap_err().to_string();
         assert!(error("0\nreturn code: -1\n").contains("return code: -1"));

@@ -5,7 +5,7 @@
 //! lucce attach PID ─► load() ─► /tmp/.java_pidPID ─► the JVM ─► agent
 //! ```
 //!
-//! This crate is the protocol's only specification: [`wire`] what is said, [`Place`] where. Both
+//! This crate is the protocol's only specification: [`wire`] what is said, [`SocketPlace`] where. Both
 //! sides are hostile to each other: every length is bounded, every wait has an end, and each asks the
 //! kernel who the other one is. It knows no JVM.
 #![deny(
@@ -35,5 +35,5 @@ pub use clients::Clients;
 pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
 pub use perf::java_command;
-pub use place::{NoProcess, Place, sweep};
+pub use place::{NoProcess, SocketPlace, sweep};
 pub use wire::Command;

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::place::Place;
+use crate::place::SocketPlace;
 use crate::timed::Timed;
 use crate::wire::{self, Command, MAX_REPLY, MAX_REQUEST};
 use crate::{peer, place};
@@ -33,7 +33,7 @@ impl Listener {
     /// # Errors
     /// The place is taken: by a process of another container that shares the folder, or by a file of
     /// another user. Or the system's.
-    pub fn bind(place: &Place) -> io::Result<Listener> {
+    pub fn bind(place: &SocketPlace) -> io::Result<Listener> {
         let path = place.socket();
         if place::is_own_socket(&path) && UnixStream::connect(&path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());

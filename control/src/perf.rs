@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use crate::peer;
-use crate::place::Place;
+use crate::place::SocketPlace;
 
 const MAGIC: [u8; 5] = [0xca, 0xfe, 0xc0, 0xc0, 1];
 /// What HotSpot writes is some ten KB.
@@ -27,7 +27,7 @@ const COMMAND: &[u8] = b"sun.rt.javaCommand";
 /// The main class or jar of a JVM, and the program's arguments. `None`: it does not say, as with
 /// `-XX:-UsePerfData`, or is another user's.
 #[must_use]
-pub fn java_command(place: &Place) -> Option<String> {
+pub fn java_command(place: &SocketPlace) -> Option<String> {
     let file = file(place)?;
     let command = text(&file, COMMAND)?;
     Some(String::from_utf8_lossy(command).into_owned())
@@ -35,14 +35,14 @@ pub fn java_command(place: &Place) -> Option<String> {
 
 /// Whether the JVM has started: what comes while it does it may take for something that was left by another process
 /// of its number. `None`: as below.
-pub fn has_started(place: &Place) -> Option<bool> {
+pub fn has_started(place: &SocketPlace) -> Option<bool> {
     let file = file(place)?;
     let time = entry(&file, STARTED)?.first_chunk()?;
     Some(u64::from_le_bytes(*time) != 0)
 }
 
 /// Whether the JVM lets agents be loaded. `None`: it does not say, as with `-XX:-UsePerfData`.
-pub fn lets_attach(place: &Place) -> Option<bool> {
+pub fn lets_attach(place: &SocketPlace) -> Option<bool> {
     match text(&file(place)?, CAPABILITIES)?.first()? {
         b'1' => Some(true),
         b'0' => Some(false),
@@ -51,7 +51,7 @@ pub fn lets_attach(place: &Place) -> Option<bool> {
 }
 
 /// The folder is named after the user, as the JVM's own system calls him.
-fn file(place: &Place) -> Option<Vec<u8>> {
+fn file(place: &SocketPlace) -> Option<Vec<u8>> {
     let folders = fs::read_dir(place.folder()).ok()?.flatten();
     let folders = folders.filter(|folder| {
         let name = folder.file_name();
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_jvm_says_whether_agents_may_come() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::at(folder.path().to_owned(), 7);
+        let place = SocketPlace::at(folder.path().to_owned(), 7);
         assert_eq!(lets_attach(&place), None);
         let own = folder.path().join("hsperfdata_somebody");
         fs::create_dir(&own).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_jvm_says_whether_it_has_started() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::at(folder.path().to_owned(), 7);
+        let place = SocketPlace::at(folder.path().to_owned(), 7);
         let own = folder.path().join("hsperfdata_somebody");
         fs::create_dir(&own).unwrap();
         for (time, wanted) in [
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_jvm_says_what_it_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::at(folder.path().to_owned(), 7);
+        let place = SocketPlace::at(folder.path().to_owned(), 7);
         assert_eq!(java_command(&place), None);
         let own = folder.path().join("hsperfdata_somebody");
         fs::create_dir(&own).unwrap();

@@ -17,16 +17,16 @@ pub struct NoProcess;
 
 /// The folder of a process for its sockets, and the number that it has there.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SocketPlace {
     folder: PathBuf,
     inner: u32,
 }
 
-impl Place {
+impl SocketPlace {
     /// This process's own.
     #[must_use]
-    pub fn own() -> Place {
-        Place {
+    pub fn own() -> SocketPlace {
+        SocketPlace {
             folder: FOLDER.into(),
             inner: std::process::id(),
         }
@@ -36,13 +36,13 @@ impl Place {
     ///
     /// # Errors
     /// There is none.
-    pub fn of(pid: u32) -> Result<Place, NoProcess> {
+    pub fn of(pid: u32) -> Result<SocketPlace, NoProcess> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let status = fs::read_to_string(process.join("status")).map_err(|_| NoProcess)?;
         if is_dead(&status) || is_thread(&status, pid) {
             return Err(NoProcess);
         }
-        Ok(Place {
+        Ok(SocketPlace {
             folder: folder_of(&process),
             inner: inner(&status).unwrap_or(pid),
         })
@@ -50,8 +50,8 @@ impl Place {
 
     /// In another folder: for tests.
     #[must_use]
-    pub fn at(folder: PathBuf, inner: u32) -> Place {
-        Place { folder, inner }
+    pub fn at(folder: PathBuf, inner: u32) -> SocketPlace {
+        SocketPlace { folder, inner }
     }
 
     /// The process's folder for temporary files, as this process sees it.
@@ -77,12 +77,12 @@ impl Place {
 /// nobody listens. Returns whether there was one.
 #[must_use]
 pub fn remove_stale(pid: u32) -> bool {
-    remove_unheard(&Place::at(FOLDER.into(), pid).socket())
+    remove_unheard(&SocketPlace::at(FOLDER.into(), pid).socket())
 }
 
 /// Removes what killed processes of this user have left in a folder. A socket that nobody listens to is of
 /// no use to anyone: it gets its name when it is listened to.
-pub fn sweep(place: &Place) {
+pub fn sweep(place: &SocketPlace) {
     /// Other programs may have filled the folder.
     const MOST: usize = 10_000;
     let entries = fs::read_dir(place.folder()).into_iter().flatten();
@@ -155,14 +155,14 @@ mod tests {
         assert!(is_dead("State:\tZ (zombie)\n"));
         assert!(!is_dead("State:\tS (sleeping)\n"));
         assert!(is_thread("Tgid:\t5\n", 6) && !is_thread("Tgid:\t5\n", 5));
-        assert_eq!(Place::of(u32::MAX), Err(NoProcess));
+        assert_eq!(SocketPlace::of(u32::MAX), Err(NoProcess));
     }
 
     #[test]
     fn what_dead_processes_have_left_is_swept() {
         use std::os::unix::net::UnixListener;
         let folder = tempfile::tempdir().unwrap();
-        let at = |inner| Place::at(folder.path().to_owned(), inner);
+        let at = |inner| SocketPlace::at(folder.path().to_owned(), inner);
         let (dead, alive, heard) = (at(u32::MAX), at(std::process::id()), at(u32::MAX - 1));
         for place in [&dead, &alive] {
             drop(UnixListener::bind(place.socket()).unwrap());
@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn this_process_finds_itself() {
-        let place = Place::of(std::process::id()).unwrap();
+        let place = SocketPlace::of(std::process::id()).unwrap();
         assert_eq!(
             place.socket().file_name(),
-            Place::own().socket().file_name()
+            SocketPlace::own().socket().file_name()
         );
     }
 }

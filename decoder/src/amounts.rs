@@ -7,7 +7,7 @@ use lucce_tracelog::{EventTypeId, ThreadId};
 
 use crate::contexts::{Context, Contexts};
 use crate::events::Events;
-use crate::kinds::{ALLOC, ALLOCATION, Kind};
+use crate::kinds::{ALLOC, ALLOCATION, KindTotal};
 use crate::profile::Profile;
 
 impl Profile {
@@ -30,13 +30,13 @@ impl Profile {
 
     /// Kinds that were counted, the most frequent first.
     #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
-        let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    pub fn kinds(&self) -> Vec<KindTotal> {
+        let mut kinds: BTreeMap<&str, KindTotal> = BTreeMap::new();
         for share in self.events.all() {
             let Some(info) = self.types.get(share.event) else {
                 continue;
             };
-            let kind = kinds.entry(&info.kind).or_insert_with(|| Kind {
+            let kind = kinds.entry(&info.kind).or_insert_with(|| KindTotal {
                 name: info.kind.clone(),
                 unit: info.unit.clone(),
                 count: 0,
@@ -51,7 +51,7 @@ impl Profile {
     /// The kind that is shown if none is asked for: allocations if there are any, else the most
     /// frequent one.
     #[must_use]
-    pub fn main_kind(&self) -> Kind {
+    pub fn main_kind(&self) -> KindTotal {
         let mut kinds = self.kinds();
         let at = kinds.iter().position(|kind| ALLOC.is(&kind.name));
         match (at, kinds.is_empty()) {

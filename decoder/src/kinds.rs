@@ -150,8 +150,8 @@ impl Known {
 
     /// So many events of it were counted.
     #[must_use]
-    pub fn counted(&self, count: u64) -> Kind {
-        Kind {
+    pub fn counted(&self, count: u64) -> KindTotal {
+        KindTotal {
             name: self.name.to_owned(),
             unit: self.unit.to_owned(),
             count,
@@ -175,7 +175,7 @@ pub struct Types(BTreeMap<EventTypeId, TypeInfo>);
 
 /// What was counted of a kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kind {
+pub struct KindTotal {
     pub name: String,
     pub unit: String,
     pub count: u64,
@@ -189,7 +189,7 @@ impl TypeInfo {
     }
 }
 
-impl Kind {
+impl KindTotal {
     /// Values are how long events took.
     #[must_use]
     pub fn is_time(&self) -> bool {

@@ -80,7 +80,7 @@ const CHANCE: f64 = 0.01;
 const BEYOND: f64 = 1e-6;
 
 /// A stack trace's fingerprint, and a type.
-type Place = (u128, String);
+type TracedType = (u128, String);
 
 /// One place's rows over all snapshots, and its numbers.
 struct Course {
@@ -124,7 +124,7 @@ impl Profile {
 
     /// Where the objects of each key were made. A trace may have several numbers, and a class that many
     /// loaders have defined is another one each time: what a trace shows tells traces apart here.
-    fn places(&self, tick: Tick<'_>) -> (HashMap<u32, (ContextId, Place)>, Option<Damage>) {
+    fn places(&self, tick: Tick<'_>) -> (HashMap<u32, (ContextId, TracedType)>, Option<Damage>) {
         let rows = self.following.moments().iter().flat_map(|m| &m.rows);
         let mut keys: Vec<u32> = rows.map(|row| row.key).collect();
         keys.sort_unstable();
@@ -159,9 +159,9 @@ impl Profile {
 
 fn courses<'p>(
     moments: &[Moment],
-    places: &'p HashMap<u32, (ContextId, Place)>,
-) -> HashMap<&'p Place, Course> {
-    let mut courses: HashMap<&Place, Course> = HashMap::new();
+    places: &'p HashMap<u32, (ContextId, TracedType)>,
+) -> HashMap<&'p TracedType, Course> {
+    let mut courses: HashMap<&TracedType, Course> = HashMap::new();
     for (index, moment) in moments.iter().enumerate() {
         for row in &moment.rows {
             let Some((id, place)) = places.get(&row.key) else {
@@ -233,7 +233,7 @@ fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
 
 /// What lives and is not found to leak.
 fn suspects(
-    courses: &HashMap<&Place, Course>,
+    courses: &HashMap<&TracedType, Course>,
     findings: &[Leak],
     last: usize,
     snapshots: u64,

@@ -75,7 +75,7 @@ pub use evidence::{Evidence, Live, Point};
 pub use exported::{Exported, Wish};
 pub use frame::{StackFrame, is_of_the_jdk};
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure};
-pub use kinds::{ALLOC, ALLOCATION, Kind, Known, TypeInfo, Types};
+pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks, Suspect, Verdict};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};

@@ -27,7 +27,7 @@ pub enum StartedFrom {
 pub struct Submissions(HashMap<(ContextId, SiteId), ContextId>);
 
 /// Where a task was submitted: the submitting frame, its context, and the number if events have it.
-struct Place {
+struct Submitter {
     context: ContextId,
     frame: Frame,
     number: Option<ContextId>,
@@ -37,7 +37,7 @@ struct Place {
 enum Behind {
     /// The thread's first frame.
     Nothing,
-    Submitted(Place),
+    Submitted(Submitter),
     CutOff,
 }
 
@@ -100,7 +100,7 @@ impl Profile {
                         return (traces, StartedFrom::Unknown);
                     };
                     let number = Some(next);
-                    Place {
+                    Submitter {
                         context,
                         frame,
                         number,
@@ -125,7 +125,7 @@ impl Profile {
                 return Behind::CutOff;
             };
             let number = submissions.0.get(&(context, frame.site)).copied();
-            return Behind::Submitted(Place {
+            return Behind::Submitted(Submitter {
                 context,
                 frame,
                 number,
@@ -134,7 +134,7 @@ impl Profile {
         Behind::Nothing
     }
 
-    fn trace_of(&self, place: &Place) -> StackTrace {
+    fn trace_of(&self, place: &Submitter) -> StackTrace {
         let mut frames = vec![place.frame];
         let mut at = (place.context, place.frame.method);
         while let Ok(Some((context, frame))) = self.graph.caller(at.0, at.1) {

@@ -20,7 +20,7 @@ use std::thread;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
 
-use crate::profile::{Profile, Tick};
+use crate::profile::{MethodInContext, Profile, Tick};
 
 /// Contexts that a worker takes at a time, at least.
 const PART: usize = 256;
@@ -95,9 +95,6 @@ struct Limits {
     memos: usize,
 }
 
-/// A method in a context: what a step back goes from.
-type Place = (ContextId, MethodId);
-
 /// One worker's walks. `key` is `None` for frames that do not count.
 struct Walker<'g, F> {
     graph: &'g Graph,
@@ -105,10 +102,10 @@ struct Walker<'g, F> {
     key: F,
     /// Callers of a frame of this method do not count.
     ends: Option<MethodId>,
-    memos: HashMap<Place, Callers>,
+    memos: HashMap<MethodInContext, Callers>,
     /// The frames that this walk met, innermost first, each with whose caller it is. Empty between
     /// walks, kept for its memory.
-    path: Vec<(Place, Frame)>,
+    path: Vec<(MethodInContext, Frame)>,
 }
 
 /// All callers of a place, from the thread's entry on. The print in halves: a memo takes 40 bytes.
@@ -148,7 +145,7 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
     }
 
     /// To the nearest callers that are known. Behind a memo no step can fail: a walk went there.
-    fn walk_up(&mut self, mut at: Place) -> Result<Callers, DecodeError> {
+    fn walk_up(&mut self, mut at: MethodInContext) -> Result<Callers, DecodeError> {
         self.path.clear();
         loop {
             if let Some(known) = self.memo(at) {
@@ -179,13 +176,13 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
         callers
     }
 
-    fn memo(&self, at: Place) -> Option<Callers> {
+    fn memo(&self, at: MethodInContext) -> Option<Callers> {
         has_memo(at).then(|| self.memos.get(&at).copied()).flatten()
     }
 }
 
 /// Multiplication spreads numbers that differ by a constant, as those of a recursion do.
-fn has_memo((id, method): Place) -> bool {
+fn has_memo((id, method): MethodInContext) -> bool {
     let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed.leading_zeros() >= SPACING.ilog2()
 }

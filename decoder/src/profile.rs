@@ -5,7 +5,7 @@ use std::fmt;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{Damage, Header, Kind, Number, ThreadId, VmCount};
+use lucce_tracelog::{Damage, Header, Number, RecordKind, ThreadId, VmCount};
 
 use crate::code::Code;
 use crate::escape::Text;
@@ -14,6 +14,9 @@ use crate::frame::StackFrame;
 use crate::kinds::Types;
 use crate::scope::Scope;
 use crate::survivors::Following;
+
+/// A method in a context: what a step back goes from.
+pub(crate) type MethodInContext = (ContextId, MethodId);
 
 /// Told how much more was done, for progress bars.
 pub type Tick<'a> = &'a (dyn Fn(u64) + Sync);
@@ -79,7 +82,7 @@ pub struct Skipped {
 #[derive(Clone, Default, Debug)]
 pub struct Sizes {
     /// Records and bytes by kind.
-    pub records: BTreeMap<Kind, (u64, u64)>,
+    pub records: BTreeMap<RecordKind, (u64, u64)>,
     /// Cells in use and bytes of counters.
     pub counters: (u64, u64),
 }

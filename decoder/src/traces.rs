@@ -15,7 +15,7 @@ use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
 use serde::{Serialize, Serializer};
 
 use crate::frame::StackFrame;
-use crate::profile::Profile;
+use crate::profile::{MethodInContext, Profile};
 
 /// A node: a frame with its callers. [`Trace::EMPTY`] has none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -34,9 +34,6 @@ impl Trace {
         self.0 as usize
     }
 }
-
-/// A method in a context: what a step back goes from.
-type Place = (ContextId, MethodId);
 
 /// All callers of a place that are shown, and how many there are in truth.
 #[derive(Clone, Copy)]
@@ -65,9 +62,9 @@ pub struct Traces<'p> {
     /// The different frames, what they are called, and where each is in this list.
     frames: Vec<(Frame, StackFrame)>,
     numbers: HashMap<Frame, u32>,
-    known: HashMap<Place, Callers>,
+    known: HashMap<MethodInContext, Callers>,
     /// The frames of one walk, empty between walks, kept for its memory.
-    path: Vec<(Place, Frame)>,
+    path: Vec<(MethodInContext, Frame)>,
 }
 
 impl<'p> Traces<'p> {
@@ -97,7 +94,7 @@ impl<'p> Traces<'p> {
     }
 
     /// To the nearest callers that are known. Behind them no step can fail: a walk went there.
-    fn walk_up(&mut self, mut at: Place) -> Result<Callers, DecodeError> {
+    fn walk_up(&mut self, mut at: MethodInContext) -> Result<Callers, DecodeError> {
         self.path.clear();
         loop {
             if let Some(known) = self.known.get(&at) {

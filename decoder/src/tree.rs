@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
 use rustc_hash::FxHashMap;
 
-use crate::profile::Profile;
+use crate::profile::{MethodInContext, Profile};
 
 /// A node of a [`Tree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -117,15 +117,12 @@ impl Tree {
     }
 }
 
-/// A method in a context: what a step back goes from.
-type Place = (ContextId, MethodId);
-
 /// A place without room between its parts: there are millions of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Packed([u32; 3]);
 
-impl From<Place> for Packed {
-    fn from((id, method): Place) -> Packed {
+impl From<MethodInContext> for Packed {
+    fn from((id, method): MethodInContext) -> Packed {
         Packed([id.0 as u32, (id.0 >> 32) as u32, method.0])
     }
 }
@@ -137,7 +134,7 @@ pub struct Grower<'p, F> {
     ends: Option<MethodId>,
     key: F,
     known: FxHashMap<Packed, NodeId>,
-    path: Vec<(Place, Frame)>,
+    path: Vec<(MethodInContext, Frame)>,
 }
 
 impl Profile {
@@ -191,7 +188,7 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
     }
 
     /// To a node that is known.
-    fn walk_up(&mut self, mut at: Place) -> Result<NodeId, DecodeError> {
+    fn walk_up(&mut self, mut at: MethodInContext) -> Result<NodeId, DecodeError> {
         loop {
             if is_remembered(at)
                 && let Some(node) = self.known.get(&at.into())
@@ -212,7 +209,7 @@ impl<F: FnMut(Frame) -> Option<FrameKey>> Grower<'_, F> {
 
 /// An event's own place is met by its own number only. Multiplication spreads numbers that differ by a
 /// constant, as those of a recursion do.
-fn is_remembered((id, method): Place) -> bool {
+fn is_remembered((id, method): MethodInContext) -> bool {
     let mixed = (id.0 ^ u64::from(method.0) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     method != MethodId::EVENT && mixed.leading_zeros() >= SPACING.ilog2()
 }

@@ -17,7 +17,7 @@ use crate::jdk::recorder;
 use crate::jdk::roles::{peek, restores, role_name, switch};
 use crate::kinds::{self, Kinds};
 use crate::making::unseen_places;
-use crate::shape::{FrameKind, Making, Mark, Place, Shape};
+use crate::shape::{FrameKind, HookPlace, Making, Mark, Shape};
 use crate::view::hiding;
 
 /// What a method that takes a slot has beside what the default mode needs.
@@ -204,7 +204,7 @@ fn method_plan(
 
 /// `here`: the method keeps nothing, see [`Shape::here`].
 fn inserts(
-    place: &Place,
+    place: &HookPlace,
     (shape, here): (&Shape, bool),
     site: i32,
     native_site: &dyn Fn(usize) -> u32,
@@ -290,7 +290,7 @@ fn made(making: Making, bci: u16, (here, site): (bool, i32)) -> Vec<(u16, Insert
 }
 
 /// What is made in code that traces do not show is counted for the caller of that code.
-fn unseen(place: &Place) -> Vec<(u16, Insert<'static>)> {
+fn unseen(place: &HookPlace) -> Vec<(u16, Insert<'static>)> {
     let site = UNSEEN;
     let after = |helper, site| vec![(place.bci, Insert::AfterDup { helper, site })];
     match &place.mark {
@@ -360,7 +360,7 @@ pub fn unseen_inserts(
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let places = unseen_places(class, &class.scan(code)?);
-        let counts = |place: &&Place| match place.mark {
+        let counts = |place: &&HookPlace| match place.mark {
             Mark::Intrinsic(index) => INTRINSICS.get(index).is_some_and(|of| holds(of.class)),
             _ => true,
         };

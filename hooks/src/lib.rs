@@ -35,7 +35,7 @@ pub use jdk::leaves::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
 pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
-pub use shape::{FrameKind, Mark, Of, Place, Shape};
+pub use shape::{FrameKind, HookPlace, Mark, Of, Shape};
 pub use silence::{INSTEAD, silenced};
 pub use view::{Wants, shapes};
 

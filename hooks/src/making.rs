@@ -25,7 +25,7 @@ use lucce_bytecode::{Call, ClassFile, Scan};
 use crate::calls::alloc_mark;
 use crate::jdk::intrinsics::intrinsic;
 use crate::jdk::leaves::UNSAFE;
-use crate::shape::{Making, Mark, Place};
+use crate::shape::{HookPlace, Making, Mark};
 
 const ARRAY: &str = "java/lang/reflect/Array";
 
@@ -77,25 +77,25 @@ fn clone(opcode: u8, owner: &str) -> Option<Making> {
 }
 
 /// What a method makes that traces do not show.
-pub fn unseen_places(class: &ClassFile<'_>, scan: &Scan<'_>) -> Vec<Place> {
+pub fn unseen_places(class: &ClassFile<'_>, scan: &Scan<'_>) -> Vec<HookPlace> {
     /// Before it, code cannot name a class.
     const NAMES_CLASSES: u16 = 49;
     if class.major() < NAMES_CLASSES {
         return Vec::new();
     }
-    let made = scan.allocations.iter().map(|alloc| Place {
+    let made = scan.allocations.iter().map(|alloc| HookPlace {
         bci: alloc.bci,
         mark: alloc_mark(alloc),
     });
     let called = scan.calls.iter().filter_map(|call| {
         let copies = || intrinsic(&call.owner, &call.name, &call.descriptor).map(Mark::Intrinsic);
         let mark = making(call).map(Mark::Made).or_else(copies)?;
-        Some(Place {
+        Some(HookPlace {
             bci: call.bci,
             mark,
         })
     });
-    let mut places: Vec<Place> = made.chain(called).collect();
+    let mut places: Vec<HookPlace> = made.chain(called).collect();
     places.sort_by_key(|place| place.bci);
     places
 }

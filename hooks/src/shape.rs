@@ -116,7 +116,7 @@ impl Of {
 
 /// A place in a method that gets a hook.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct HookPlace {
     pub bci: u16,
     pub mark: Mark,
 }
@@ -127,12 +127,12 @@ pub struct Shape {
     pub frame: FrameKind,
     /// Left alone on purpose, and not shown in traces.
     pub transparent: bool,
-    pub places: Vec<Place>,
+    pub places: Vec<HookPlace>,
     pub lines: Vec<(u16, u16)>,
     /// Calls of a [`FrameKind::Peek`] before which the pointer is put back.
     pub restores: Vec<u16>,
     /// Of a method that is not shown: what it makes, which is counted for its caller.
-    pub unseen: Vec<Place>,
+    pub unseen: Vec<HookPlace>,
     /// Runs on a carrier while the current thread may be a virtual one.
     pub switches: bool,
     /// It calls nothing that could ask for a context, nothing happens in it, and a call that names it is

@@ -14,7 +14,7 @@ use crate::jdk::roles::{
 use crate::jdk::{agents, quiet, recorder, vm_calls};
 use crate::kinds::{ALLOC, At, CALL, InCode, Kinds};
 use crate::making::{MAKING, unseen_places};
-use crate::shape::{FrameKind, Making, Mark, Place, Shape};
+use crate::shape::{FrameKind, HookPlace, Making, Mark, Shape};
 
 /// # Errors
 /// The class's code is malformed; the VM will say so itself.
@@ -176,7 +176,7 @@ impl<'v, 'a> View<'v, 'a> {
             }
         }
         if self.wants.events.has(&CALL) && !quiet && is_counted(name, method) {
-            let entry = Place {
+            let entry = HookPlace {
                 bci: 0,
                 mark: Mark::Entry,
             };
@@ -210,7 +210,7 @@ impl<'v, 'a> View<'v, 'a> {
     fn leave_to_callers(&self, method: &Method<'_>, shape: &mut Shape) -> Option<()> {
         let index = intrinsic(self.name, &method.name, &method.descriptor)?;
         let through = INTRINSICS.get(index)?.through;
-        let allocates = |place: &&Place| match through {
+        let allocates = |place: &&HookPlace| match through {
             None => matches!(place.mark, Mark::Array(_)),
             Some(_) => place.mark == Mark::Uncounted,
         };
@@ -222,15 +222,15 @@ impl<'v, 'a> View<'v, 'a> {
         Some(())
     }
 
-    fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<Place> {
+    fn places(&self, method: &Method<'_>, scan: &Scan<'_>) -> Vec<HookPlace> {
         let calls = scan.calls.iter().filter_map(|call| {
             let mark = self.call_mark(method, scan, call)?;
-            Some(Place {
+            Some(HookPlace {
                 bci: call.bci,
                 mark,
             })
         });
-        let mut places: Vec<Place> = calls.collect();
+        let mut places: Vec<HookPlace> = calls.collect();
         let more = self.kinds().flat_map(|code| code.places(scan));
         places.extend(more);
         places.sort_by_key(|place| place.bci);
@@ -359,7 +359,7 @@ fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
     let Some((last, before)) = shape.places.split_last() else {
         return false;
     };
-    let stays = |place: &Place| {
+    let stays = |place: &HookPlace| {
         matches!(
             place.mark,
             Mark::New(_) | Mark::Array(_) | Mark::Made(Making::Object | Making::Reflected)
@@ -372,9 +372,9 @@ fn is_here(shape: &Shape, has_loops: bool, has_handlers: bool) -> bool {
 }
 
 /// The calls in such a method that would hide what follows from agents.
-pub fn hiding(class: &str, scan: &Scan<'_>) -> Vec<Place> {
+pub fn hiding(class: &str, scan: &Scan<'_>) -> Vec<HookPlace> {
     let calls = scan.calls.iter().filter(|call| hides(class, call));
-    let places = calls.map(|call| Place {
+    let places = calls.map(|call| HookPlace {
         bci: call.bci,
         mark: Mark::Hides,
     });
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     fn shape(marks: &[Mark]) -> Shape {
-        let places = marks.iter().enumerate().map(|(at, mark)| Place {
+        let places = marks.iter().enumerate().map(|(at, mark)| HookPlace {
             bci: 3 * at as u16,
             mark: mark.clone(),
         });

@@ -107,7 +107,7 @@ fn broken() -> OpenError {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Events = 1,
     Thread = 2,
 }
@@ -115,7 +115,7 @@ pub(crate) enum Kind {
 /// The part of a block header that never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockHead {
-    pub kind: Kind,
+    pub kind: BlockKind,
     pub is_virtual: bool,
     pub capacity: u32,
     pub lane: u32,
@@ -146,8 +146,8 @@ impl BlockHead {
             return Err("block header: wrong checksum");
         }
         let kind = match bytes.first() {
-            Some(1) => Kind::Events,
-            Some(2) => Kind::Thread,
+            Some(1) => BlockKind::Events,
+            Some(2) => BlockKind::Thread,
             _ => return Err("no such kind of block"),
         };
         let head = BlockHead {

@@ -14,8 +14,8 @@ use lucce_tracelog::{Damage, OpenError, ThreadId};
 use crate::StreamThread;
 use crate::entry::{Entry, LONGEST, SWITCH};
 use crate::layout::{
-    AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, FILE_HEADER, Header,
-    Kind,
+    AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, BlockKind,
+    FILE_HEADER, Header,
 };
 use crate::limits::{LARGEST_BLOCK, MAX_NAME};
 use crate::merge::Events;
@@ -173,8 +173,8 @@ impl Stream {
                 return Err(failed("a block ends early"));
             }
             match head.kind {
-                Kind::Thread => self.add_thread(bytes, at, &head).map_err(failed)?,
-                Kind::Events => blocks.push(Found { at, head }),
+                BlockKind::Thread => self.add_thread(bytes, at, &head).map_err(failed)?,
+                BlockKind::Events => blocks.push(Found { at, head }),
             }
             at = next;
         }

@@ -15,8 +15,8 @@ use lucce_tracelog::{Lost, MappedFile, PIECE, ThreadId, file_size_limit, new_fil
 
 use crate::StreamThread;
 use crate::layout::{
-    ALIGN, AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, FILE_HEADER,
-    Header, Kind,
+    ALIGN, AT_ENDED, AT_FULL, AT_SUM, AT_USED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, BlockKind,
+    FILE_HEADER, Header,
 };
 use crate::limits::{ADDRESSES, FIRST_BLOCK, LARGEST_BLOCK, MAX_NAME};
 use crate::place::Place;
@@ -90,7 +90,7 @@ impl Writer {
         let thread = StreamThread(shared.threads.checked_add(1)?);
         let capacity = (name.len() as u64).max(1).next_multiple_of(ALIGN);
         let head = BlockHead {
-            kind: Kind::Thread,
+            kind: BlockKind::Thread,
             is_virtual,
             capacity: u32::try_from(capacity).ok()?,
             lane: lane.0,
@@ -130,7 +130,7 @@ impl Writer {
         let capacity = bytes.clamp(FIRST_BLOCK, LARGEST_BLOCK) - BLOCK_HEADER;
         let clock = now.wrapping_sub(1);
         let head = BlockHead {
-            kind: Kind::Events,
+            kind: BlockKind::Events,
             is_virtual: false,
             capacity: u32::try_from(capacity).ok()?,
             lane: lane.0,

@@ -9,7 +9,7 @@ use crate::expected::expected;
 use crate::modes::{self, Case, Mode};
 
 /// A class and a line.
-type Place = (String, i64);
+type SourceLine = (String, i64);
 
 const PROGRAM: &str = "io.lucce.programs.Sampled";
 
@@ -62,10 +62,10 @@ fn check(case: &Case) -> Checked {
 }
 
 /// Objects and bytes by class and line of the innermost frame of the program.
-fn reported(lucce: Lucce, log: &str) -> Result<BTreeMap<Place, (u64, u64)>, String> {
+fn reported(lucce: Lucce, log: &str) -> Result<BTreeMap<SourceLine, (u64, u64)>, String> {
     let report = lucce.json(&["report", "--json", "--top", "0", log])?;
     ensure(report["sampled_bytes"] == 16_384, || "sampled".into())?;
-    let mut counts: BTreeMap<Place, (u64, u64)> = BTreeMap::new();
+    let mut counts: BTreeMap<SourceLine, (u64, u64)> = BTreeMap::new();
     for row in report["contexts"].as_array().ok_or("no contexts")? {
         let frames = row["frames"].as_array().ok_or("no frames")?;
         let own = frames.iter().find(|frame| frame["class"] == PROGRAM);

@@ -89,10 +89,10 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::layout::Header;
-    use crate::record::{End, Kind, Meta, Stat};
+    use crate::record::{End, Meta, RecordKind, Stat};
     use crate::writer::Writer;
 
-    fn kinds(log: &Log) -> Vec<(Kind, u64)> {
+    fn kinds(log: &Log) -> Vec<(RecordKind, u64)> {
         let entries = log.items().map(Result::unwrap);
         let entries = entries.filter_map(|item| match item {
             Item::Record(entry) => Some((entry.kind, entry.size)),

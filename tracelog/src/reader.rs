@@ -18,7 +18,7 @@ use crate::layout::{
     VM_COUNTERS,
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
-use crate::record::{EventTypeId, Kind, Record, ThreadId};
+use crate::record::{EventTypeId, Record, RecordKind, ThreadId};
 use crate::wire::{In, Malformed};
 
 /// A log in memory, as it was at one moment.
@@ -137,7 +137,7 @@ pub struct Entry<'a> {
     pub offset: u64,
     /// Bytes in the file.
     pub size: u64,
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// `None`: a kind that this version does not know.
     pub record: Option<Record<'a>>,
 }

@@ -91,9 +91,9 @@ pub enum Record<'a> {
 
 /// A record's kind: the first byte of the record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Kind(pub u8);
+pub struct RecordKind(pub u8);
 
-impl Kind {
+impl RecordKind {
     const META: u8 = 1;
     const CLASS: u8 = 2;
     const METHOD: u8 = 3;
@@ -152,31 +152,33 @@ impl Kind {
 
 impl Record<'_> {
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        Kind(match self {
-            Record::Meta(_) => Kind::META,
-            Record::Class(_) => Kind::CLASS,
-            Record::Method(_) => Kind::METHOD,
-            Record::Site(_) => Kind::SITE,
-            Record::SiteSize(_) => Kind::SITE_SIZE,
-            Record::Change(Change::Base(base)) if base.anchor_bits.is_some() => Kind::DIVIDED_BASE,
-            Record::Change(Change::Base(_)) => Kind::BASE,
-            Record::Change(Change::Node(_)) => Kind::NODE,
-            Record::Change(Change::Transition(_)) => Kind::TRANSITION,
-            Record::Change(Change::Anchor(_)) => Kind::ANCHOR,
-            Record::Thread(_) => Kind::THREAD,
-            Record::ThreadEnd(_) => Kind::THREAD_END,
-            Record::Mismatch(_) => Kind::MISMATCH,
-            Record::Skipped(_) => Kind::SKIPPED,
-            Record::Warning(_) => Kind::WARNING,
-            Record::Stat(_) => Kind::STAT,
-            Record::End(_) => Kind::END,
-            Record::EventType(_) => Kind::EVENT_TYPE,
-            Record::Followed(_) => Kind::FOLLOWED,
-            Record::Snapshot(_) => Kind::SNAPSHOT,
-            Record::Survivors(_) => Kind::SURVIVORS,
-            Record::ThreadOrigin(_) => Kind::THREAD_ORIGIN,
-            Record::ThreadTag(_) => Kind::THREAD_TAG,
+    pub fn kind(&self) -> RecordKind {
+        RecordKind(match self {
+            Record::Meta(_) => RecordKind::META,
+            Record::Class(_) => RecordKind::CLASS,
+            Record::Method(_) => RecordKind::METHOD,
+            Record::Site(_) => RecordKind::SITE,
+            Record::SiteSize(_) => RecordKind::SITE_SIZE,
+            Record::Change(Change::Base(base)) if base.anchor_bits.is_some() => {
+                RecordKind::DIVIDED_BASE
+            }
+            Record::Change(Change::Base(_)) => RecordKind::BASE,
+            Record::Change(Change::Node(_)) => RecordKind::NODE,
+            Record::Change(Change::Transition(_)) => RecordKind::TRANSITION,
+            Record::Change(Change::Anchor(_)) => RecordKind::ANCHOR,
+            Record::Thread(_) => RecordKind::THREAD,
+            Record::ThreadEnd(_) => RecordKind::THREAD_END,
+            Record::Mismatch(_) => RecordKind::MISMATCH,
+            Record::Skipped(_) => RecordKind::SKIPPED,
+            Record::Warning(_) => RecordKind::WARNING,
+            Record::Stat(_) => RecordKind::STAT,
+            Record::End(_) => RecordKind::END,
+            Record::EventType(_) => RecordKind::EVENT_TYPE,
+            Record::Followed(_) => RecordKind::FOLLOWED,
+            Record::Snapshot(_) => RecordKind::SNAPSHOT,
+            Record::Survivors(_) => RecordKind::SURVIVORS,
+            Record::ThreadOrigin(_) => RecordKind::THREAD_ORIGIN,
+            Record::ThreadTag(_) => RecordKind::THREAD_TAG,
         })
     }
 
@@ -216,7 +218,7 @@ impl Record<'_> {
 
 /// For other files that tell what code is called in the log's own words.
 impl<'a> Record<'a> {
-    /// Kind, length and body, as in a log.
+    /// RecordKind, length and body, as in a log.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         let before = bytes.len();
         self.encode_body(bytes);
@@ -241,8 +243,8 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
-    pub(crate) fn parse(input: &mut In<'a>) -> Parsed<(Kind, Option<Self>)> {
-        let kind = Kind(input.byte()?);
+    pub(crate) fn parse(input: &mut In<'a>) -> Parsed<(RecordKind, Option<Self>)> {
+        let kind = RecordKind(input.byte()?);
         let len = input.num()?;
         if len > MAX_RECORD as u64 {
             return Err(Malformed("record longer than the format allows"));
@@ -254,33 +256,35 @@ impl<'a> Record<'a> {
 
 impl<'a> Record<'a> {
     /// `None`: a kind that this version does not know.
-    pub(crate) fn decode_body(kind: Kind, body: &'a [u8]) -> Parsed<Option<Self>> {
+    pub(crate) fn decode_body(kind: RecordKind, body: &'a [u8]) -> Parsed<Option<Self>> {
         let input = &mut In(body);
         let record = match kind.0 {
             0 => return Err(Malformed("record of kind 0")),
-            Kind::META => Record::Meta(Meta::decode(input)?),
-            Kind::CLASS => Record::Class(Class::decode(input)?),
-            Kind::METHOD => Record::Method(Method::decode(input)?),
-            Kind::SITE => Record::Site(Site::decode(input)?),
-            Kind::SITE_SIZE => Record::SiteSize(SiteSize::decode(input)?),
-            Kind::BASE => Record::Change(Change::Base(Base::decode(input)?)),
-            Kind::NODE => Record::Change(Change::Node(Node::decode(input)?)),
-            Kind::TRANSITION => Record::Change(Change::Transition(Transition::decode(input)?)),
-            Kind::ANCHOR => Record::Change(Change::Anchor(Anchor::decode(input)?)),
-            Kind::THREAD => Record::Thread(Thread::decode(input)?),
-            Kind::THREAD_END => Record::ThreadEnd(ThreadEnd::decode(input)?),
-            Kind::MISMATCH => Record::Mismatch(Mismatch::decode(input)?),
-            Kind::SKIPPED => Record::Skipped(Skipped::decode(input)?),
-            Kind::WARNING => Record::Warning(Warning::decode(input)?),
-            Kind::STAT => Record::Stat(Stat::decode(input)?),
-            Kind::END => Record::End(End::decode(input)?),
-            Kind::EVENT_TYPE => Record::EventType(EventType::decode(input)?),
-            Kind::FOLLOWED => Record::Followed(Followed::decode(input)?),
-            Kind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
-            Kind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
-            Kind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
-            Kind::THREAD_TAG => Record::ThreadTag(ThreadTag::decode(input)?),
-            Kind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
+            RecordKind::META => Record::Meta(Meta::decode(input)?),
+            RecordKind::CLASS => Record::Class(Class::decode(input)?),
+            RecordKind::METHOD => Record::Method(Method::decode(input)?),
+            RecordKind::SITE => Record::Site(Site::decode(input)?),
+            RecordKind::SITE_SIZE => Record::SiteSize(SiteSize::decode(input)?),
+            RecordKind::BASE => Record::Change(Change::Base(Base::decode(input)?)),
+            RecordKind::NODE => Record::Change(Change::Node(Node::decode(input)?)),
+            RecordKind::TRANSITION => {
+                Record::Change(Change::Transition(Transition::decode(input)?))
+            }
+            RecordKind::ANCHOR => Record::Change(Change::Anchor(Anchor::decode(input)?)),
+            RecordKind::THREAD => Record::Thread(Thread::decode(input)?),
+            RecordKind::THREAD_END => Record::ThreadEnd(ThreadEnd::decode(input)?),
+            RecordKind::MISMATCH => Record::Mismatch(Mismatch::decode(input)?),
+            RecordKind::SKIPPED => Record::Skipped(Skipped::decode(input)?),
+            RecordKind::WARNING => Record::Warning(Warning::decode(input)?),
+            RecordKind::STAT => Record::Stat(Stat::decode(input)?),
+            RecordKind::END => Record::End(End::decode(input)?),
+            RecordKind::EVENT_TYPE => Record::EventType(EventType::decode(input)?),
+            RecordKind::FOLLOWED => Record::Followed(Followed::decode(input)?),
+            RecordKind::SNAPSHOT => Record::Snapshot(Snapshot::decode(input)?),
+            RecordKind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
+            RecordKind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
+            RecordKind::THREAD_TAG => Record::ThreadTag(ThreadTag::decode(input)?),
+            RecordKind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
             _ => return Ok(None),
         };
         Ok(Some(record))

@@ -9,10 +9,10 @@ use crate::{place, tools};
 
 pub struct JavaAgent {
     pub name: &'static str,
-    kind: Kind,
+    kind: Origin,
 }
 
-enum Kind {
+enum Origin {
     /// A class of the harness, with these lines of a manifest.
     Own(&'static str, &'static str),
     /// A jar beside the harness, and what the agent is told.
@@ -20,24 +20,24 @@ enum Kind {
 }
 
 pub const JAVA_AGENTS: [JavaAgent; 5] = [
-    agent("empty", Kind::Own("Empty", "")),
+    agent("empty", Origin::Own("Empty", "")),
     // It puts advice into methods of classes, loaded ones as well.
     agent(
         "byte-buddy",
-        Kind::Own(
+        Origin::Own(
             "Advising",
             "Can-Retransform-Classes: true\nCan-Redefine-Classes: true\n",
         ),
     ),
     agent(
         "jacoco",
-        Kind::Jar("org.jacoco.agent-runtime", "destfile=jacoco.exec"),
+        Origin::Jar("org.jacoco.agent-runtime", "destfile=jacoco.exec"),
     ),
-    agent("mockito", Kind::Jar("mockito-core", "")),
-    agent("opentelemetry", Kind::Jar("opentelemetry-javaagent", "")),
+    agent("mockito", Origin::Jar("mockito-core", "")),
+    agent("opentelemetry", Origin::Jar("opentelemetry-javaagent", "")),
 ];
 
-const fn agent(name: &'static str, kind: Kind) -> JavaAgent {
+const fn agent(name: &'static str, kind: Origin) -> JavaAgent {
     JavaAgent { name, kind }
 }
 
@@ -49,8 +49,8 @@ impl JavaAgent {
     pub fn flags(&self, folder: &Path, jdk: &Jdk) -> Result<Vec<String>, String> {
         let harness = place::root().join("java-harness/agents/target");
         let (jar, told) = match self.kind {
-            Kind::Own(class, lines) => (self.made(folder, (class, lines), &harness, jdk)?, ""),
-            Kind::Jar(name, told) => (harness.join(format!("lib/{name}.jar")), told),
+            Origin::Own(class, lines) => (self.made(folder, (class, lines), &harness, jdk)?, ""),
+            Origin::Jar(name, told) => (harness.join(format!("lib/{name}.jar")), told),
         };
         if !jar.exists() {
             return Err(format!("{} is missing: cargo xtask build", jar.display()));

@@ -969,7 +969,7 @@ mod tests {
             assert_eq!(book.extra_site(method, line), Some(id));
             assert_eq!(book.method_of_site.get(id), method);
         }
-        let places = [0, 1, 7, u16::MAX].map(|bci| lucce_hooks::Place {
+        let places = [0, 1, 7, u16::MAX].map(|bci| lucce_hooks::HookPlace {
             bci,
             mark: Mark::Call,
         });
@@ -1022,7 +1022,7 @@ mod tests {
 
     #[test]
     fn a_site_says_what_happens_there() {
-        let marked = |mark| lucce_hooks::Place { bci: 3, mark };
+        let marked = |mark| lucce_hooks::HookPlace { bci: 3, mark };
         // More than a packed site can tell apart.
         let kinds = Packed::MORE + 5;
         let mut shapes = Vec::new();

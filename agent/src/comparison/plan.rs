@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
     use crate::book::{Ids, NewClass};
-    use lucce_hooks::{FrameKind, Mark, Place as Marked, Shape};
+    use lucce_hooks::{FrameKind, HookPlace as Marked, Mark, Shape};
 
     /// An earlier run in which `a.A` and `a.B` were loaded, and A.run calls B.work at 5, which allocates
     /// at 9; ids are counted from the given number.

@@ -6,7 +6,6 @@ use std::ffi::{c_char, c_void};
 use jvmti_bindings::sys::jni::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 
-use crate::attach::{locks, options, sampled, thrown as exceptions};
 use crate::entry::callbacks;
 use crate::events::lock::{self, Monitors};
 use crate::memory::gate;
@@ -15,6 +14,7 @@ use crate::session::attach;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event};
 use crate::thread::found::EventKind;
+use crate::walked::{locks, options, sampled, thrown as exceptions};
 
 /// The VM loads the agent because `lucce attach` says so.
 ///

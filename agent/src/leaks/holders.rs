@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
-use lucce_vm::heap::{self, Kind};
+use lucce_vm::heap::{self, ReferenceKind};
 use lucce_vm::{Env, Failed, Jvmti, Vm};
 
 use crate::leaks::search::{Search, Step, Weak};
@@ -298,20 +298,20 @@ impl Namer {
             of: self.type_of(to),
         };
         match step.by {
-            Kind::Field(number) => {
+            ReferenceKind::Field(number) => {
                 if let Some(from) = from {
                     let class = self.env.class_of(from);
                     self.field(&mut link, class, number);
                     self.env.forget(class);
                 }
             }
-            Kind::Static(number) => {
+            ReferenceKind::Static(number) => {
                 if let Some(class) = from {
                     self.field(&mut link, class, number);
                 }
             }
-            Kind::Element(index) => link.index = Some(index),
-            Kind::Local {
+            ReferenceKind::Element(index) => link.index = Some(index),
+            ReferenceKind::Local {
                 thread,
                 method,
                 location,
@@ -320,11 +320,11 @@ impl Namer {
                 link.thread = self.thread(thread);
                 self.method(&mut link, method, Some(location));
             }
-            Kind::JniLocal { thread, method } => {
+            ReferenceKind::JniLocal { thread, method } => {
                 link.thread = self.thread(thread);
                 self.method(&mut link, method, None);
             }
-            Kind::Thread => link.thread = self.name_of(to),
+            ReferenceKind::Thread => link.thread = self.name_of(to),
             _ => {}
         }
         link
@@ -414,24 +414,24 @@ fn clipped(text: String) -> String {
 }
 
 /// As JSON has it.
-fn word(kind: Kind) -> &'static str {
+fn word(kind: ReferenceKind) -> &'static str {
     match kind {
-        Kind::Field(_) => "field",
-        Kind::Static(_) => "static",
-        Kind::Element(_) => "element",
-        Kind::Class => "class",
-        Kind::ClassLoader => "class_loader",
-        Kind::ProtectionDomain => "protection_domain",
-        Kind::Signers => "signers",
-        Kind::Interface => "interface",
-        Kind::ConstantPool => "constant_pool",
-        Kind::Superclass => "superclass",
-        Kind::JniGlobal => "jni_global",
-        Kind::SystemClass => "system_class",
-        Kind::Monitor => "monitor",
-        Kind::Thread => "thread",
-        Kind::Local { .. } => "local",
-        Kind::JniLocal { .. } => "jni_local",
-        Kind::Other => "vm",
+        ReferenceKind::Field(_) => "field",
+        ReferenceKind::Static(_) => "static",
+        ReferenceKind::Element(_) => "element",
+        ReferenceKind::Class => "class",
+        ReferenceKind::ClassLoader => "class_loader",
+        ReferenceKind::ProtectionDomain => "protection_domain",
+        ReferenceKind::Signers => "signers",
+        ReferenceKind::Interface => "interface",
+        ReferenceKind::ConstantPool => "constant_pool",
+        ReferenceKind::Superclass => "superclass",
+        ReferenceKind::JniGlobal => "jni_global",
+        ReferenceKind::SystemClass => "system_class",
+        ReferenceKind::Monitor => "monitor",
+        ReferenceKind::Thread => "thread",
+        ReferenceKind::Local { .. } => "local",
+        ReferenceKind::JniLocal { .. } => "jni_local",
+        ReferenceKind::Other => "vm",
     }
 }

@@ -30,7 +30,6 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
 
-use crate::attach;
 use crate::counting::Counting;
 use crate::counting::stream;
 use crate::leaks::canaries::{Canaries, Canary, Freed, Look};
@@ -42,6 +41,7 @@ use crate::stack::here;
 use crate::stack::here::Made;
 use crate::thread::coverage::Coverage;
 use crate::thread::life::current_state;
+use crate::walked;
 use lucce_vm::{Env, Failed, Jvmti};
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
@@ -401,7 +401,7 @@ fn is_alive(env: Env) -> impl Fn(usize) -> bool {
 /// The current thread's context. `Err`: what the slow paths of hooks make is not the program's.
 fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, NotTheProgram> {
     if counting.attached.is_some() {
-        return Ok(attach::number(counting, env));
+        return Ok(walked::number(counting, env));
     }
     let own = current_state(counting, env);
     let Some(state) = own.get() else {

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use lucce_vm::heap::{Kind, Next, Reference};
+use lucce_vm::heap::{Next, Reference, ReferenceKind};
 
 /// Objects with tags. The VM has some 60 bytes for each, this search 40.
 pub const MOST: usize = 1 << 16;
@@ -22,7 +22,7 @@ pub struct Step {
     /// The object that refers, by its tag; `None`: a root. A way begins at a root, or at a class, whose static field is what
     /// people look for.
     pub from: Option<i64>,
-    pub by: Kind,
+    pub by: ReferenceKind,
     /// The object that it refers to.
     pub to: i64,
     /// Only until memory is short: the referent of a `SoftReference`.
@@ -34,7 +34,7 @@ struct Node {
     /// Which walk found it.
     found: u32,
     /// A root that refers to it, or a class and its static field.
-    root: Option<(Kind, Option<u32>)>,
+    root: Option<(ReferenceKind, Option<u32>)>,
     referrers: Vec<Edge>,
     is_cut: bool,
 }
@@ -42,7 +42,7 @@ struct Node {
 #[derive(Clone, Copy)]
 struct Edge {
     from: u32,
-    by: Kind,
+    by: ReferenceKind,
     is_soft: bool,
 }
 
@@ -143,10 +143,10 @@ impl Search {
         match reference.referrer {
             None => self.root(to, (by, None)),
             // That an object is there holds its class; it says nothing of who needs it.
-            Some(_) if by == Kind::Class => {}
+            Some(_) if by == ReferenceKind::Class => {}
             Some(tag) => {
                 if let Some(from) = self.node_of(tag) {
-                    if matches!(by, Kind::Static(_)) {
+                    if matches!(by, ReferenceKind::Static(_)) {
                         self.root(to, (by, Some(from)));
                         return Next::On;
                     }
@@ -159,7 +159,7 @@ impl Search {
     }
 
     fn weak_of(&self, reference: &Reference<'_>) -> Option<Weak> {
-        let Kind::Field(field) = reference.kind else {
+        let ReferenceKind::Field(field) = reference.kind else {
             return None;
         };
         let at = usize::try_from(reference.referrer_class_tag.checked_neg()?.checked_sub(1)?);
@@ -172,7 +172,7 @@ impl Search {
     }
 
     /// Of several roots the one that says most.
-    fn root(&mut self, node: u32, root: (Kind, Option<u32>)) {
+    fn root(&mut self, node: u32, root: (ReferenceKind, Option<u32>)) {
         let Some(node) = self.nodes.get_mut(node as usize) else {
             return;
         };
@@ -256,7 +256,7 @@ impl Search {
     fn steps(
         &self,
         root: u32,
-        (by, class): (Kind, Option<u32>),
+        (by, class): (ReferenceKind, Option<u32>),
         towards: &HashMap<u32, Option<(u32, Edge)>>,
     ) -> Vec<Step> {
         let tag = |node: u32| self.nodes.get(node as usize).map_or(0, |node| node.tag);
@@ -281,12 +281,12 @@ impl Search {
 }
 
 /// Variables come last: what runs just now is seldom what leaks.
-fn rank(root: Kind) -> u32 {
+fn rank(root: ReferenceKind) -> u32 {
     match root {
-        Kind::Static(_) => 0,
-        Kind::Thread => 1,
-        Kind::Local { .. } => 3,
-        Kind::JniLocal { .. } => 4,
+        ReferenceKind::Static(_) => 0,
+        ReferenceKind::Thread => 1,
+        ReferenceKind::Local { .. } => 3,
+        ReferenceKind::JniLocal { .. } => 4,
         _ => 2,
     }
 }
@@ -298,15 +298,16 @@ mod tests {
     /// A heap: who refers to whom, and roots. Objects are numbers from 1 on.
     struct Heap {
         roots: Vec<usize>,
-        references: Vec<(usize, usize, Kind)>,
+        references: Vec<(usize, usize, ReferenceKind)>,
         tags: Vec<i64>,
         class_tags: Vec<i64>,
     }
 
     impl Heap {
         fn new(size: usize, roots: &[usize], references: &[(usize, usize)]) -> Heap {
-            let by_field =
-                |(at, &(from, to)): (usize, &(usize, usize))| (from, to, Kind::Field(at as i32));
+            let by_field = |(at, &(from, to)): (usize, &(usize, usize))| {
+                (from, to, ReferenceKind::Field(at as i32))
+            };
             Heap {
                 roots: roots.to_vec(),
                 references: references.iter().enumerate().map(by_field).collect(),
@@ -322,7 +323,7 @@ mod tests {
             let mut stack = Vec::new();
             for root in self.roots.clone() {
                 let next = search.told(Reference {
-                    kind: Kind::JniGlobal,
+                    kind: ReferenceKind::JniGlobal,
                     class_tag: self.class_tags[root],
                     referrer_class_tag: 0,
                     tag: self.tags[root],
@@ -393,7 +394,7 @@ mod tests {
 
     #[test]
     fn of_several_roots_the_one_is_told_that_says_most() {
-        let local = Kind::Local {
+        let local = ReferenceKind::Local {
             thread: 1,
             method: 0,
             location: 0,
@@ -413,10 +414,13 @@ mod tests {
         told(&mut search, local, None);
         assert_eq!(search.ways()[0].as_ref().unwrap()[0].by, local);
         let mut class = 0;
-        told(&mut search, Kind::Static(3), Some(&mut class));
-        told(&mut search, Kind::Thread, None);
+        told(&mut search, ReferenceKind::Static(3), Some(&mut class));
+        told(&mut search, ReferenceKind::Thread, None);
         let step = search.ways()[0].as_ref().unwrap()[0];
-        assert_eq!((step.by, step.from, class), (Kind::Static(3), Some(2), 2));
+        assert_eq!(
+            (step.by, step.from, class),
+            (ReferenceKind::Static(3), Some(2), 2)
+        );
     }
 
     #[test]

@@ -9,8 +9,6 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_hooks::kinds::ALLOC;
 use lucce_vm::{Failed, Jvmti, Vm};
 
-use crate::attach::options::{AttachOptions, DEFAULT_INTERVAL};
-use crate::attach::{locks, often};
 use crate::core::Attached;
 use crate::events::wanted as sources;
 use crate::leaks;
@@ -21,6 +19,8 @@ use crate::session::agent::Missing;
 use crate::session::finish::finish;
 use crate::session::start::refused;
 use crate::session::{control, fate, holders, live, start};
+use crate::walked::options::{AttachOptions, DEFAULT_INTERVAL};
+use crate::walked::{locks, often};
 
 /// An agent that can leave.
 #[derive(Clone, Copy)]

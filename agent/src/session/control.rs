@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use lucce_control::{Clients, Command, Conversation, Listener, Place, sweep};
+use lucce_control::{Clients, Command, Conversation, Listener, SocketPlace, sweep};
 use lucce_hooks::kinds::ALLOC;
 
 use crate::memory::gate;
@@ -34,7 +34,7 @@ pub fn start(agent: &'static Agent) {
     if agent.options.ctl == Ctl::Off {
         return;
     }
-    let listening = Listener::bind(&Place::own()).and_then(|listener| {
+    let listening = Listener::bind(&SocketPlace::own()).and_then(|listener| {
         let listener = Arc::new(listener);
         *lock(&LISTENER) = Some(Arc::clone(&listener));
         let thread = std::thread::Builder::new().name("lucce-ctl".into());
@@ -47,7 +47,7 @@ pub fn start(agent: &'static Agent) {
         })
     });
     if let Err(error) = listening {
-        let path = Place::own().socket();
+        let path = SocketPlace::own().socket();
         let text = format!("`lucce ctl` will not work: {}: {error}", path.display());
         agent.say(Level::Info, &text);
         end();
@@ -67,7 +67,7 @@ static ANSWERING: Mutex<()> = Mutex::new(());
 
 fn serve(agent: &'static Agent, listener: &Listener) {
     let clients = Clients::default();
-    sweep(&Place::own());
+    sweep(&SocketPlace::own());
     while agent.is_live() {
         // A client that was not understood has been told so.
         let client = listener.accept();

@@ -65,7 +65,7 @@ fn read(bytes: &[u8], initial: &Frame<'static>) -> Vec<(u32, Frame<'static>)> {
     let bytes: &'static [u8] = bytes.to_vec().leak();
     let mut reader = FrameReader::new(Reader::new(bytes, 0, "frames")).unwrap();
     let (mut frame, mut all) = (initial.clone(), vec![]);
-    while let Some(Place { bci, kept }) = reader.next(&mut frame).unwrap() {
+    while let Some(FramePosition { bci, kept }) = reader.next(&mut frame).unwrap() {
         let before = all.last().map_or(initial, |(_, frame)| frame);
         assert_eq!(before.locals[..kept], frame.locals[..kept]);
         all.push((bci, frame.clone()));

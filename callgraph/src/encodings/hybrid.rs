@@ -27,7 +27,7 @@ pub struct Hybrid {
     numbering: Numbering,
     /// Offset of each implicit context and the edge that it ends with; none where it begins.
     implicit: FastMap<MethodId, BTreeMap<u64, Option<Edge>>>,
-    kinds: FastMap<Edge, Kind>,
+    kinds: FastMap<Edge, Case>,
     methods: FastMap<SiteId, MethodId>,
     offsets: FastMap<Edge, u64>,
     edges: usize,
@@ -37,7 +37,7 @@ pub struct Hybrid {
 
 /// The paper's cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum Case {
     Explicit,
     Nothing,
     Guarded,
@@ -81,7 +81,7 @@ impl Hybrid {
     #[must_use]
     pub fn instrumented(&self) -> usize {
         let adds = |edge: &Edge| self.numbering.addition(*edge) > Some(0);
-        let needs = |(edge, kind): &(&Edge, &Kind)| **kind != Kind::Nothing && adds(edge);
+        let needs = |(edge, kind): &(&Edge, &Case)| **kind != Case::Nothing && adds(edge);
         self.kinds.iter().filter(needs).count()
     }
 
@@ -145,11 +145,11 @@ impl Hybrid {
             let conflict = extended.iter().any(|offset| implicit.contains_key(offset));
             let all = callers.len() as u64 == self.numbering.count(edge.caller);
             let kind = match (conflict, all) {
-                (true, _) => Kind::Explicit,
-                (false, true) => Kind::Nothing,
-                (false, false) => Kind::Guarded,
+                (true, _) => Case::Explicit,
+                (false, true) => Case::Nothing,
+                (false, false) => Case::Guarded,
             };
-            if kind != Kind::Explicit {
+            if kind != Case::Explicit {
                 implicit.extend(extended.into_iter().map(|offset| (offset, Some(*edge))));
             }
             self.kinds.insert(*edge, kind);
@@ -216,8 +216,8 @@ impl Encoding for Hybrid {
         };
         state.offset += step;
         match self.kinds.get(&edge) {
-            Some(Kind::Nothing) => {}
-            Some(Kind::Guarded) if state.id == 0 => {}
+            Some(Case::Nothing) => {}
+            Some(Case::Guarded) if state.id == 0 => {}
             _ => state.id += addition,
         }
     }
@@ -236,9 +236,9 @@ impl Encoding for Hybrid {
         };
         state.offset -= step;
         match self.kinds.get(&edge) {
-            Some(Kind::Nothing) => {}
+            Some(Case::Nothing) => {}
             // The call did not add either: an addition is never 0 behind an implicit context.
-            Some(Kind::Guarded) if state.id == 0 => {}
+            Some(Case::Guarded) if state.id == 0 => {}
             _ => state.id -= addition,
         }
     }
@@ -281,7 +281,7 @@ impl Encoding for Hybrid {
     fn statistics(&self) -> Statistics {
         let contexts: usize = self.implicit.values().map(BTreeMap::len).sum();
         let implicit = contexts * size_of::<(u64, Option<Edge>)>();
-        let kinds = self.kinds.len() * size_of::<(Edge, Kind)>();
+        let kinds = self.kinds.len() * size_of::<(Edge, Case)>();
         let instrumented = self.instrumented() as u64;
         Statistics {
             nodes: self.numbering.nodes.len() as u64,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lucce_decoder::{
-    Collapsed, Contexts, Kind, Profile, Value, Wish, path_beside, write_difference,
+    Collapsed, Contexts, KindTotal, Profile, Value, Wish, path_beside, write_difference,
 };
 use lucce_formats::{Event, Written};
 
@@ -191,7 +191,7 @@ fn collapsed(args: &Args) -> Result<End, Failure> {
 /// A run's events of a kind.
 struct Side {
     profile: Profile,
-    kind: Kind,
+    kind: KindTotal,
     contexts: Contexts,
     end: End,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use lucce_control::{Command, Place, ask, java_command};
+use lucce_control::{Command, SocketPlace, ask, java_command};
 use lucce_decoder::escape::Text;
 use serde::Serialize;
 use serde_json::Value;
@@ -103,7 +103,7 @@ fn is_jvm(pid: u32) -> bool {
 
 impl Jvm {
     fn new(pid: u32) -> Jvm {
-        let place = Place::of(pid).ok();
+        let place = SocketPlace::of(pid).ok();
         Jvm {
             pid,
             command: place.and_then(|place| java_command(&place)),

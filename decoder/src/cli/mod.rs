@@ -56,7 +56,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, Kind, OpenError, Profile, Source, Value};
+use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value};
 
 use progress::Bar;
 
@@ -214,7 +214,7 @@ impl Weigh {
     }
 
     /// `sum`: of all values of the kind.
-    fn of(asked: Option<Weigh>, kind: &Kind, sum: u64) -> Value {
+    fn of(asked: Option<Weigh>, kind: &KindTotal, sum: u64) -> Value {
         match asked {
             Some(asked) => asked.value(),
             None if kind.unit.is_empty() && sum == 0 => Value::Count,
@@ -225,7 +225,12 @@ impl Weigh {
 
 /// The kind that is asked for by `--event`, or else the one that is shown first. `end`: what was found damaged
 /// before.
-fn kind(path: &Path, profile: &Profile, asked: Option<&str>, end: End) -> Result<Kind, Failure> {
+fn kind(
+    path: &Path,
+    profile: &Profile,
+    asked: Option<&str>,
+    end: End,
+) -> Result<KindTotal, Failure> {
     let Some(asked) = asked else {
         return Ok(profile.main_kind());
     };

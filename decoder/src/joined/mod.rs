@@ -73,7 +73,7 @@ struct Places<'p> {
     profile: &'p Profile,
     apart: Apart,
     /// In the order of the contexts' numbers; none: it is left out.
-    by_context: Vec<Option<Place>>,
+    by_context: Vec<Option<JoinedPlace>>,
     unknown: Vec<(ContextId, DecodeError)>,
     /// Traces that are not told apart by their nodes alone.
     traces: HashMap<(NodeId, &'p str), u32>,
@@ -81,7 +81,7 @@ struct Places<'p> {
 
 /// Where a context is.
 #[derive(Clone, Copy)]
-struct Place {
+struct JoinedPlace {
     node: NodeId,
     /// That of its events.
     site: SiteId,
@@ -212,7 +212,7 @@ impl<'p> Places<'p> {
     }
 
     /// Where frames are left out, equal traces may end in different allocations.
-    fn trace(&mut self, place: Place) -> u32 {
+    fn trace(&mut self, place: JoinedPlace) -> u32 {
         if !self.profile.is_restricted() {
             return place.node.0;
         }
@@ -243,8 +243,8 @@ impl<'p> Labels<'p> {
         }
     }
 
-    fn counted(&mut self, share: &Share, place: Place, trace: u32) -> Counted {
-        let Place { node, site } = place;
+    fn counted(&mut self, share: &Share, place: JoinedPlace, trace: u32) -> Counted {
+        let JoinedPlace { node, site } = place;
         let (kind, what) = self.meaning(share.event, site);
         let each = self.profile.each(share.event, site);
         Counted {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use lucce_callgraph::{ContextId, DecodeError, Frame, MethodId, SiteId};
 
 use super::names::Apart;
-use super::{Joined, Place};
+use super::{Joined, JoinedPlace};
 use crate::profile::{Profile, Tick};
 use crate::tree::{FrameKey, NodeId, Tree};
 
@@ -22,7 +22,7 @@ const MANY: usize = 100_000;
 /// Where contexts are in the tree, in their order, and which numbers the log does not explain.
 #[derive(Default)]
 pub(super) struct Walked {
-    pub places: Vec<Option<Place>>,
+    pub places: Vec<Option<JoinedPlace>>,
     pub unknown: Vec<(ContextId, DecodeError)>,
 }
 
@@ -100,7 +100,7 @@ fn each(
         let place = match grower.node(tree, *id) {
             Ok((node, leaf)) => {
                 let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-                Some(Place { node, site })
+                Some(JoinedPlace { node, site })
             }
             Err(error) => {
                 walked.unknown.push((*id, error));
@@ -130,9 +130,9 @@ impl Walked {
             nodes.push(added);
         }
         drop(tree);
-        let here = |place: Place| {
+        let here = |place: JoinedPlace| {
             let node = (*nodes.get(place.node.0 as usize)?)?;
-            Some(Place { node, ..place })
+            Some(JoinedPlace { node, ..place })
         };
         let places = walked.places.into_iter();
         self.places.extend(places.map(|place| place.and_then(here)));

@@ -252,7 +252,7 @@ impl Nodes {
             let frame = step.and_then(|(_, key)| names.frames.get(key.0));
             let parent = step.map(|(caller, _)| heavy.place(caller));
             nodes.parent.push(match parent {
-                Some(super::heavy::Place::Own(at)) => at as i32,
+                Some(super::heavy::ShownAt::Own(at)) => at as i32,
                 _ => -1,
             });
             nodes

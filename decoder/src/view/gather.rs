@@ -10,10 +10,10 @@ use crate::tree::Tree;
 use crate::{Number, RunId};
 
 use super::columns::{Contexts, Nodes, Rest, Shares};
-use super::heavy::{Heavy, Place};
+use super::heavy::{Heavy, ShownAt};
 
 /// A context of the page.
-type Key = (Place, u32, Option<u32>);
+type Key = (ShownAt, u32, Option<u32>);
 
 pub struct Gathered<'p> {
     heavy: &'p Heavy,
@@ -53,7 +53,7 @@ impl<'p> Gathered<'p> {
             let key = self.key((row.node, row.kind, row.what));
             let context = self.context(key);
             match key.0 {
-                Place::Own(_) => self.number(
+                ShownAt::Own(_) => self.number(
                     context,
                     run,
                     Number {
@@ -61,8 +61,8 @@ impl<'p> Gathered<'p> {
                         id: row.id,
                     },
                 ),
-                Place::Below(_) if last != Some(row.id) => self.small += 1,
-                Place::Below(_) => {}
+                ShownAt::Below(_) if last != Some(row.id) => self.small += 1,
+                ShownAt::Below(_) => {}
             }
             last = Some(row.id);
             let sums = self.shares.entry((context, run, row.lane)).or_default();
@@ -85,8 +85,8 @@ impl<'p> Gathered<'p> {
 
     fn key(&self, (node, kind, what): Meaning) -> Key {
         match self.heavy.place(node) {
-            own @ Place::Own(_) => (own, kind, what),
-            below @ Place::Below(_) => (below, kind, None),
+            own @ ShownAt::Own(_) => (own, kind, what),
+            below @ ShownAt::Below(_) => (below, kind, None),
         }
     }
 
@@ -96,8 +96,8 @@ impl<'p> Gathered<'p> {
         }
         let (place, kind, what) = key;
         let (node, stack) = match place {
-            Place::Own(node) => (node, self.stacks.get(node as usize)),
-            Place::Below(parent) => (self.rest(parent), None),
+            ShownAt::Own(node) => (node, self.stacks.get(node as usize)),
+            ShownAt::Below(parent) => (self.rest(parent), None),
         };
         let context = self.contexts.node.len() as u32;
         self.contexts.node.push(node);
@@ -127,7 +127,7 @@ impl<'p> Gathered<'p> {
 
     /// The context for events of a kind that are not told apart.
     pub fn others(&mut self, kind: u32) -> u32 {
-        self.context((Place::Below(0), kind, None))
+        self.context((ShownAt::Below(0), kind, None))
     }
 
     /// `lanes`: the thread and the tags of each.
@@ -160,7 +160,7 @@ fn stacks(tree: &Tree, heavy: &Heavy, names: &Names) -> Vec<StackId> {
     for node in heavy.kept() {
         let step = tree.step(*node).and_then(|(caller, key)| {
             let frame = names.frames.get(key.0)?;
-            let Place::Own(caller) = heavy.place(caller) else {
+            let ShownAt::Own(caller) = heavy.place(caller) else {
                 return None;
             };
             let caller: &StackId = stacks.get(caller as usize)?;

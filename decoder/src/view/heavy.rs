@@ -8,14 +8,14 @@ use crate::tree::{NodeId, Tree};
 /// whole, by value and by number.
 pub struct Heavy {
     /// By node of the tree: its node in the page, or that of its nearest caller that is there.
-    at: Vec<Place>,
+    at: Vec<ShownAt>,
     /// By node of the page: that of the tree, in the order of the tree; callers come first.
     kept: Vec<NodeId>,
 }
 
 /// Where a node's events are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum ShownAt {
     /// At this node of the page.
     Own(u32),
     /// In what is summed up below this node of the page.
@@ -35,7 +35,7 @@ impl Heavy {
         }
         let least = least(&weights, nodes);
         let mut heavy = Heavy {
-            at: vec![Place::Own(0)],
+            at: vec![ShownAt::Own(0)],
             kept: vec![Tree::ROOT],
         };
         for node in 1..tree.len() {
@@ -47,25 +47,25 @@ impl Heavy {
     }
 
     /// A node is never heavier than its caller, so callers of what is kept are kept, but for rounding.
-    fn place_of(&mut self, tree: &Tree, node: NodeId, weight: Option<f32>, least: f32) -> Place {
+    fn place_of(&mut self, tree: &Tree, node: NodeId, weight: Option<f32>, least: f32) -> ShownAt {
         let caller = tree.step(node).map_or(Tree::ROOT, |(caller, _)| caller);
         match self.place(caller) {
-            Place::Own(caller) if weight.is_none_or(|weight| weight <= least) => {
-                Place::Below(caller)
+            ShownAt::Own(caller) if weight.is_none_or(|weight| weight <= least) => {
+                ShownAt::Below(caller)
             }
-            Place::Own(_) => {
+            ShownAt::Own(_) => {
                 self.kept.push(node);
-                Place::Own(self.kept.len() as u32 - 1)
+                ShownAt::Own(self.kept.len() as u32 - 1)
             }
-            below @ Place::Below(_) => below,
+            below @ ShownAt::Below(_) => below,
         }
     }
 
-    pub fn place(&self, node: NodeId) -> Place {
+    pub fn place(&self, node: NodeId) -> ShownAt {
         self.at
             .get(node.0 as usize)
             .copied()
-            .unwrap_or(Place::Below(0))
+            .unwrap_or(ShownAt::Below(0))
     }
 
     /// The nodes of the page, the root first, then as in the tree.
@@ -123,10 +123,16 @@ mod tests {
         let heavy = Heavy::new(&tree(), vec![0.0, 0.0, 8.0, 0.5, 0.5, 4.0], 4);
         assert_eq!(heavy.kept(), [0, 1, 2, 5].map(NodeId));
         let places = [1, 2, 3, 4, 5].map(|node| heavy.place(NodeId(node)));
-        let below = Place::Below(1);
+        let below = ShownAt::Below(1);
         assert_eq!(
             places,
-            [Place::Own(1), Place::Own(2), below, below, Place::Own(3)]
+            [
+                ShownAt::Own(1),
+                ShownAt::Own(2),
+                below,
+                below,
+                ShownAt::Own(3)
+            ]
         );
     }
 

@@ -20,7 +20,7 @@ pub struct Pools {
     classes: Pool<String>,
     symbols: Pool<String>,
     /// By frame, its method and line.
-    frames: HashMap<u32, Place>,
+    frames: HashMap<u32, FrameKey>,
     thread_bytes: Bytes,
     stack_bytes: Bytes,
     method_bytes: Bytes,
@@ -29,7 +29,7 @@ pub struct Pools {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct FrameKey {
     method: u64,
     line: u64,
     kind: u64,
@@ -90,16 +90,16 @@ impl Pools {
         number
     }
 
-    fn frame(&mut self, run: &Run, number: u32) -> Place {
+    fn frame(&mut self, run: &Run, number: u32) -> FrameKey {
         if let Some(known) = self.frames.get(&number) {
             return *known;
         }
-        let place = run.frames.get(number as usize).map(|frame| Place {
+        let place = run.frames.get(number as usize).map(|frame| FrameKey {
             method: self.method(frame),
             line: frame.line().map_or(0, u64::from),
             kind: if frame.is_native() { NATIVE.0 } else { JAVA.0 },
         });
-        let place = place.unwrap_or(Place {
+        let place = place.unwrap_or(FrameKey {
             method: 0,
             line: 0,
             kind: JAVA.0,

@@ -5,7 +5,7 @@ use lucce_bytecode::{Call, NewField, Scan};
 use crate::calls::alloc_mark;
 use crate::helpers::public_field;
 use crate::making::{describes, making, notes_a_trace};
-use crate::shape::{Mark, Place};
+use crate::shape::{HookPlace, Mark};
 
 use super::{At, InCode, Kind, PLAIN, gate};
 
@@ -34,8 +34,8 @@ impl InCode for Allocations {
         describes(at.class, name, descriptor, call).map(Mark::Describes)
     }
 
-    fn places(&self, scan: &Scan<'_>) -> Vec<Place> {
-        let places = scan.allocations.iter().map(|alloc| Place {
+    fn places(&self, scan: &Scan<'_>) -> Vec<HookPlace> {
+        let places = scan.allocations.iter().map(|alloc| HookPlace {
             bci: alloc.bci,
             mark: alloc_mark(alloc),
         });

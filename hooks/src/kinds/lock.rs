@@ -5,7 +5,7 @@ use lucce_bytecode::{Call, Helper, Insert, Scan};
 
 use crate::helpers::event;
 use crate::jdk::leaves::UNSAFE;
-use crate::shape::{Mark, Place};
+use crate::shape::{HookPlace, Mark};
 
 use super::{At, InCode, Kind, PLAIN, gate};
 
@@ -64,8 +64,8 @@ impl InCode for Waiting {
         park(at.class, call).map(|which| Mark::Of(LOCK.of(which)))
     }
 
-    fn places(&self, scan: &Scan<'_>) -> Vec<Place> {
-        let places = scan.monitors.iter().map(|bci| Place {
+    fn places(&self, scan: &Scan<'_>) -> Vec<HookPlace> {
+        let places = scan.monitors.iter().map(|bci| HookPlace {
             bci: *bci,
             mark: Mark::Monitor,
         });

@@ -23,7 +23,7 @@ use std::sync::LazyLock;
 use lucce_bytecode::{Call, ClassFile, Helper, Insert, Method, NewField, Scan};
 
 use crate::helpers::{RT, RT_EVENTS, RT_TASKS};
-use crate::shape::{Mark, Of, Place};
+use crate::shape::{HookPlace, Mark, Of};
 
 pub use alloc::ALLOC;
 pub use call::CALL;
@@ -116,7 +116,7 @@ pub trait InCode: Sync {
     fn call(&self, at: &At<'_>, call: &Call<'_>) -> Option<Mark>;
 
     /// Where it happens otherwise than by a call.
-    fn places(&self, _scan: &Scan<'_>) -> Vec<Place> {
+    fn places(&self, _scan: &Scan<'_>) -> Vec<HookPlace> {
         Vec::new()
     }
 

@@ -30,7 +30,7 @@ pub(crate) const FILE_HEADER: usize = 16;
 pub(crate) const BLOCK_HEADER: usize = 28;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Names = 1,
     Edges = 2,
     Start = 3,
@@ -39,15 +39,15 @@ pub(crate) enum Kind {
     End = 6,
 }
 
-impl Kind {
-    fn of(byte: u8) -> Option<Kind> {
+impl BlockKind {
+    fn of(byte: u8) -> Option<BlockKind> {
         [
-            Kind::Names,
-            Kind::Edges,
-            Kind::Start,
-            Kind::Calls,
-            Kind::Cut,
-            Kind::End,
+            BlockKind::Names,
+            BlockKind::Edges,
+            BlockKind::Start,
+            BlockKind::Calls,
+            BlockKind::Cut,
+            BlockKind::End,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -57,7 +57,7 @@ impl Kind {
 /// A block's header without its checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
-    pub kind: Kind,
+    pub kind: BlockKind,
     pub thread: u32,
     pub nanos: u64,
     pub unpacked: u32,
@@ -100,7 +100,7 @@ impl Head {
         let (kind, rest) = fields.split_first()?;
         let rest = rest.get(3..)?;
         Some(Head {
-            kind: Kind::of(*kind)?,
+            kind: BlockKind::of(*kind)?,
             thread: u32_at(rest, 0)?,
             nanos: u64::from(u32_at(rest, 4)?) | u64::from(u32_at(rest, 8)?) << 32,
             unpacked: u32_at(rest, 12)?,

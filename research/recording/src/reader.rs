@@ -9,7 +9,7 @@ use lucce_callgraph::{MethodId, SiteId};
 use lucce_tracelog::{Damage, OpenError, Record};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use crate::format::{BLOCK_HEADER, FILE_HEADER, Head, Kind, check_file_header};
+use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, check_file_header};
 use crate::limits::{MAX_EDGES, MAX_PACKED, MAX_THREADS, MAX_UNPACKED};
 use crate::steps::Steps;
 use crate::token::{take, take_small};
@@ -186,15 +186,15 @@ impl Recording {
         }
         let bytes = || unpack(head, packed).map_err(failed);
         match head.kind {
-            Kind::Names => self.take_names(offset, &bytes()?),
-            Kind::Edges => self.take_edges(offset, &bytes()?, callers),
-            Kind::Start => self.take_start(head, offset, &bytes()?),
-            Kind::Calls => self.take_calls(head, offset),
-            Kind::Cut => {
+            BlockKind::Names => self.take_names(offset, &bytes()?),
+            BlockKind::Edges => self.take_edges(offset, &bytes()?, callers),
+            BlockKind::Start => self.take_start(head, offset, &bytes()?),
+            BlockKind::Calls => self.take_calls(head, offset),
+            BlockKind::Cut => {
                 self.cut = true;
                 Ok(())
             }
-            Kind::End => {
+            BlockKind::End => {
                 self.ended = true;
                 Ok(())
             }

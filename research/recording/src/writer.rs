@@ -16,7 +16,7 @@ use lucce_callgraph::MethodId;
 use lucce_tracelog::Record;
 
 use crate::file::OwnFile;
-use crate::format::{BLOCK_HEADER, FILE_HEADER, Head, Kind, file_header};
+use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, file_header};
 use crate::limits::{MAX_EDGES, MAX_NAME, MAX_THREADS, MAX_UNPACKED, RESERVE};
 use crate::token::{Token, put};
 use crate::{Edge, ThreadId};
@@ -123,7 +123,7 @@ impl<W: Write> Writer<W> {
         );
         put(&mut bytes, parent.map_or(0, |(_, position)| position));
         bytes.extend_from_slice(clip(name).as_bytes());
-        shared.block(Kind::Start, id.0, nanos, &bytes);
+        shared.block(BlockKind::Start, id.0, nanos, &bytes);
         ThreadWriter {
             id,
             steps: 0,
@@ -138,7 +138,7 @@ impl<W: Write> Writer<W> {
         let (nanos, mut shared) = (self.nanos(), self.lock());
         shared.tell(nanos);
         if !shared.closed {
-            shared.close(Kind::End, nanos);
+            shared.close(BlockKind::End, nanos);
         }
         !shared.cut
     }
@@ -190,7 +190,7 @@ impl<W: Write> Shared<W> {
     fn tell_names(&mut self, nanos: u64) {
         let names = std::mem::take(&mut self.names);
         if !names.is_empty() {
-            self.block(Kind::Names, 0, nanos, &names);
+            self.block(BlockKind::Names, 0, nanos, &names);
         }
     }
 
@@ -199,11 +199,11 @@ impl<W: Write> Shared<W> {
         self.tell_names(nanos);
         let told = std::mem::take(&mut self.told);
         if !told.is_empty() {
-            self.block(Kind::Edges, 0, nanos, &told);
+            self.block(BlockKind::Edges, 0, nanos, &told);
         }
     }
 
-    fn block(&mut self, kind: Kind, thread: u32, nanos: u64, bytes: &[u8]) {
+    fn block(&mut self, kind: BlockKind, thread: u32, nanos: u64, bytes: &[u8]) {
         if self.closed {
             return;
         }
@@ -226,10 +226,10 @@ impl<W: Write> Shared<W> {
     #[cold]
     fn cut(&mut self, nanos: u64) {
         self.cut = true;
-        self.close(Kind::Cut, nanos);
+        self.close(BlockKind::Cut, nanos);
     }
 
-    fn close(&mut self, kind: Kind, nanos: u64) {
+    fn close(&mut self, kind: BlockKind, nanos: u64) {
         if self.closed {
             return;
         }
@@ -310,7 +310,7 @@ impl ThreadWriter {
         }
         let (nanos, mut shared) = (writer.nanos(), writer.lock());
         shared.tell(nanos);
-        shared.block(Kind::Calls, self.id.0, nanos, &self.bytes);
+        shared.block(BlockKind::Calls, self.id.0, nanos, &self.bytes);
         self.bytes.clear();
     }
 

@@ -232,7 +232,7 @@ fn a_cut_body_is_refused_not_guessed() {
 
 #[test]
 fn unknown_kinds_are_skipped() {
-    assert_eq!(Record::decode_body(Kind(200), &[1, 2]), Ok(None));
+    assert_eq!(Record::decode_body(RecordKind(200), &[1, 2]), Ok(None));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_line_table_cannot_claim_more_than_its_record() {
     out.text("()V");
     out.num(0u8);
     out.num(60_000u16);
-    assert!(Record::decode_body(Kind(Kind::METHOD), &bytes).is_err());
+    assert!(Record::decode_body(RecordKind(RecordKind::METHOD), &bytes).is_err());
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn generations_that_cannot_be_are_refused() {
         (&[100, 5, 1], "record ends early"),
     ] {
         let bytes = [&[1, 0, 0], generations].concat();
-        let kind = Kind(20);
+        let kind = RecordKind(20);
         assert_eq!(Record::decode_body(kind, &bytes), Err(Malformed(reason)));
     }
 }

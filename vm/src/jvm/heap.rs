@@ -13,7 +13,7 @@ use super::{Env, Failed, Jvmti, Vm, check};
 
 /// One reference: from an object, or from a root.
 pub struct Reference<'r> {
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     /// Of the class of the object that is referred to, and of the one that refers.
     pub class_tag: i64,
     pub referrer_class_tag: i64,
@@ -25,7 +25,7 @@ pub struct Reference<'r> {
 
 /// By what an object is referred to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// An object's field, by its number among those of its class.
     Field(i32),
     /// A class's static field, numbered as fields are.
@@ -271,16 +271,16 @@ unsafe extern "system" fn referred(
 unsafe fn kind_of(
     kind: ti::jvmtiHeapReferenceKind,
     info: *const ti::jvmtiHeapReferenceInfo,
-) -> Kind {
+) -> ReferenceKind {
     // SAFETY: the VM gives what the kind says, or null where the kind has nothing.
     unsafe {
         match kind {
-            ti::JVMTI_HEAP_REFERENCE_FIELD => Kind::Field((*info).field.index),
-            ti::JVMTI_HEAP_REFERENCE_STATIC_FIELD => Kind::Static((*info).field.index),
-            ti::JVMTI_HEAP_REFERENCE_ARRAY_ELEMENT => Kind::Element((*info).array.index),
+            ti::JVMTI_HEAP_REFERENCE_FIELD => ReferenceKind::Field((*info).field.index),
+            ti::JVMTI_HEAP_REFERENCE_STATIC_FIELD => ReferenceKind::Static((*info).field.index),
+            ti::JVMTI_HEAP_REFERENCE_ARRAY_ELEMENT => ReferenceKind::Element((*info).array.index),
             ti::JVMTI_HEAP_REFERENCE_STACK_LOCAL => {
                 let local = (*info).stack_local;
-                Kind::Local {
+                ReferenceKind::Local {
                     thread: local.thread_id,
                     method: local.method as usize,
                     location: local.location,
@@ -289,28 +289,28 @@ unsafe fn kind_of(
             }
             ti::JVMTI_HEAP_REFERENCE_JNI_LOCAL => {
                 let local = (*info).jni_local;
-                Kind::JniLocal {
+                ReferenceKind::JniLocal {
                     thread: local.thread_id,
                     method: local.method as usize,
                 }
             }
-            ti::JVMTI_HEAP_REFERENCE_CLASS => Kind::Class,
-            ti::JVMTI_HEAP_REFERENCE_CLASS_LOADER => Kind::ClassLoader,
-            ti::JVMTI_HEAP_REFERENCE_PROTECTION_DOMAIN => Kind::ProtectionDomain,
-            ti::JVMTI_HEAP_REFERENCE_SIGNERS => Kind::Signers,
-            ti::JVMTI_HEAP_REFERENCE_INTERFACE => Kind::Interface,
-            ti::JVMTI_HEAP_REFERENCE_CONSTANT_POOL => Kind::ConstantPool,
-            ti::JVMTI_HEAP_REFERENCE_SUPERCLASS => Kind::Superclass,
-            ti::JVMTI_HEAP_REFERENCE_JNI_GLOBAL => Kind::JniGlobal,
-            ti::JVMTI_HEAP_REFERENCE_SYSTEM_CLASS => Kind::SystemClass,
-            ti::JVMTI_HEAP_REFERENCE_MONITOR => Kind::Monitor,
-            ti::JVMTI_HEAP_REFERENCE_THREAD => Kind::Thread,
-            _ => Kind::Other,
+            ti::JVMTI_HEAP_REFERENCE_CLASS => ReferenceKind::Class,
+            ti::JVMTI_HEAP_REFERENCE_CLASS_LOADER => ReferenceKind::ClassLoader,
+            ti::JVMTI_HEAP_REFERENCE_PROTECTION_DOMAIN => ReferenceKind::ProtectionDomain,
+            ti::JVMTI_HEAP_REFERENCE_SIGNERS => ReferenceKind::Signers,
+            ti::JVMTI_HEAP_REFERENCE_INTERFACE => ReferenceKind::Interface,
+            ti::JVMTI_HEAP_REFERENCE_CONSTANT_POOL => ReferenceKind::ConstantPool,
+            ti::JVMTI_HEAP_REFERENCE_SUPERCLASS => ReferenceKind::Superclass,
+            ti::JVMTI_HEAP_REFERENCE_JNI_GLOBAL => ReferenceKind::JniGlobal,
+            ti::JVMTI_HEAP_REFERENCE_SYSTEM_CLASS => ReferenceKind::SystemClass,
+            ti::JVMTI_HEAP_REFERENCE_MONITOR => ReferenceKind::Monitor,
+            ti::JVMTI_HEAP_REFERENCE_THREAD => ReferenceKind::Thread,
+            _ => ReferenceKind::Other,
         }
     }
 }
 
-/// A method's id, as [`Kind::Local`] has it.
+/// A method's id, as [`ReferenceKind::Local`] has it.
 pub fn method(id: usize) -> jmethodID {
     ptr::with_exposed_provenance_mut(id)
 }

@@ -23,7 +23,7 @@ const FLOORS: [(&str, &str); 14] = [
     ("classes", "classes on their way into the VM"),
     ("events", "kinds of events, one file for each"),
     (
-        "attach",
+        "walked",
         "stacks that the VM walks, in a JVM that ran before",
     ),
     ("leaks", "objects that are followed"),

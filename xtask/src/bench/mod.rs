@@ -19,7 +19,7 @@ use lucce_bench::{Metric, Plan, Report, Step, Variant};
 
 use crate::{Outcome, build, place};
 
-use wish::Kind;
+use wish::Programs;
 pub use wish::Wish;
 
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -41,10 +41,10 @@ pub fn run(wish: &Wish) -> Outcome {
         build::all()?;
     }
     match &wish.kind {
-        Kind::Apps => show("", &apps::run(wish)?, &wish.out),
-        Kind::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
-        Kind::Micro => show("micro", &micro::run(wish)?, &wish.out),
-        Kind::Footprint => footprint::run(wish),
+        Programs::Apps => show("", &apps::run(wish)?, &wish.out),
+        Programs::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
+        Programs::Micro => show("micro", &micro::run(wish)?, &wish.out),
+        Programs::Footprint => footprint::run(wish),
     }
 }
 

@@ -18,7 +18,7 @@ const FIGURE_5: &str = "tracking,alloc,cct,paper,async-alloc,async-alloc-1,jfr";
 
 /// Which programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum Programs {
     Apps,
     /// The suite's jar.
     Dacapo(PathBuf),
@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 pub struct Wish {
-    pub kind: Kind,
+    pub kind: Programs,
     /// Programs' names; empty: all.
     pub names: Vec<String>,
     pub variants: Vec<Variant>,
@@ -51,7 +51,7 @@ impl Wish {
     /// An unknown option or a malformed value.
     pub fn parse(args: &[&str]) -> Result<Wish, String> {
         let mut wish = Wish {
-            kind: Kind::Apps,
+            kind: Programs::Apps,
             names: Vec::new(),
             variants: Vec::new(),
             iterations: None,
@@ -74,9 +74,9 @@ impl Wish {
             match key {
                 "--quick" => wish.quick = true,
                 "--no-build" => wish.build = false,
-                "--micro" => wish.kind = Kind::Micro,
-                "--footprint" => wish.kind = Kind::Footprint,
-                "--dacapo" => wish.kind = Kind::Dacapo(value()?.into()),
+                "--micro" => wish.kind = Programs::Micro,
+                "--footprint" => wish.kind = Programs::Footprint,
+                "--dacapo" => wish.kind = Programs::Dacapo(value()?.into()),
                 "--apps" => wish.names = value()?.split(',').map(str::to_owned).collect(),
                 "--variants" | "--variant" => variants.push(value()?),
                 "--iterations" => wish.iterations = Some(number(key, value()?)?),
@@ -92,7 +92,7 @@ impl Wish {
                 _ => return Err(format!("unknown option {key}; try --help")),
             }
         }
-        let is_dacapo = matches!(wish.kind, Kind::Dacapo(_));
+        let is_dacapo = matches!(wish.kind, Programs::Dacapo(_));
         if variants.is_empty() {
             variants.push(if is_dacapo {
                 FIGURE_5
@@ -113,10 +113,10 @@ impl Wish {
     /// A number that differs between the programs, for a full and for a quick run.
     fn default<N>(&self, apps: [N; 2], dacapo: [N; 2], micro: [N; 2], footprint: [N; 2]) -> N {
         let [full, quick] = match self.kind {
-            Kind::Apps => apps,
-            Kind::Dacapo(_) => dacapo,
-            Kind::Micro => micro,
-            Kind::Footprint => footprint,
+            Programs::Apps => apps,
+            Programs::Dacapo(_) => dacapo,
+            Programs::Micro => micro,
+            Programs::Footprint => footprint,
         };
         if self.quick { quick } else { full }
     }
@@ -148,7 +148,7 @@ impl Wish {
     pub fn jvm(&self) -> Vec<String> {
         match (&self.kind, self.jvm.is_empty()) {
             // As it is in the paper: with defaults.
-            (Kind::Dacapo(_), true) => Vec::new(),
+            (Programs::Dacapo(_), true) => Vec::new(),
             (_, true) => JVM.map(str::to_owned).into(),
             _ => self.jvm.clone(),
         }

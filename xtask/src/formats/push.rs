@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The collector goes away in the middle and comes back: each event was delivered once.
 pub fn restart(logs: &Logs) -> Outcome {
-    let place = Place::free("push-restart", logs)?;
+    let place = Collector::free("push-restart", logs)?;
     let log = logs.folder.join("push.lucce");
     let mut busy = Ended(busy(logs, &log)?.spawn().map_err(|e| e.to_string())?);
     let totals_known = || totals(&log, "lock").is_ok_and(|(_, count)| count > 0);
@@ -66,7 +66,7 @@ pub fn restart(logs: &Logs) -> Outcome {
 
 /// Times of requests follow each other without a gap, from the start on; and a path that the collector does not know is named.
 pub fn times(logs: &Logs) -> Outcome {
-    let place = Place::free("push-times", logs)?;
+    let place = Collector::free("push-times", logs)?;
     let _collector = place.collector()?;
     let push = |url: &str, code: i32| {
         let mut lucce = Command::new(place::lucce());
@@ -85,18 +85,18 @@ pub fn times(logs: &Logs) -> Outcome {
 }
 
 /// Where a collector listens, and what it has written.
-struct Place {
+struct Collector {
     port: u16,
     lines: PathBuf,
 }
 
-impl Place {
+impl Collector {
     fn free(name: &str, logs: &Logs) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0");
         let address = listener.and_then(|listener| listener.local_addr());
         let port = address.map_err(|e| e.to_string())?.port();
         let lines = logs.folder.join(name).with_extension("jsonl");
-        Ok(Place { port, lines })
+        Ok(Collector { port, lines })
     }
 
     fn address(&self) -> String {

@@ -45,9 +45,9 @@ const WORTH: usize = 16;
 
 /// Without a place it does nothing.
 #[derive(Default)]
-pub struct Cache(Option<Place>);
+pub struct Cache(Option<CacheFile>);
 
-struct Place {
+struct CacheFile {
     folder: PathBuf,
     key: u128,
     known: Option<Entries>,
@@ -104,7 +104,7 @@ impl Cache {
         let kinds = (options.hooks().in_code(), options.is_idle());
         let key = sum(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
         let known = folder::open(&folder, &folder::name(key));
-        Cache(Some(Place {
+        Cache(Some(CacheFile {
             folder,
             key,
             known: known.and_then(|file| Entries::read(file, key)),
@@ -112,7 +112,7 @@ impl Cache {
         }))
     }
 
-    fn place(&self, loader: Loader) -> Option<&Place> {
+    fn place(&self, loader: Loader) -> Option<&CacheFile> {
         self.0.as_ref().filter(|_| loader == Loader::BOOT)
     }
 
@@ -169,7 +169,7 @@ impl Cache {
     }
 }
 
-impl Place {
+impl CacheFile {
     fn fresh(&self) -> MutexGuard<'_, New> {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }

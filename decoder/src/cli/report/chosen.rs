@@ -1,6 +1,6 @@
 //! Which events a report is of: types, stacks through a method, and no threads that wait for work.
 
-use lucce_decoder::{Context, Counted, Joined, Kind, Profile, Sums, Traces};
+use lucce_decoder::{Context, Counted, Joined, KindTotal, Profile, Sums, Traces};
 use regex_lite::Regex;
 
 use super::Args;
@@ -28,7 +28,7 @@ pub struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    pub fn new(args: &'a Args, kind: &Kind) -> Self {
+    pub fn new(args: &'a Args, kind: &KindTotal) -> Self {
         Chosen {
             class: args.class.as_ref(),
             through: args.through.as_ref(),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{Context, ContextId, Kind, Listed, Profile, Submissions, Trace, Traces, Value};
+use lucce_decoder::{
+    Context, ContextId, KindTotal, Listed, Profile, Submissions, Trace, Traces, Value,
+};
 use serde::{Serialize, Serializer};
 
 use crate::cli::human::human;
@@ -17,7 +19,7 @@ use super::{Args, Totals, amount, bytes, value_of};
 
 /// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
 /// numbers are the same.
-fn times(profile: &Profile, kind: &Kind) -> HashMap<(ContextId, Option<String>), u64> {
+fn times(profile: &Profile, kind: &KindTotal) -> HashMap<(ContextId, Option<String>), u64> {
     let Some(times) = kind.known().times else {
         return HashMap::new();
     };
@@ -62,7 +64,7 @@ pub struct Rows<'r> {
     profile: &'r Profile,
     traces: Traces<'r>,
     pub list: Vec<(&'r Context, Trace)>,
-    kind: &'r Kind,
+    kind: &'r KindTotal,
     sorted_by: Value,
     whole: u64,
     times: HashMap<(ContextId, Option<String>), u64>,
@@ -73,7 +75,7 @@ pub struct Rows<'r> {
 impl<'r> Rows<'r> {
     pub fn new(
         profile: &'r Profile,
-        kind: &'r Kind,
+        kind: &'r KindTotal,
         (totals, sorted_by): (&Totals, Value),
         contexts: &'r [Context],
         across_threads: bool,

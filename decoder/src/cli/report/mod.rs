@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, Kind, Measure, Profile, Value,
+    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, KindTotal, Measure, Profile, Value,
 };
 use regex_lite::Regex;
 use serde::Serialize;
@@ -131,7 +131,7 @@ fn check(args: &Args) -> Result<(), Failure> {
 struct Of<'r> {
     args: &'r Args,
     profile: &'r Profile,
-    kind: &'r Kind,
+    kind: &'r KindTotal,
     chosen: Chosen<'r>,
 }
 
@@ -242,7 +242,7 @@ impl Summed<'_> {
 }
 
 /// What amounts are in; counts are in nothing.
-fn unit_of(value: Value, kind: &Kind) -> &str {
+fn unit_of(value: Value, kind: &KindTotal) -> &str {
     match value {
         Value::Sum => &kind.unit,
         Value::Count => "",
@@ -332,7 +332,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn new(kind: &Kind, contexts: &[Context]) -> Self {
+    fn new(kind: &KindTotal, contexts: &[Context]) -> Self {
         let sum = |of: fn(&Context) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
         let mut traces: Vec<_> = contexts.iter().map(|context| context.id).collect();
         traces.sort_unstable();
@@ -346,7 +346,7 @@ impl Totals {
         }
     }
 
-    fn of_rows<'c>(kind: &Kind, rows: impl Iterator<Item = &'c Counted>) -> Self {
+    fn of_rows<'c>(kind: &KindTotal, rows: impl Iterator<Item = &'c Counted>) -> Self {
         let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
         for row in rows {
             traces.insert(row.trace);
@@ -390,7 +390,7 @@ impl<'r> Report<'r> {
     fn new(
         profile: &Profile,
         contexts: &Contexts,
-        kind: &Kind,
+        kind: &KindTotal,
         (totals, body): (Totals, Body<'r>),
     ) -> Self {
         let others = profile.kinds().into_iter();
@@ -514,7 +514,7 @@ impl<'r> Report<'r> {
     }
 }
 
-fn bytes(kind: &Kind, value: u64) -> Option<u64> {
+fn bytes(kind: &KindTotal, value: u64) -> Option<u64> {
     kind.is_bytes().then_some(value)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{Events, Joined, Kind, OpenError, RunId, Source};
+use lucce_decoder::{Events, Joined, KindTotal, OpenError, RunId, Source};
 
 /// What was counted between two readings.
 pub struct Window {
@@ -12,7 +12,7 @@ pub struct Window {
     pub run: Option<RunId>,
     pub seconds: f64,
     /// What was counted since the JVM started.
-    pub totals: Vec<Kind>,
+    pub totals: Vec<KindTotal>,
     /// The kind that is shown if none is asked for.
     pub main_kind: String,
 }

@@ -12,13 +12,13 @@ use lucce_callgraph::ContextId;
 use lucce_tracelog::EventTypeId;
 use lucce_vm::{Env, Jvmti};
 
-use crate::attach::sampled::with_local;
 use crate::counting::Counting;
 use crate::events::lock::ENTER;
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::stack::monitor::monitor as at_monitor;
 use crate::thread::found::EventKind;
+use crate::walked::sampled::with_local;
 
 /// What a thread waits for, and since when.
 #[derive(Clone, Copy)]

@@ -10,7 +10,6 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::{EventTypeId, RunId};
 use lucce_vm::{Env, Failed, FrameInfo, clock};
 
-use crate::attach::often;
 use crate::core::inside::Inside;
 use crate::counting::Counting;
 use crate::events::samples;
@@ -19,6 +18,7 @@ use crate::stack::frames::{MethodKind, Walk};
 use crate::stack::verify;
 use crate::thread::cells;
 use crate::thread::lane::Lane;
+use crate::walked::often;
 
 /// `JVMTI_ERROR_THREAD_NOT_ALIVE`
 const NOT_ALIVE: i32 = 15;

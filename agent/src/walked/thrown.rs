@@ -4,10 +4,10 @@
 use jvmti_bindings::sys::jni::jobject;
 use lucce_vm::Env;
 
-use crate::attach::sampled::with_local;
 use crate::counting::Counting;
 use crate::events::exception::{CAUGHT, UNCAUGHT};
 use crate::memory::counter::count;
+use crate::walked::sampled::with_local;
 
 /// The current thread throws `exception`.
 pub fn thrown(
