@@ -57,7 +57,7 @@ typedef enum lucce_status {
     LUCCE_UNKNOWN_CONTEXT = -5,
     /* The memory is too small; how much is needed is told. */
     LUCCE_TOO_SMALL = -6,
-    /* Nobody knows the context: no Java frame, a frame without hooks below a callback of the VM, or no
+    /* The context is not known: no Java frame, a frame without hooks below a callback of the VM, or no
      * numbers are left. Never a guess. */
     LUCCE_NO_CONTEXT = -7,
     /* The log is full. */

@@ -98,7 +98,7 @@ pub fn run(command: &mut Command, scratch: &Path, limit: Duration) -> io::Result
     })
 }
 
-/// What children worked is in `cpu`, and nobody has looked at their threads.
+/// What children worked is in `cpu`, and their threads were not looked at.
 fn works_itself(own: Own, cpu: f64) -> bool {
     own.whole >= 0.9 * cpu - 20.0
 }

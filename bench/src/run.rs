@@ -231,7 +231,7 @@ impl<'a> Cells<'a> {
         repeats
     }
 
-    /// The same, all at once and in turns.
+    /// One round of all variants at once, in turns.
     fn together(&mut self, round: usize, teller: &mut Teller) -> bool {
         let count = self.outcomes.len();
         let able: Vec<usize> = (0..count).filter(|at| self.still_measured(*at)).collect();

@@ -255,7 +255,7 @@ mod tests {
             burning("GC Thread#3", 100),
             burning("lucce-trim", 50),
         ];
-        // These come and go, and nobody looks at any of them.
+        // These come and go, and none of them is looked at.
         for _ in 0..50 {
             burning("worker", 4).join().unwrap();
         }

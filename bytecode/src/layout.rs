@@ -212,7 +212,7 @@ impl Layout {
         self.place(bci).map(|(_, place)| place.start)
     }
 
-    /// The same for a `bci` that control goes to: the end is a place, but no instruction.
+    /// Where jumps to a `bci` go that may be the code's end: the end is a place, but no instruction.
     pub(crate) fn target(&self, bci: u32) -> Result<u32, Error> {
         if self.places.last().is_some_and(|end| bci < end.bci) {
             self.start(bci)
@@ -267,7 +267,7 @@ impl Layout {
         }
     }
 
-    /// The same for what ends before `bci`: at the end of the code, say.
+    /// Where a range of debug information ends that ended before `bci`: at the end of the code, say.
     pub(crate) fn debug_end(&self, bci: u32, edits: &Edits) -> Result<u32, Error> {
         match self.places.last() {
             Some(end) if end.bci == bci => Ok(end.start),

@@ -63,7 +63,7 @@ pub struct MethodPlan<'p> {
     pub entry: Option<Entry<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<Helper<'p>>,
-    /// The same, in a new handler that catches everything from behind the entry to the end of the
+    /// The helper's call as before a return, in a new handler that catches everything from behind the entry to the end of the
     /// original code, and throws it again. Not for constructors: their handlers would see an
     /// uninitialised `this` (JVMS 4.10.1.6).
     pub unwind: Option<Helper<'p>>,

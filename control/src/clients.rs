@@ -1,4 +1,4 @@
-//! Clients speak at the same time, each in a thread of its own: one that says nothing keeps nobody waiting.
+//! Clients speak at the same time, each in a thread of its own: one that says nothing keeps no other waiting.
 
 use std::io;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Clients {
         let thread = thread::Builder::new().name("lucce-client".into());
         let spawned = thread.spawn(move || {
             talk(&client);
-            // Whoever waits for the client's end finds the seat free.
+            // A thread that waits for the client's end finds the seat free.
             drop(seat);
         });
         spawned.map(drop)

@@ -28,7 +28,7 @@ pub struct Listener {
 impl Listener {
     /// Listens. What an earlier process of the same number has left there is removed.
     ///
-    /// The file gets its name when it has its mode, so nobody else ever sees it open.
+    /// The file gets its name when it has its mode, so no other user ever sees it open.
     ///
     /// # Errors
     /// The place is taken: by a process of another container that shares the folder, or by a file of
@@ -84,7 +84,7 @@ impl Listener {
 
     /// Ends an [`accept`](Self::accept) that another thread waits in.
     pub fn wake(&self) {
-        // Nobody waits if it fails.
+        // No thread waits if it fails.
         let _ = UnixStream::connect(&self.path);
     }
 

@@ -74,13 +74,13 @@ impl SocketPlace {
 }
 
 /// Removes the socket that a process left which is dead: one that belongs to this user and to which
-/// nobody listens. Returns whether there was one.
+/// no process listens. Returns whether there was one.
 #[must_use]
 pub fn remove_stale(pid: u32) -> bool {
     remove_unheard(&SocketPlace::at(FOLDER.into(), pid).socket())
 }
 
-/// Removes what killed processes of this user have left in a folder. A socket that nobody listens to is of
+/// Removes what killed processes of this user have left in a folder. A socket that no process listens to is of
 /// no use to anyone: it gets its name when it is listened to.
 pub fn sweep(place: &SocketPlace) {
     /// Other programs may have filled the folder.

@@ -190,7 +190,7 @@ impl<'p> Traces<'p> {
         self.nodes_from(0)
     }
 
-    /// The same without the first ones: those that were met since there were so many.
+    /// The frames that were met since there were `first` of them, with their callers' traces.
     pub fn nodes_from(
         &self,
         first: usize,

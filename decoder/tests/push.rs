@@ -290,7 +290,7 @@ fn a_request_whose_answer_was_lost_comes_again_as_it_was() {
 fn what_was_not_delivered_is_told() {
     let folder = log();
     let expected = reported(folder.path());
-    // Nobody listens there any more.
+    // No collector listens there any more.
     let (nowhere, _) = (
         TcpListener::bind("127.0.0.1:0")
             .unwrap()

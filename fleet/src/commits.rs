@@ -304,7 +304,7 @@ pub fn sync_folder(folder: &Path) -> Result<(), Error> {
     synced.map_err(Error::of(folder))
 }
 
-/// A name that nobody else has: 16 hexadecimal digits from the system's randomness.
+/// A name that no other writer has: 16 hexadecimal digits from the system's randomness.
 #[must_use]
 pub fn unique() -> String {
     lucce_tracelog::RunId::random().to_string()

@@ -152,7 +152,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Of a run that nobody else has to be asked about: the whole log, and the stream beside it if there is one.
+    /// All that one run has told: the whole log, and the stream beside it if there is one.
     ///
     /// # Errors
     /// The log is foreign or damaged, or says not enough.

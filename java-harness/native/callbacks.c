@@ -72,7 +72,7 @@ static timed *of_thread(void) {
     mine = calloc(1, sizeof *mine);
     if (!mine) abort();
     mine->next = __atomic_load_n(&threads, __ATOMIC_RELAXED);
-    /* Release: whoever reads the list finds the part cleared. */
+    /* Release: a thread that reads the list finds the part cleared. */
     while (!__atomic_compare_exchange_n(&threads, &mine->next, mine, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
     }
     return mine;

@@ -52,7 +52,7 @@ public final class Shop {
         another.join();
     }
 
-    /** Until whoever has started it closes its standard input. */
+    /** Until the process that has started it closes its standard input. */
     private static void goOn() throws Exception {
         while (System.in.available() == 0) {
             tree(8);

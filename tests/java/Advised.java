@@ -36,7 +36,7 @@ public final class Advised implements ClassFileTransformer {
             instrumentation.retransformClasses(program, check, ArrayList.class);
             // Once more: it begins anew with what was there before.
             instrumentation.retransformClasses(program);
-            // Nobody can read this one again. It is not called.
+            // The bytes of this one cannot be read again. It is not called.
             generated = Proxy.getProxyClass(loader, Runnable.class);
             instrumentation.retransformClasses(generated);
         }

@@ -18,7 +18,7 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * A Java agent, and a program with a class that its loader cannot read again: whoever changes it is given it with hooks. Told
+ * A Java agent, and a program with a class that its loader cannot read again: an agent that changes it is given it with hooks. Told
  * {@code twice}, the agent changes it two times and it asks for numbers behind each; told {@code full}, the agent fills its
  * constant pool and redefines it with that.
  */

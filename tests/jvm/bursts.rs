@@ -125,7 +125,7 @@ fn samples(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
-/// A pause that nobody outlives, and one who says stop in the middle of a burst.
+/// A pause that no run outlives, and one who says stop in the middle of a burst.
 fn controlled(setup: &'static Setup) -> Checked {
     let jdk = setup.jdk();
     let mut jvm = Running::start(setup, jdk, "bursts-pause", "burst=1ms/3600s,verify=1")?;

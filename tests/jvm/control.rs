@@ -156,7 +156,7 @@ fn off(setup: &'static Setup) -> Checked {
     Ok(())
 }
 
-/// Whoever does not speak the protocol, sends without end or not at all, or is somebody else.
+/// A client that does not speak the protocol, sends without end or not at all, or is another user's.
 fn hostile(setup: &'static Setup) -> Checked {
     let mut jvm = Running::start(setup, setup.jdk(), "control-hostile", "events=alloc")?;
     let silent: Vec<_> = (0..3).map(|_| UnixStream::connect(jvm.socket())).collect();
@@ -209,7 +209,7 @@ fn foreign(setup: &'static Setup) -> Checked {
                     return;
                 };
                 let mut request = [0; 64];
-                // Whoever has gone already has heard enough.
+                // A client that has gone already has heard enough.
                 let _ = stream.read(&mut request);
                 let _ = stream.write_all(answer);
             }
@@ -312,7 +312,7 @@ fn say(jvm: &Running, request: &[u8]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Only whoever may become another user can try.
+/// Only a user who may become another one can try.
 fn somebody_else(jvm: &Running) -> Checked {
     const NOBODY: u32 = 65534;
     let mut command = Command::new("cat");

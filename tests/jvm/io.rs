@@ -90,7 +90,7 @@ fn check(setup: &Setup, jdk: &Jdk, &(name, flags, options, arguments, _): &Mode)
             format!("{place:?}: timed {timed:?}, not {}", wanted.0)
         })?;
     }
-    // Sockets are the program's alone; how often it waits for one, nobody knows.
+    // Sockets are the program's alone; how often it waits for one is not known.
     let is_known = |what: &str| what.starts_with("(socket") && what != "(socket wait)";
     let more = bytes.keys().filter(|place| is_known(&place.0));
     let more: Vec<_> = more

@@ -353,7 +353,7 @@ fn is_alike(expected: &Ended, ended: &Ended) -> Checked {
     no_warnings(expected, ended)
 }
 
-/// The same lines, but for the summary: "SKIPPED no agent (…)" and "OK …". How many contexts it
+/// Both print equal lines, but for the summary: "SKIPPED no agent (…)" and "OK …". How many contexts it
 /// counts may depend on time: some programs have scheduled tasks.
 fn same_output(expected: &Ended, ended: &Ended) -> Checked {
     let lines = |of: &Ended, summary: &str| -> Vec<String> {

@@ -63,7 +63,7 @@ fn once(setup: &Setup) -> Checked {
         text.contains("lock: 0 events a second, 0 since the start"),
         || text.clone(),
     )?;
-    // Nobody sees a screen in a pipe.
+    // There is no screen in a pipe.
     let refused = running.lucce().text(2, &["top", &pid])?;
     ensure(refused.contains("no terminal"), || refused.clone())?;
     running.end()?.clean();

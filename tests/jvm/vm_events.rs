@@ -143,7 +143,7 @@ impl Program {
                 )
             })?;
         }
-        // What nobody expects of the kinds that the program knows all of.
+        // What the program does not expect of the kinds that it knows all of.
         let more = found.keys().filter(|place| self.knows(&place.0));
         let more: Vec<_> = more.filter(|place| !expected.contains_key(place)).collect();
         ensure(more.is_empty(), || format!("not expected: {more:?}"))?;

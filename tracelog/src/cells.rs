@@ -238,7 +238,7 @@ mod shared {
         /// The cells, for as long as these counters are kept.
         ///
         /// # Safety
-        /// Nobody uses them when the counters, and all others of this log, are dropped.
+        /// No thread uses them when the counters, and all others of this log, are dropped.
         #[must_use]
         pub unsafe fn kept(&self) -> &'static [C] {
             // SAFETY: `new` takes what this very map's `cells` answered; the caller promises that the map lives.

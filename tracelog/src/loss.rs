@@ -100,7 +100,7 @@ impl Watched {
             // Everything behind the end, at once.
             None => (at.min(size.unwrap_or(0).next_multiple_of(PAGE)), mapped),
         };
-        // SAFETY: pages of our own mapping, whose content is gone; nobody but the map's users knows them.
+        // SAFETY: pages of our own mapping, whose content is gone; only the map's users know them.
         let put = unsafe {
             libc::mmap(
                 (base + from) as *mut c_void,

@@ -5,7 +5,7 @@
 //! error of `grow` and never a SIGBUS. Only `grow` makes bytes accessible, and it only ever adds:
 //! offsets below `mapped()` stay valid, at the same address, as long as the `Map` lives.
 //!
-//! Nobody should shorten the file below what is in use. If somebody does, the file is lost: see `loss` for its
+//! No process should shorten the file below what is in use. If one does, the file is lost: see `loss` for its
 //! pages; from then on nothing grows, and [`Map::lost`] says so.
 #![allow(
     unsafe_code,
@@ -136,7 +136,7 @@ impl Map {
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Release: whoever sees the new length may touch the new pages.
+        // Release: a thread that sees the new length may touch the new pages.
         self.mapped.store(to, Ordering::Release);
         if let (Some(watched), Ok(to)) = (self.watched, usize::try_from(to)) {
             watched.grown(to);
@@ -179,12 +179,12 @@ impl Map {
         if self.lost().is_some() {
             return Err(io::Error::other("the file was truncated"));
         }
-        // Release: whoever finds it shorter sees that it was closed.
+        // Release: a thread that finds it shorter sees that it was closed.
         self.closed.store(true, Ordering::Release);
         self.file.set_len(used)
     }
 
-    /// Copies `bytes` to `offset`. The caller owns that range: nobody reads it before a later
+    /// Copies `bytes` to `offset`. The caller owns that range: no other thread reads it before a later
     /// `publish` says so. `false`: not mapped.
     #[must_use]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> bool {
@@ -208,7 +208,7 @@ impl Map {
         Some(f(bytes))
     }
 
-    /// Stores a number with Release: what was written before it is there for whoever reads it,
+    /// Stores a number with Release: what was written before it is there for a thread that reads it,
     /// be it a reader of the file after the process was killed.
     #[must_use]
     pub fn publish_u64(&self, offset: u64, value: u64) -> bool {
@@ -242,7 +242,7 @@ impl Map {
     }
 
     /// The process does without the whole pages in a range that it will not touch again: they stay in
-    /// the file, and whoever reads them all the same gets them from there.
+    /// the file, and a thread that still reads them gets them from there.
     pub fn release(&self, offset: u64, len: u64) {
         const PAGE: u64 = 4 << 10;
         let (from, to) = (offset.next_multiple_of(PAGE), (offset + len) / PAGE * PAGE);
@@ -293,7 +293,7 @@ impl Drop for Map {
             watched.end();
         }
         if let Ok(len) = as_len(self.reserved) {
-            // SAFETY: our own reservation, and nobody borrows from it any more.
+            // SAFETY: our own reservation, and nothing borrows from it any more.
             unsafe { libc::munmap(self.base.as_ptr().cast(), len) };
         }
     }

@@ -10,7 +10,7 @@ static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// So many bytes of addresses are not ours to take: the JVM has yet to ask for them.
 pub fn keep_addresses(bytes: u64) {
-    // Relaxed: whoever sets it is who asks next.
+    // Relaxed: the thread that sets it is the one that asks next.
     KEPT.store(bytes, Ordering::Relaxed);
 }
 
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    /// The same if they are to be written without asking again.
+    /// `most` bytes, or the n-th part of what is free, where they are to be written without asking again.
     #[must_use]
     pub fn of_memory(self, most: u64, part: u64) -> u64 {
         match self {

@@ -68,7 +68,7 @@ pub struct Writer {
     released: u64,
     open: Option<Open>,
     refused: u64,
-    /// The same in the file, where totals were asked for.
+    /// The count of what was refused in the file, where totals were asked for.
     refused_total: Option<Counters<Total>>,
     closed: bool,
     scratch: Vec<u8>,
@@ -110,7 +110,7 @@ impl Writer {
     /// The file has no room.
     pub fn within(file: File, header: &Header, limit: u64) -> io::Result<Writer> {
         let limit = limit.min(file_size_limit()).min(ADDRESSES) / PIECE * PIECE;
-        // Before there is room: whoever finds the file sees a log, or a file that is still empty.
+        // Before there is room: a process that finds the file sees a log, or a file that is still empty.
         if limit > 0 {
             file.write_all_at(&header.encode(), 0)?;
         }
@@ -235,7 +235,7 @@ impl Writer {
         Ok(at + BLOCK_HEADER)
     }
 
-    /// Most counters count at the start and never again, and nobody knows which: the process does without the pages
+    /// Most counters count at the start and never again, and which is not known: the process does without the pages
     /// of all of them whenever the log has grown by a part of its size. Those that are in use come back.
     fn release(&mut self) {
         if self.end - self.released >= (self.released / 8).clamp(KEPT.0, KEPT.1) {

@@ -1,4 +1,4 @@
-//! Counters by type: what was counted comes back, also of a log that nobody closed, that was cut, or
+//! Counters by type: what was counted comes back, also of a log that was not closed, that was cut, or
 //! whose bytes were changed.
 
 use std::path::Path;

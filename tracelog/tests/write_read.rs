@@ -1,4 +1,4 @@
-//! What the writer appends, the reader returns: also when nobody closes the log.
+//! What the writer appends, the reader returns: also when the log is not closed.
 
 use lucce_callgraph::{Base, Change, ContextId, Version};
 use lucce_tracelog::{

@@ -99,7 +99,7 @@ fn packages(of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
     packages_by(place::cargo(), of, edges)
 }
 
-/// The same of the workspace that this cargo is for.
+/// Others' packages that those of this cargo's workspace are made of.
 fn packages_by(mut tree: Command, of: &[&str], edges: &str) -> Result<BTreeSet<Package>, String> {
     tree.args(["tree", "--locked", "--target", TARGET, "--edges", edges])
         .args(["--prefix", "none", "--format", "{p}\t{l}\t{r}"])

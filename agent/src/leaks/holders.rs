@@ -16,7 +16,7 @@ use crate::leaks::{Alive, Leaks};
 
 /// So many objects are looked for at once.
 const OBJECTS: usize = 8;
-/// No walk begins later: whoever asks does not wait for ever.
+/// No walk begins later: a client that asks does not wait for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A name may be as long as a program likes.
 const LONGEST: usize = 300;

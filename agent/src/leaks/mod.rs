@@ -7,7 +7,7 @@
 //! VMDeath            ─► a last look
 //! ```
 //! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says; all else is
-//! the same (`attach`).
+//! the same (`walked`).
 //!
 //! There is no thread for this: without allocations nothing leaks. Ages need no work at collections
 //! either: an object that is alive has survived all collections since its birth.

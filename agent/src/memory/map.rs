@@ -459,7 +459,7 @@ impl MethodOfSite {
         give_back(self.range, pages);
     }
 
-    /// Nobody reads it any more, nor has its address.
+    /// No thread reads the range any more, nor has its address.
     pub fn unmap(self) {
         // SAFETY: the reservation made in new(), as promised.
         unsafe {

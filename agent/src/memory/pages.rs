@@ -64,7 +64,7 @@ pub struct Pages;
 /// What [`Pages`] has given out.
 static GIVEN: Mutex<Vec<Range>> = Mutex::new(Vec::new());
 
-/// Nobody has the address of any of these pages any more: the encoder is gone, and no Java code has read them.
+/// No thread has the address of any of these pages any more: the encoder is gone, and no Java code has read them.
 pub fn unmap() {
     let given = std::mem::take(&mut *GIVEN.lock().unwrap_or_else(PoisonError::into_inner));
     for range in given {

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::stack::Stack;
 use crate::thread::Counters;
 
-/// The one that works now. Whoever uses it is inside, see `core::inside`, or it stays until the VM ends.
+/// The agent that works now. Code that uses it is inside (see `core::inside`), or it stays until the VM ends.
 static AGENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 pub struct Agent {
@@ -111,7 +111,7 @@ impl Agent {
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn get() -> Option<&'static Agent> {
         let agent = AGENT.load(Ordering::SeqCst);
-        // SAFETY: null, or what start() has put there; leave() frees it when nobody is inside any more.
+        // SAFETY: null, or what start() has put there; leave() frees it when no thread is inside any more.
         unsafe { agent.as_ref() }
     }
 
@@ -126,7 +126,7 @@ impl Agent {
         !AGENT.load(Ordering::SeqCst).is_null()
     }
 
-    /// Nobody finds the agent any more, and when nobody uses it `last` is done with it, and all that it has is given back. Whoever
+    /// No thread finds the agent any more, and when no thread uses it `last` is done with it, and all that it has is given back. Whoever
     /// calls this is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn leave(last: impl FnOnce(&Agent)) -> bool {
@@ -136,7 +136,7 @@ impl Agent {
         if agent.is_null() || !inside::leave(hide, PATIENCE) {
             return false;
         }
-        // SAFETY: what start() has made; nobody finds it any more, and nobody is inside.
+        // SAFETY: what start() has made; no thread finds it any more, and no thread is inside.
         let agent = unsafe { Box::from_raw(agent) };
         last(&agent);
         let sites = agent.method_of_site;

@@ -28,7 +28,7 @@ pub fn all() -> Vec<Jdk> {
     found
 }
 
-/// The same, and what only runs and has classes.
+/// One JDK of each version, and images that only run and have classes.
 pub fn images() -> Vec<Jdk> {
     let named = ["JAVA_HOME", "JAVA17_HOME", "JAVA21_HOME", "JAVA25_HOME"];
     let mut homes: Vec<PathBuf> = named

@@ -180,7 +180,7 @@ fn smaller(sizes: &[u64], cct: u64) -> Option<u32> {
     (below as u32).checked_sub(1)
 }
 
-/// The same for slabs, whose sizes are known for some k only: between the last that is smaller and the
+/// The last k whose slabs are smaller than the CCT; sizes of slabs are known for some k only: between the last that is smaller and the
 /// first that is not, sizes are taken to grow.
 fn smaller_slabs(
     tree: &Forest<Hashed>,

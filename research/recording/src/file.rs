@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lucce_tracelog::new_file;
 
-/// A file that nobody else should change.
+/// A file that no other process should change.
 #[derive(Debug)]
 pub struct OwnFile {
     file: File,

@@ -7,7 +7,7 @@ pub use lucce_callgraph::encodings::ThreadId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The thread that started it. That thread's stack, at this point of the recording, is the
-    /// context of the start. `None`: the VM started it, or nobody knows.
+    /// context of the start. `None`: the VM started it, or the context is not known.
     pub parent: Option<ThreadId>,
     /// How many steps the parent had made.
     pub position: u64,

@@ -76,7 +76,7 @@ struct Walker<'w> {
 }
 
 impl Vm {
-    /// A tool interface of one's own, whose tags nobody else sees.
+    /// A tool interface of its own, whose tags no other agent sees.
     ///
     /// # Errors
     /// The VM's.

@@ -1,7 +1,7 @@
 //! Packages of Debian's for two processors, unpacked into a folder: nothing of this machine changes.
 //!
 //! apt installs packages of two architectures in one version only, so a JDK for the other processor would change the JDK that
-//! is there. Here apt has a state of its own, and only fetches; nobody has to be root.
+//! is there. Here apt has a state of its own, and only fetches; the user need not be root.
 
 use std::collections::BTreeSet;
 use std::fs;

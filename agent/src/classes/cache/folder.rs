@@ -58,7 +58,7 @@ pub fn open(folder: &Path, name: &str) -> Option<File> {
     Some(file)
 }
 
-/// Belongs to this user, and nobody else may write to it.
+/// The folder or file belongs to this user, and no other user may write to it.
 fn is_own(found: &Metadata) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     // SAFETY: always succeeds.

@@ -60,7 +60,7 @@ unsafe extern "C" fn look(
     });
     for part in same {
         let range = range(part);
-        // SAFETY: mapped to be read for as long as the library is there, and written by nobody.
+        // SAFETY: mapped to be read for as long as the library is there, and never written to.
         sum.update(unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance(range.start), range.len())
         });

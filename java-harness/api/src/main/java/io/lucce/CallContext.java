@@ -210,7 +210,7 @@ public final class CallContext {
     /**
      * A calling context that goes on in another thread.
      *
-     * <p>A task that runs in a thread pool has the pool's frames below it, whoever submitted it. Run
+     * <p>A task that runs in a thread pool has the pool's frames below it, whichever thread submitted it. Run
      * in a scope, its events and numbers are those of a task that was called from the line where
      * the scope was taken: traces show the task's own frames, then {@link #run run}, then that line
      * and its callers.
@@ -315,7 +315,7 @@ public final class CallContext {
         /** The agent replaces its calls: the calling frame goes on from there. */
         private static void begin(long id) {}
 
-        /** The same: the calling frame has its own callers again. */
+        /** The agent replaces its calls, too: the calling frame has its own callers again. */
         private static void end() {}
     }
 }

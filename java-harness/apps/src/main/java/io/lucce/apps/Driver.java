@@ -26,7 +26,7 @@ import java.util.zip.CRC32;
  * <pre>… [--iterations N] [--size FACTOR] [--threads N] [--turns] [operands]</pre>
  *
  * With {@code --turns} each iteration waits for a line of the standard input, so that several JVMs can take
- * turns; at its end nobody waits any more.
+ * turns; at its end no client waits any more.
  */
 final class Driver {
     /** One iteration of an application. */

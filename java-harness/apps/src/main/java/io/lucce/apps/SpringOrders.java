@@ -58,7 +58,7 @@ public final class SpringOrders {
             Map<String, Object> settings = Map.of("shop.articles", 40, "shop.discount", "0.05");
             context.getEnvironment().getPropertySources().addFirst(new MapPropertySource("shop", settings));
             context.register(Shop.class);
-            // Beans that nobody wrote a class for, each with the one before it.
+            // Beans without a class of their own, each with the one before it.
             for (int i = 0; i < 60; i++) {
                 var shelf = BeanDefinitionBuilder.genericBeanDefinition(Shelf.class).addConstructorArgValue(i);
                 if (i > 0) {

@@ -21,7 +21,7 @@ import java.util.Set;
 import java.util.SortedMap;
 
 /**
- * Files of the jar, unpacked to a folder that nobody else can write to.
+ * Files of the jar, unpacked to a folder that no other user can write to.
  *
  * <p>A JVM will run what lies there, so neither the folder nor the files are taken on trust: the folder is a real
  * one, belongs to this user and is closed to others, and a file that is there already is used only if it has

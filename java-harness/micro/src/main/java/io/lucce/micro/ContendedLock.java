@@ -17,7 +17,7 @@ import org.openjdk.jmh.infra.Control;
 import org.openjdk.jmh.infra.ThreadParams;
 
 /**
- * A monitor that two threads hand to each other: whoever holds it lets go when the other one waits for it. So each
+ * A monitor that two threads hand to each other: the thread that holds it lets go when the other one waits for it. So each
  * time that it is entered is one event with {@code events=lock}; what is told is the time from one to the next.
  */
 @State(Scope.Group)

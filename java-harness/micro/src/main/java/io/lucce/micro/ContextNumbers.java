@@ -35,7 +35,7 @@ public class ContextNumbers {
         return sum;
     }
 
-    /** The same loop and sum. */
+    /** The loop and the sum without a number. */
     @Benchmark
     @OperationsPerInvocation(OPERATIONS)
     public long loopWithout() {

@@ -4,7 +4,7 @@ import io.lucce.CallContext;
 import java.util.Random;
 
 /**
- * Decodes numbers that nobody gave out: each is refused, with a message that names it, or is one of another context
+ * Decodes numbers that were never given out: each is refused, with a message that names it, or is one of another context
  * of this run. Numbers that were given out mean what they meant.
  */
 public final class BadNumbers {

@@ -72,7 +72,7 @@ public final class Check {
         note(place(id, here, null));
     }
 
-    /** The same above frames of a class that passes through untouched: those may be missing. */
+    /** Notes a number and its trace above frames of a class that passes through untouched: those may be missing. */
     public static void thatAbove(String untouched, long id, Throwable here) {
         note(place(id, here, untouched));
     }

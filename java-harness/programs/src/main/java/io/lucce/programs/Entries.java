@@ -124,7 +124,7 @@ public final class Entries {
         return n;
     }
 
-    /** Calls nothing: its entries are told by whoever calls it. */
+    /** Calls nothing: its entries are told by its callers. */
     private static int leaf(int n) {
         return n + 1;
     }

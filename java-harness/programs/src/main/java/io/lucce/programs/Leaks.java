@@ -166,7 +166,7 @@ public final class Leaks {
         }
     }
 
-    /** Some 200 KB that nobody needs afterwards. */
+    /** Some 200 KB that are not needed afterwards. */
     private static int busy() {
         int sum = 0;
         for (int i = 0; i < 40; i++) {

@@ -79,7 +79,7 @@ public final class QuietCalls {
         Check.that(CallContext.current(), new Throwable());
     }
 
-    /** The same before the first hook of the method. */
+    /** An exception of a quiet call before the first hook of the method. */
     static void exceptionFirst(int i) {
         try {
             sum += Long.compare(i, 1) + Integer.valueOf(1).compareTo(i % 2 == 0 ? null : (Integer) 200);

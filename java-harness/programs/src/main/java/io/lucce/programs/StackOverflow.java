@@ -2,7 +2,7 @@ package io.lucce.programs;
 
 import io.lucce.CallContext;
 
-/** StackOverflowError, wherever it strikes, and whoever recovers from it. */
+/** StackOverflowError, wherever it strikes, and whichever method recovers from it. */
 public final class StackOverflow {
     static Object kept;
     static int depth;

@@ -26,7 +26,7 @@ import java.util.stream.IntStream;
 
 /**
  * Tasks of the JDK's executors: in each one the program takes a number, the stack that it sees, and the
- * stack that it saw on the line that submitted the task. It prints the three for whoever decodes the
+ * stack that it saw on the line that submitted the task. It prints the three for the test that decodes the
  * number across threads, one task a line:
  *
  * <pre>{@code kind|number|frame;frame;…|frame;frame;…}</pre>

@@ -17,7 +17,7 @@ public final class Thrown {
 
     private Thrown() {}
 
-    /** An exception of the program's own, so that nobody else throws one. */
+    /** An exception of the program's own, so that no other code throws one. */
     static final class Own extends Exception {}
 
     static final class Again extends RuntimeException {}
