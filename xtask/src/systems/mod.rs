@@ -4,11 +4,12 @@ mod debian;
 mod zig;
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::shipped::FLOOR;
-use crate::{build, jdk, place, tools};
+use crate::{Outcome, build, jdk, place, tools};
 
 use debian::{Root, Wanted};
 
@@ -205,7 +206,14 @@ impl Tools {
             cargo.env("RUSTC", rustc);
         }
         tools::run(build::with_jdk(&mut cargo))?;
-        Ok(build.join(self.system.target).join("release"))
+        let built = build.join(self.system.target).join("release");
+        for file in ["lucce", "liblucce.so"].map(|name| built.join(name)) {
+            // An earlier build may have left the one that is not wanted now.
+            if file.exists() {
+                names_none(&file, &names)?;
+            }
+        }
+        Ok(built)
     }
 
     /// What folders of this machine are called in what is built.
@@ -214,6 +222,38 @@ impl Tools {
         names.extend(cargo_home().map(|home| (home, "/cargo")));
         names
     }
+}
+
+/// What is built names none of the folders that have other names in it: else its bytes would be others in another folder.
+fn names_none(file: &Path, folders: &[(PathBuf, &'static str)]) -> Outcome {
+    let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let others = folders
+        .iter()
+        .filter(|(folder, name)| folder != Path::new(name));
+    for (folder, _) in others {
+        if let Some(text) = named(&bytes, folder) {
+            let file = file.display();
+            return Err(format!("{file} names a folder of this machine: {text}"));
+        }
+    }
+    Ok(())
+}
+
+/// The first text that names something in the folder.
+fn named(bytes: &[u8], folder: &Path) -> Option<String> {
+    const MOST: usize = 200;
+    let name = format!("{}/", folder.display());
+    // `/src` is the end of many a path, too.
+    let is_long = name.matches('/').count() > 2;
+    let begins = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        before.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-".contains(byte))
+    };
+    let mut all = bytes.windows(name.len()).enumerate();
+    let (at, _) = all.find(|(at, part)| *part == name.as_bytes() && (is_long || begins(*at)))?;
+    let text = bytes.get(at..)?.split(|byte| *byte == 0).next()?;
+    let text = text.get(..MOST).unwrap_or(text);
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 fn word(path: &Path) -> String {
@@ -243,6 +283,31 @@ mod tests {
             shell.args(["-c", &format!("printf %s {}", quoted(word))]);
             assert_eq!(tools::output(&mut shell).unwrap(), word.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_folder_that_is_named_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("built");
+        let names = [
+            (folder.path().to_owned(), "/lucce"),
+            ("/target".into(), "/target"),
+        ];
+        fs::write(&file, b"\0/lucce/src/lib.rs\0/target/x.rs").unwrap();
+        assert_eq!(names_none(&file, &names), Ok(()));
+        let source = folder.path().join("src/lib.rs");
+        let text = format!("\0/lucce/a.rs{}\0more", source.display());
+        fs::write(&file, text).unwrap();
+        let said = names_none(&file, &names).unwrap_err();
+        assert!(said.ends_with(&format!(": {}", source.display())), "{said}");
+    }
+
+    #[test]
+    fn a_folder_of_the_root_is_no_end_of_a_path() {
+        let of = |text: &str| named(text.as_bytes(), Path::new("/src"));
+        assert_eq!(of("\0/lucce/agent/src/lib.rs"), None);
+        assert_eq!(of("\0/src/lib.rs\0").as_deref(), Some("/src/lib.rs"));
+        assert_eq!(of("\0/srcs/lib.rs"), None);
     }
 
     #[test]
