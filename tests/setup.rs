@@ -50,6 +50,14 @@ impl Jdk {
     pub fn tool(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
+
+    /// As its `release` says.
+    pub fn has_module(&self, name: &str) -> bool {
+        let release = fs::read_to_string(self.home.join("release")).unwrap_or_default();
+        let mut lines = release.lines();
+        let modules = lines.find_map(|line| line.strip_prefix("MODULES=\""));
+        modules.is_some_and(|modules| modules.split([' ', '"']).any(|module| module == name))
+    }
 }
 
 impl Setup {

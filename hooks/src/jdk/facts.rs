@@ -27,7 +27,8 @@ pub fn named() -> Vec<Fact> {
             method: method.into(),
         });
     };
-    for (class, method) in vm_calls::METHODS.iter().chain(&vm_calls::ONLY_ENTERED) {
+    let entered = vm_calls::METHODS.iter().chain(&vm_calls::JVMCI);
+    for (class, method) in entered.chain(&vm_calls::ONLY_ENTERED) {
         add("vm_calls", class, method);
     }
     for (class, method) in &vm_calls::FINALIZABLE {

@@ -9,7 +9,6 @@
 //! - `Thread.run`: a thread's first frame, for which the pointer is right; what makes a `Thread` for
 //!   native code that attaches itself, and `VirtualThread.run`: they are kinds of frames of their own;
 //! - what runs before the VM is initialised, or only while an archive of classes is written;
-//! - JVMCI: those compilers are not in these JDKs;
 //! - methods in which nothing happens that could ask for a context: constructors of exceptions that
 //!   the VM throws (but [`METHODS`] has the one with a text of its own to make, and what JFR calls
 //!   from them, and `thrown` asks who has called those in which a trace is noted), of boxes, `MemoryUsage`, `EventWriter`, `ByteArrayInputStream`;
@@ -23,11 +22,13 @@
 use crate::jdk::recorder;
 
 /// Called on objects of any class, by name and descriptor.
-const ANY_CLASS: [&str; 4] = [
+const ANY_CLASS: [&str; 5] = [
     "loadClass(Ljava/lang/String;)Ljava/lang/Class;",
     "printStackTrace()V",
     "getStackTrace()[Ljava/lang/StackTraceElement;",
     "appendToClassPathForInstrumentation(Ljava/lang/String;)V",
+    // Of a compiler that is written in Java, see [`JVMCI`].
+    "visitFrame(Ljdk/vm/ci/code/stack/InspectedFrame;)Ljava/lang/Object;",
 ];
 
 /// Class and method, with the descriptor where other overloads are called often. `*`: every prefix
@@ -137,10 +138,49 @@ pub const METHODS: [(&str, &str); 56] = [
     ("java/lang/ThreadGroup", "subgroupsAsArray"),
 ];
 
+/// Where the VM enters a compiler that is written in Java (`-XX:+UseJVMCICompiler`): to have something compiled, which is
+/// one call after the other of a thread of the VM's own, and in the middle of that compiler's natives, for objects that stand
+/// for classes, methods and constants. The names stand side by side in `vmSymbols_jvmci.hpp`, and so in `libjvm.so`.
+pub const JVMCI: [(&str, &str); 21] = [
+    ("jdk/vm/ci/runtime/JVMCI", "getRuntime"),
+    (RUNTIME, "runtime"),
+    (RUNTIME, "getCompiler"),
+    (RUNTIME, "compileMethod"),
+    (RUNTIME, "isGCSupported"),
+    (RUNTIME, "isIntrinsicSupported"),
+    (RUNTIME, "postTranslation"),
+    (RUNTIME, "bootstrapFinished"),
+    (RUNTIME, "shutdown"),
+    (RUNTIME, "exceptionToString"),
+    (RUNTIME, "callToString"),
+    (RUNTIME, "encodeThrowable"),
+    (RUNTIME, "decodeAndThrowThrowable"),
+    (
+        "jdk/vm/ci/hotspot/HotSpotResolvedObjectTypeImpl",
+        "fromMetaspace",
+    ),
+    (
+        "jdk/vm/ci/hotspot/HotSpotResolvedJavaMethodImpl",
+        "fromMetaspace",
+    ),
+    (
+        "jdk/vm/ci/hotspot/HotSpotResolvedPrimitiveType",
+        "fromMetaspace",
+    ),
+    ("jdk/vm/ci/hotspot/HotSpotConstantPool", "fromMetaspace"),
+    ("jdk/vm/ci/hotspot/HotSpotNmethod", "<init>"),
+    ("jdk/vm/ci/meta/JavaConstant", "forPrimitive"),
+    ("jdk/internal/vm/VMSupport", "encodeThrowable"),
+    ("jdk/internal/vm/VMSupport", "decodeAndThrowThrowable"),
+];
+
+const RUNTIME: &str = "jdk/vm/ci/hotspot/HotSpotJVMCIRuntime";
+
 /// Whether the VM calls this method by itself, other than by JNI, or code without hooks does. Class initialisers are
 /// not asked for.
 pub fn enters(class: &str, method: &str, descriptor: &str) -> bool {
     lists(&METHODS, class, method, descriptor)
+        || lists(&JVMCI, class, method, descriptor)
         || lists(&recorder::CALLED, class, method, descriptor)
         || ANY_CLASS
             .iter()
@@ -237,6 +277,19 @@ mod tests {
         assert!(!enters("a/MethodHandleNatives", "linkCallSite", "()V"));
         assert!(enters("jdk/jfr/internal/dcmd/DCmdStart", "execute", "()V"));
         assert!(!enters("jdk/jfr/internal/dcmd", "execute", "()V"));
+    }
+
+    #[test]
+    fn a_compiler_that_is_written_in_java_is_entered_by_the_vm() {
+        let constants = "jdk/vm/ci/hotspot/HotSpotConstantPool";
+        let made = "(J)Ljdk/vm/ci/hotspot/HotSpotConstantPool;";
+        assert!(enters(constants, "fromMetaspace", made));
+        assert!(!enters(constants, "length", "()I"));
+        assert!(enters(RUNTIME, "compileMethod", ""));
+        assert!(!enters(RUNTIME, "getHostJVMCIBackend", ""));
+        let frame = "(Ljdk/vm/ci/code/stack/InspectedFrame;)Ljava/lang/Object;";
+        assert!(enters("a/Visitor", "visitFrame", frame));
+        assert!(!enters("a/Visitor", "visitFrame", "()V"));
     }
 
     #[test]
