@@ -89,9 +89,36 @@ impl Ingest {
         labels: &Labels,
         tell: &mut dyn FnMut(Report),
     ) -> Result<(), Error> {
+        self.all(logs.iter().map(|log| (log.as_path(), labels)), tell)
+    }
+
+    /// As [`add`](Self::add), of runs that have labels each.
+    ///
+    /// # Errors
+    /// As of `add`.
+    pub fn add_each(
+        &mut self,
+        logs: &[(PathBuf, Labels)],
+        tell: &mut dyn FnMut(Report),
+    ) -> Result<(), Error> {
+        let logs = logs.iter().map(|(log, labels)| (log.as_path(), labels));
+        self.all(logs, tell)
+    }
+
+    /// Whether the dataset has all that there will be of a run: its JVM has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self, run: &str) -> bool {
+        self.state.runs.get(run).is_some_and(|known| known.ended)
+    }
+
+    fn all<'l>(
+        &mut self,
+        logs: impl Iterator<Item = (&'l Path, &'l Labels)>,
+        tell: &mut dyn FnMut(Report),
+    ) -> Result<(), Error> {
         let mut batch: Vec<Run> = Vec::new();
         let mut rows = 0;
-        for path in logs {
+        for (path, labels) in logs {
             let decoded = match Decoded::read(path) {
                 Ok(decoded) => decoded,
                 Err(refused) => {

@@ -9,7 +9,7 @@
 //! ```
 //! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded` (a run by content ids), `known` and
 //! `through` (what is new of it), `rows`, `files`, `taken` (runs that go on), `ingest`; `engine`, `questions`, `views`, `output`;
-//! `numbers`; `compact`; `http` (what servers of the dataset stand on); `cli`.
+//! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send); `cli`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -44,5 +44,7 @@ pub mod numbers;
 pub mod compact;
 
 pub mod http;
+
+pub mod collect;
 
 pub mod cli;

@@ -5,7 +5,7 @@
 //! appended before the number is handed out, so a log explains every number that anybody has seen.
 //!
 //! Reading order: `error`, `escape`, `fields`, `run_id`, `layout` (the file and its blocks), `record` (what blocks hold), `wire` (fields),
-//! `limits`; then `map`, `cells`, `writer`; then `reader`, `extract`.
+//! `limits`; then `map`, `cells`, `writer`; then `reader`, `spans`, `extract`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -29,6 +29,7 @@ mod space;
 mod writer;
 
 mod reader;
+mod spans;
 
 mod extract;
 
@@ -44,4 +45,5 @@ pub use reader::{
 pub use record::*;
 pub use run_id::{Number, RunId};
 pub use space::{Room, Size, keep_addresses};
+pub use spans::{CELLS, Content, FILE_START, Span};
 pub use writer::{Full, Writer, new_file};

@@ -4,7 +4,7 @@
 //! obtained in advance is zeros. A sealed block must match its checksum.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use lucce_callgraph::ContextId;
@@ -37,12 +37,13 @@ impl Log {
         // First, so that a huge foreign file is not read.
         Header::decode(&bytes)?;
         file.read_to_end(&mut bytes)?;
-        if !is_finished(&bytes) {
-            let counters = std::mem::take(&mut bytes);
+        let mut again = || {
+            let mut bytes = Vec::new();
             file.rewind()?;
             file.read_to_end(&mut bytes)?;
-            keep_counters(&counters, &mut bytes);
-        }
+            Ok(bytes)
+        };
+        let bytes = settled(bytes, &mut again)?;
         Self::from_bytes(bytes)
     }
 
@@ -82,6 +83,20 @@ impl Log {
             then: None,
         }
     }
+}
+
+/// A log that explains what it counts, and that counts everything if it has ended: from a reading of it, and more readings.
+fn settled(first: Vec<u8>, again: &mut dyn FnMut() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
+    if is_finished(&first) {
+        return Ok(first);
+    }
+    let mut now = again()?;
+    // It has ended meanwhile: its last counters may be newer than those of both readings.
+    if is_finished(&now) {
+        return again();
+    }
+    keep_counters(&first, &mut now);
+    Ok(now)
 }
 
 /// The records of a log that is being written, one block in memory at a time: those of its first `bytes` bytes, up to
@@ -467,7 +482,7 @@ impl<'a> Items<'a> {
 }
 
 /// Bytes of a counters block that are cells.
-fn cells_size(head: BlockHead) -> u64 {
+pub(crate) fn cells_size(head: BlockHead) -> u64 {
     let each = match head.kind {
         COUNTERS => CELL,
         TOTALS => TOTAL,
@@ -575,6 +590,26 @@ mod tests {
         let mut read = now.clone();
         keep_counters(&now[..64 + 64 + 24], &mut read);
         assert_eq!(counts(read), [(128, 7, 1)]);
+    }
+
+    #[test]
+    fn a_log_that_ends_while_it_is_read_has_all_its_counters() {
+        let log = |count, sealed| {
+            file(&[
+                block(COUNTERS, &[[7, count, 0]], false),
+                block(RECORDS, &[], sealed),
+            ])
+        };
+        let settled = |first: Vec<u8>, more: &[Vec<u8>]| {
+            let mut more = more.iter().cloned();
+            let bytes = settled(first, &mut || Ok(more.next().unwrap()));
+            counts(bytes.unwrap())
+        };
+        // The counters of a reading are older than its records.
+        let ended = [log(2, true), log(9, true)];
+        assert_eq!(settled(log(1, false), &ended), [(128, 7, 9)]);
+        assert_eq!(settled(log(1, false), &[log(2, false)]), [(128, 7, 1)]);
+        assert_eq!(settled(log(3, true), &[]), [(128, 7, 3)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-filter", &[]),
@@ -18,6 +18,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("lucce-stream", &["lucce-callgraph", "lucce-tracelog"]),
     ("lucce-replay", &["lucce-callgraph", "lucce-recording"]),
     ("lucce-control", &[]),
+    ("lucce-ship", &["lucce-tracelog"]),
     ("lucce-vm", &["lucce-bytecode"]),
     ("lucce-hooks", &["lucce-bytecode"]),
     (
@@ -32,6 +33,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "lucce-recording",
             "lucce-stream",
             "lucce-control",
+            "lucce-ship",
         ],
     ),
     ("lucce-bench", &[]),
@@ -49,6 +51,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "lucce-replay",
             "lucce-bench",
             "lucce-control",
+            "lucce-ship",
         ],
     ),
     (

@@ -9,26 +9,20 @@
 //! A request whose answer was lost is made again with the profiles' ids that it had, so a collector can know it. Meanwhile nothing is
 //! read and nothing is kept: what the program does is counted in its log.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use lucce_formats::{Gzip, OtlpAnswer, OtlpRequest, OtlpRequests, Run};
+use lucce_ship::http::{self, Answer};
+use lucce_ship::{Endpoint, Pace};
 use serde::Serialize;
 
 use super::super::complain;
-use super::endpoint::Endpoint;
-use super::http::{self, Answer};
 use super::ledger::Ledger;
 use super::patience::Patience;
 
 /// Collectors take so much with gRPC, and more with HTTP.
 const REQUEST: usize = 4 << 20;
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
-/// A collector that asks for more than this is asked again earlier.
-const MOST_ASKED: Duration = Duration::from_secs(300);
 
 /// What has become of all requests.
 #[derive(Default, Serialize)]
@@ -51,7 +45,7 @@ pub struct Delivery {
     to: Endpoint,
     headers: Vec<(String, String)>,
     limit: usize,
-    delay: Duration,
+    pace: Pace,
     /// Since the collector has last answered, requests were in vain, and that was told.
     is_away: bool,
     pub told: Told,
@@ -78,12 +72,17 @@ enum Next {
 }
 
 impl Delivery {
-    pub fn new(to: Endpoint, headers: Vec<(String, String)>) -> Self {
+    pub fn new(to: Endpoint, mut headers: Vec<(String, String)>) -> Self {
+        let own = [
+            ("Content-Type", "application/x-protobuf"),
+            ("Content-Encoding", "gzip"),
+        ];
+        headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Delivery {
             to,
             headers,
             limit: REQUEST,
-            delay: FIRST,
+            pace: Pace::default(),
             is_away: false,
             told: Told::default(),
         }
@@ -144,8 +143,14 @@ impl Delivery {
     /// Until the collector says what it thinks of the request. `None`: the end came first.
     fn send(&mut self, request: &OtlpRequest, patience: &mut Patience) -> io::Result<Option<Next>> {
         let packed = packed(&request.bytes)?;
+        let request = http::Request {
+            method: "POST",
+            path: "",
+            headers: &self.headers,
+            body: &packed,
+        };
         loop {
-            let next = match http::post(&self.to, &self.headers, &packed) {
+            let next = match http::ask(&self.to, &request, http::LIMIT) {
                 Ok(answer) => next(answer),
                 Err(error) => Next::Later(error.to_string(), None),
             };
@@ -161,8 +166,7 @@ impl Delivery {
                 ));
             }
             self.told.retries += 1;
-            let delay = asked.map_or_else(|| jittered(self.delay), |asked| asked.min(MOST_ASKED));
-            self.delay = LONGEST.min(self.delay * 2);
+            let delay = self.pace.in_vain(asked);
             if !patience.wait(delay) {
                 return Ok(None);
             }
@@ -170,7 +174,7 @@ impl Delivery {
     }
 
     fn is_back(&mut self) {
-        self.delay = FIRST;
+        self.pace.well();
         if self.is_away {
             self.is_away = false;
             complain(format_args!("{} answers again", self.to));
@@ -209,12 +213,6 @@ fn next(answer: Answer) -> Next {
     }
 }
 
-/// From half of it to all of it: pushes that failed together do not come back together.
-fn jittered(delay: Duration) -> Duration {
-    let random = RandomState::new().hash_one(0) as u32;
-    delay.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
-}
-
 fn packed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packed = Vec::new();
     let mut gzip = Gzip::new(&mut packed)?;
@@ -248,16 +246,5 @@ mod tests {
         for status in [301, 400, 401, 404, 500] {
             assert!(matches!(next(answer(status, Some(1))), Next::Refused(_)));
         }
-    }
-
-    #[test]
-    fn delays_differ_and_stay_in_bounds() {
-        let delays: Vec<_> = (0..50).map(|_| jittered(FIRST)).collect();
-        assert!(
-            delays
-                .iter()
-                .all(|delay| (FIRST / 2..=FIRST).contains(delay))
-        );
-        assert!(delays.iter().any(|delay| *delay != delays[0]));
     }
 }

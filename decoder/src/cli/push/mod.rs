@@ -9,8 +9,6 @@
 //! were taken, and one look.
 
 mod delivery;
-mod endpoint;
-mod http;
 mod ledger;
 mod look;
 mod patience;
@@ -19,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lucce_control::stop;
+use lucce_ship::Endpoint;
 
 use self::delivery::{Delivery, End as Ended};
-use self::endpoint::Endpoint;
 use self::look::{Look, Looker};
 use self::patience::Patience;
 use super::list::{find, jvms};
@@ -45,7 +43,7 @@ pub struct Args {
     #[arg(value_name = "PID|NAME|RUN")]
     jvm: String,
     /// The collector: http://HOST:PORT, and the path if it is not /v1development/profiles
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = profiles)]
     otlp: Endpoint,
     /// From one request to the next: 60s, 500ms, 5m; longer if reading the log takes more than a quarter of that
     #[arg(long, default_value = "60s", value_parser = super::window::time)]
@@ -157,6 +155,11 @@ fn log(asked: &str) -> Result<PathBuf, Failure> {
     }
     let pid = find(asked, &jvms())?;
     process::log_of(pid).map_err(Failure::Usage)
+}
+
+/// Where a collector takes profiles, as OpenTelemetry has it.
+fn profiles(url: &str) -> Result<Endpoint, String> {
+    Endpoint::parse(url, "/v1development/profiles")
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -4,10 +4,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use super::endpoint::Endpoint;
+use crate::endpoint::Endpoint;
 
 /// For everything together: OpenTelemetry's own.
-const LIMIT: Duration = Duration::from_secs(10);
+pub const LIMIT: Duration = Duration::from_secs(10);
 /// More of an answer is not read: it is a sentence, if anything.
 const ANSWER: u64 = 64 << 10;
 
@@ -22,23 +22,39 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Posts a message of Protocol Buffers that gzip has packed.
+/// What a server is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'r> {
+    pub method: &'r str,
+    /// Behind the endpoint's own path.
+    pub path: &'r str,
+    /// Names and values, each of one line.
+    pub headers: &'r [(String, String)],
+    pub body: &'r [u8],
+}
+
+/// One request, and what the server says, within so long.
 ///
 /// # Errors
 /// The server cannot be reached, is too slow, or speaks something else. Whether it has got the request is not known then.
-pub fn post(to: &Endpoint, headers: &[(String, String)], body: &[u8]) -> io::Result<Answer> {
-    let until = Instant::now() + LIMIT;
+pub fn ask(to: &Endpoint, request: &Request<'_>, limit: Duration) -> io::Result<Answer> {
+    let until = Instant::now() + limit;
     let mut stream = connected(to, until)?;
     stream.set_nodelay(true)?;
+    let Request {
+        method,
+        path,
+        headers,
+        body,
+    } = request;
     let mut head = format!(
-        "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: lucce/{}\r\nContent-Type: application/x-protobuf\r\n\
-         Content-Encoding: gzip\r\nContent-Length: {}\r\nConnection: close\r\n",
+        "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: lucce/{}\r\nContent-Length: {}\r\nConnection: close\r\n",
         to.path,
         to.authority,
         env!("CARGO_PKG_VERSION"),
         body.len()
     );
-    for (name, value) in headers {
+    for (name, value) in *headers {
         head += &format!("{name}: {value}\r\n");
     }
     head += "\r\n";
@@ -72,7 +88,7 @@ fn connected(to: &Endpoint, until: Instant) -> io::Result<TcpStream> {
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     match left.is_zero() {
-        true => Err(io::Error::new(ErrorKind::TimedOut, "no answer in 10 s")),
+        true => Err(io::Error::new(ErrorKind::TimedOut, "no answer in time")),
         false => Ok(left),
     }
 }

@@ -1,10 +1,6 @@
-//! Where a collector takes profiles.
+//! Where a server is.
 
 use std::fmt;
-use std::str::FromStr;
-
-/// As OpenTelemetry has it for profiles.
-const PATH: &str = "/v1development/profiles";
 
 /// `http://HOST[:PORT][/PATH]`
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,12 +13,16 @@ pub struct Endpoint {
     pub path: String,
 }
 
-impl FromStr for Endpoint {
-    type Err = String;
-
-    fn from_str(url: &str) -> Result<Self, String> {
+impl Endpoint {
+    /// `path`: the one that is meant where the URL has none.
+    ///
+    /// # Errors
+    /// What is wrong with it, to be put behind it.
+    pub fn parse(url: &str, path: &str) -> Result<Self, String> {
+        let otherwise = path;
         if url.starts_with("https:") {
-            let text = "this command has no TLS: name a collector on this machine, which hands on what it gets";
+            let text =
+                "there is no TLS: name a server on this machine, which hands on what it gets";
             return Err(text.to_owned());
         }
         let rest = url.strip_prefix("http://");
@@ -33,14 +33,14 @@ impl FromStr for Endpoint {
             return Err("is no URL of a server".to_owned());
         }
         if authority.contains('@') {
-            return Err("must have no user; --header takes what a server wants to know".to_owned());
+            return Err("must have no user and no password".to_owned());
         }
         let (host, port) = divided(authority)?;
         if host.is_empty() {
             return Err("must name a host".to_owned());
         }
         let path = match path {
-            "" | "/" => PATH.to_owned(),
+            "" | "/" => otherwise.to_owned(),
             path if path.starts_with('/') => path.to_owned(),
             path => format!("/{path}"),
         };
@@ -85,10 +85,12 @@ impl fmt::Display for Endpoint {
 mod tests {
     use super::*;
 
+    const PATH: &str = "/otherwise";
+
     #[test]
     fn urls_are_taken_apart() {
         let parts = |url: &str| {
-            let endpoint: Endpoint = url.parse().unwrap();
+            let endpoint = Endpoint::parse(url, PATH).unwrap();
             let Endpoint {
                 host, port, path, ..
             } = endpoint;
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(parts("http://[::1]:9/in/p"), of("::1", 9, "/in/p"));
         assert_eq!(parts("http://[::1]"), of("::1", 80, PATH));
         assert_eq!(parts("http://h?tenant=1"), of("h", 80, "/?tenant=1"));
-        let shown = "http://[::1]:9".parse::<Endpoint>().unwrap().to_string();
+        let shown = Endpoint::parse("http://[::1]:9", PATH).unwrap().to_string();
         assert_eq!(shown, format!("http://[::1]:9{PATH}"));
     }
 
@@ -121,7 +123,7 @@ mod tests {
             ("http://h/a b", "no URL"),
             ("http://h/a\r\nX: y", "no URL"),
         ] {
-            let said = url.parse::<Endpoint>().unwrap_err();
+            let said = Endpoint::parse(url, PATH).unwrap_err();
             assert!(said.contains(why), "{url}: {said}");
         }
     }

@@ -1,0 +1,14 @@
+//! Logs that JVMs send: on this disk first, in the dataset by batches.
+//!
+//! ```text
+//! JVM ─► part ─► spool/RUN/in-N/… ─► the last part: spool/RUN/g-N/, and the answer
+//!                                          │ batches, one thread
+//!                      spool/RUN/log.lucce ▼ ─► Ingest ─► dataset
+//! ```
+//! What a JVM was told to be taken is on the disk: the collector may be killed between any two steps. The wire is `lucce_ship::wire`.
+
+mod batches;
+mod spool;
+
+pub use batches::Batches;
+pub use spool::{Limits, Refusal, Spool, Taken};

@@ -1,0 +1,152 @@
+//! Logs that a collector does not have yet: each has a mark beside it, `LOG.push`, which says where the log goes. The mark's lock is the
+//! JVM's as long as that lives, so that who finds a mark without an owner may send the log.
+#![allow(unsafe_code, reason = "flock is a system call")]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::wire::Labels;
+
+const EXTENSION: &str = ".push";
+/// A mark is not longer than this.
+const MOST: u64 = 8 << 10;
+
+/// A log's mark, locked.
+pub struct Mark {
+    path: PathBuf,
+    /// Whoever drops it lets the lock go.
+    _locked: File,
+    pub to: String,
+    pub labels: Labels,
+}
+
+impl Mark {
+    /// Marks a log that is to be sent.
+    ///
+    /// # Errors
+    /// The mark cannot be written, or somebody else has it.
+    pub fn make(log: &Path, to: &str, labels: &Labels) -> io::Result<Mark> {
+        let path = beside(log);
+        let mut file = File::create_new(&path)?;
+        if !lock(&file) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let Labels {
+            service,
+            version,
+            host,
+        } = labels;
+        let lines = [to, service, version, host].map(|line| line.replace(['\n', '\r'], " "));
+        file.write_all((lines.join("\n") + "\n").as_bytes())?;
+        Ok(Mark {
+            path,
+            _locked: file,
+            to: to.to_owned(),
+            labels: labels.clone(),
+        })
+    }
+
+    /// The mark of a log, if its JVM is gone and nobody else sends it.
+    #[must_use]
+    pub fn take(log: &Path) -> Option<Mark> {
+        let path = beside(log);
+        let file = File::open(&path).ok()?;
+        if !lock(&file) {
+            return None;
+        }
+        let mut text = String::new();
+        (&file).take(MOST).read_to_string(&mut text).ok()?;
+        let mut lines = text.lines().map(str::to_owned);
+        // Whoever made it was killed meanwhile, or it is something else's.
+        let to = lines.next()?;
+        let labels = Labels {
+            service: lines.next()?,
+            version: lines.next()?,
+            host: lines.next()?,
+        };
+        // Another one had it until now, and is done with the log.
+        path.exists().then_some(Mark {
+            path,
+            _locked: file,
+            to,
+            labels,
+        })
+    }
+
+    /// The collector has the log.
+    pub fn done(self) {
+        // What stays is sent again, which changes nothing.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn beside(log: &Path) -> PathBuf {
+    let mut name = OsString::from(log);
+    name.push(EXTENSION);
+    name.into()
+}
+
+/// The logs of a folder that have marks.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn marked(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name().into_string();
+        if let Some(log) = name
+            .as_deref()
+            .ok()
+            .and_then(|name| name.strip_suffix(EXTENSION))
+        {
+            logs.push(folder.join(log));
+        }
+    }
+    logs.sort();
+    Ok(logs)
+}
+
+/// Takes the lock of a file until it is closed, if nobody has it.
+#[must_use]
+pub fn lock(file: &File) -> bool {
+    // SAFETY: a system call on a file that is open.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// The name of this machine; empty if it has none.
+#[must_use]
+pub fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_sent_by_others_once_its_owner_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("a.lucce");
+        let labels = Labels {
+            service: "shop\nx".into(),
+            version: "1".into(),
+            host: String::new(),
+        };
+        let own = Mark::make(&log, "http://h", &labels).unwrap();
+        assert!(Mark::take(&log).is_none());
+        assert!(Mark::make(&log, "http://h", &labels).is_err());
+        drop(own);
+        assert_eq!(marked(folder.path()).unwrap(), std::slice::from_ref(&log));
+        let mark = Mark::take(&log).unwrap();
+        assert_eq!(mark.to, "http://h");
+        assert_eq!(mark.labels.service, "shop x");
+        assert!(Mark::take(&log).is_none());
+        mark.done();
+        assert!(Mark::take(&log).is_none());
+        assert!(marked(folder.path()).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,353 @@
+//! What goes over the wire, and what a collector keeps until it is in the dataset: the parts of a generation.
+//!
+//! A generation is what of a log has changed since the one before, as it was at one moment. It has one part or more:
+//!
+//! | at | size | part, little endian |
+//! |---|---|---|
+//! | 0 | 8 | magic `LUCCEGEN` |
+//! | 8 | 2 | version of this format, 1 |
+//! | 10 | 1 | 1: the last part; else 0 |
+//! | 11 | 1 | zero |
+//! | 12 | 4 | which part it is, from 0 |
+//! | 16 | 8 | the log's run |
+//! | 24 | 8 | the generation's number, from 1: one more than the one before |
+//! | 32 | 8 | its token: chosen at random by who sends it |
+//! | 40 | 8 | the token of the generation that it changes; 0: it is the whole log |
+//! | 48 | 8 | the log's size then; only the last part's holds |
+//! | 56 | | service, version, host: each a length (2 bytes) and UTF-8 |
+//! | | | pieces: offset (8), length (4), bytes |
+//! | -4 | 4 | CRC32 of everything before it |
+//!
+//! `POST /v1/logs/RUN` sends a part; the run is 16 hexadecimal digits. A generation counts once its last part was taken, all of it or
+//! nothing. `GET /v1/logs/RUN` tells the last generation that counts. Answers are lines of text, see [`Known`].
+
+use lucce_tracelog::RunId;
+use lucce_tracelog::fields::{array_at, u32_at, u64_at};
+
+pub const VERSION: u16 = 1;
+const MAGIC: [u8; 8] = *b"LUCCEGEN";
+const LABELS_AT: usize = 56;
+/// The largest part.
+pub const MOST_BYTES: usize = 1 << 20;
+/// The most parts of a generation.
+pub const MOST_PARTS: u32 = 1 << 18;
+/// The longest label, in bytes.
+pub const LONGEST: usize = 255;
+
+/// Where logs are taken, before the run.
+pub const PATH: &str = "/v1/logs/";
+
+/// What the dataset is told of a run.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Labels {
+    pub service: String,
+    pub version: String,
+    pub host: String,
+}
+
+/// What a part says beside its pieces.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    pub run: RunId,
+    pub number: u64,
+    pub token: u64,
+    /// 0: none.
+    pub base: u64,
+    pub part: u32,
+    pub last: bool,
+    pub size: u64,
+    pub labels: Labels,
+}
+
+/// Bytes of a part under construction.
+pub struct Writing {
+    bytes: Vec<u8>,
+}
+
+impl Writing {
+    #[must_use]
+    pub fn new(head: &Head) -> Self {
+        let mut writing = Writing { bytes: Vec::new() };
+        writing.begin(head);
+        writing
+    }
+
+    /// Another part, in the memory of this one.
+    pub fn begin(&mut self, head: &Head) {
+        let bytes = &mut self.bytes;
+        bytes.clear();
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([u8::from(head.last), 0]);
+        bytes.extend(head.part.to_le_bytes());
+        for number in [
+            head.run.bits(),
+            head.number,
+            head.token,
+            head.base,
+            head.size,
+        ] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let Labels {
+            service,
+            version,
+            host,
+        } = &head.labels;
+        for label in [service, version, host] {
+            let label = cut(label);
+            bytes.extend((label.len() as u16).to_le_bytes());
+            bytes.extend(label.as_bytes());
+        }
+    }
+
+    pub fn piece(&mut self, offset: u64, piece: &[u8]) {
+        self.bytes.extend(offset.to_le_bytes());
+        self.bytes.extend((piece.len() as u32).to_le_bytes());
+        self.bytes.extend(piece);
+    }
+
+    /// So far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// It is the last part after all, of a log of this size.
+    pub fn is_last(&mut self, size: u64) {
+        if let Some(last) = self.bytes.get_mut(10) {
+            *last = 1;
+        }
+        if let Some(at) = self.bytes.get_mut(48..56) {
+            at.copy_from_slice(&size.to_le_bytes());
+        }
+    }
+
+    /// The part as it is sent.
+    pub fn end(&mut self) -> &[u8] {
+        let crc = crc32fast::hash(&self.bytes);
+        self.bytes.extend(crc.to_le_bytes());
+        &self.bytes
+    }
+}
+
+/// A label that fits.
+fn cut(label: &str) -> &str {
+    let mut end = label.len().min(LONGEST);
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    label.get(..end).unwrap_or(label)
+}
+
+/// A part that came from somewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part<'p> {
+    pub head: Head,
+    pieces: &'p [u8],
+}
+
+impl<'p> Part<'p> {
+    /// # Errors
+    /// Why it is none, in words.
+    pub fn parse(bytes: &'p [u8]) -> Result<Part<'p>, String> {
+        let wrong = |what: &str| Err(format!("no part of a log: {what}"));
+        if bytes.get(..8) != Some(&MAGIC[..]) {
+            return wrong("it begins otherwise");
+        }
+        let version = array_at(bytes, 8).map_or(0, u16::from_le_bytes);
+        if version != VERSION {
+            return Err(format!(
+                "version {version} of what goes over the wire; this collector knows version {VERSION}"
+            ));
+        }
+        let Some((all, crc)) = bytes.split_last_chunk::<4>() else {
+            return wrong("cut off");
+        };
+        if crc32fast::hash(all) != u32::from_le_bytes(*crc) {
+            return wrong("its checksum differs");
+        }
+        match Self::read(all) {
+            Some(part) if is_whole(part.pieces) => Ok(part),
+            _ => wrong("cut off, or too long a label"),
+        }
+    }
+
+    fn read(all: &'p [u8]) -> Option<Part<'p>> {
+        let mut rest = all.get(LABELS_AT..)?;
+        let mut label = || {
+            let length = array_at(rest, 0).map(u16::from_le_bytes)?;
+            let (text, more) = rest.get(2..)?.split_at_checked(length as usize)?;
+            rest = more;
+            let text = std::str::from_utf8(text).ok()?;
+            (text.len() <= LONGEST).then(|| text.to_owned())
+        };
+        let labels = Labels {
+            service: label()?,
+            version: label()?,
+            host: label()?,
+        };
+        let head = Head {
+            run: RunId::new(u64_at(all, 16)?)?,
+            number: u64_at(all, 24)?,
+            token: u64_at(all, 32)?,
+            base: u64_at(all, 40)?,
+            part: u32_at(all, 12)?,
+            last: *all.get(10)? == 1,
+            size: u64_at(all, 48)?,
+            labels,
+        };
+        // Neither is anybody's, and no log is as long as numbers are.
+        let is_known = head.number > 0 && head.token != 0 && head.part < MOST_PARTS;
+        is_known.then_some(Part { head, pieces: rest })
+    }
+
+    /// Offsets, and what is there.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &'p [u8])> + use<'p> {
+        pieces(self.pieces)
+    }
+}
+
+fn pieces(mut rest: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    std::iter::from_fn(move || {
+        let (offset, length) = (u64_at(rest, 0)?, u32_at(rest, 8)?);
+        let (piece, more) = rest.get(12..)?.split_at_checked(length as usize)?;
+        rest = more;
+        Some((offset, piece))
+    })
+}
+
+fn is_whole(all: &[u8]) -> bool {
+    let read: usize = pieces(all).map(|(_, piece)| 12 + piece.len()).sum();
+    read == all.len()
+}
+
+/// The last generation of a run that a collector has.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// 0: none.
+    pub number: u64,
+    pub token: u64,
+    /// The dataset has the whole run: nothing more is wanted.
+    pub ended: bool,
+}
+
+const FIRST_LINE: &str = "lucce-collect 1";
+
+impl Known {
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Known {
+            number,
+            token,
+            ended,
+        } = self;
+        format!("{FIRST_LINE}\nnumber {number}\ntoken {token:016x}\nended {ended}\n")
+    }
+
+    /// `None`: it is something else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Known> {
+        let mut lines = text.lines();
+        lines.next().filter(|line| *line == FIRST_LINE)?;
+        let mut known = Known::default();
+        for line in lines {
+            match line.split_once(' ')? {
+                ("number", number) => known.number = number.parse().ok()?,
+                ("token", token) => known.token = u64::from_str_radix(token, 16).ok()?,
+                ("ended", ended) => known.ended = ended.parse().ok()?,
+                // Of later collectors.
+                _ => {}
+            }
+        }
+        Some(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head() -> Head {
+        Head {
+            run: RunId::new(0xaa).unwrap(),
+            number: 3,
+            token: 9,
+            base: 8,
+            part: 2,
+            last: false,
+            size: 0,
+            labels: Labels {
+                service: "shop".into(),
+                version: String::new(),
+                host: "é".repeat(200),
+            },
+        }
+    }
+
+    fn part() -> Vec<u8> {
+        let mut writing = Writing::new(&head());
+        writing.piece(64, b"abc");
+        writing.piece(1 << 40, b"");
+        writing.is_last(67);
+        writing.end().to_vec()
+    }
+
+    #[test]
+    fn parts_are_read_as_they_were_written() {
+        let bytes = part();
+        let read = Part::parse(&bytes).unwrap();
+        let mut wanted = head();
+        (wanted.last, wanted.size) = (true, 67);
+        // Cut at a character.
+        wanted.labels.host = "é".repeat(127);
+        assert_eq!(read.head, wanted);
+        let pieces: Vec<_> = read.pieces().collect();
+        assert_eq!(pieces, [(64, &b"abc"[..]), (1 << 40, &b""[..])]);
+    }
+
+    #[test]
+    fn what_was_cut_or_changed_is_refused() {
+        let bytes = part();
+        for at in 0..bytes.len() {
+            assert!(Part::parse(&bytes[..at]).is_err());
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x41;
+            assert!(Part::parse(&changed).is_err(), "{at}");
+        }
+        // With a right sum, too.
+        let mut long = bytes[..bytes.len() - 4].to_vec();
+        long.push(0);
+        let crc = crc32fast::hash(&long);
+        long.extend(crc.to_le_bytes());
+        assert!(Part::parse(&long).unwrap_err().contains("cut off"));
+        let mut later = bytes;
+        later[8] = 2;
+        assert!(Part::parse(&later).unwrap_err().contains("version 2"));
+    }
+
+    #[test]
+    fn a_collector_tells_what_it_has() {
+        let known = Known {
+            number: 7,
+            token: u64::MAX,
+            ended: true,
+        };
+        assert_eq!(Known::parse(&known.text()), Some(known));
+        let later = format!("{}more of it\n", known.text());
+        assert_eq!(Known::parse(&later), Some(known));
+        for other in [
+            "",
+            "<html>",
+            "lucce-collect 1\nnumber x\n",
+            "lucce-collect 1\nx",
+        ] {
+            assert_eq!(Known::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The blocks of a log as bytes, for who copies a log that is being written: which bytes may change, and which never do.
+//!
+//! A copy is a log that explains its counters if the counters were copied first and everything else behind them: what a
+//! counter counts was explained before the counter had its number.
+
+use crate::fields::{u32_at, u64_at};
+use crate::layout::{
+    AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, FILE_HEADER, RECORDS,
+};
+use crate::layout::{CELL, COUNTERS, EVENT_CELL, EVENT_COUNTERS, TOTALS, VM_COUNTERS};
+use crate::limits::{MAX_CAPACITY, MAX_CELLS};
+use crate::reader::cells_size;
+use crate::record::Record;
+use crate::wire::{In, Malformed};
+
+/// Bytes of the file's header, which never change.
+pub const FILE_START: u64 = FILE_HEADER;
+/// Cells of every kind fill so many bytes without a rest.
+pub const CELLS: u64 = 4032;
+
+const _: () = assert!(CELLS.is_multiple_of(crate::layout::TOTAL));
+const _: () = assert!(CELLS.is_multiple_of(CELL) && CELLS.is_multiple_of(EVENT_CELL));
+
+/// A block as it was at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span {
+    /// Where its header is in the file.
+    pub at: u64,
+    pub header: [u8; BLOCK_HEADER as usize],
+    pub content: Content,
+    capacity: u64,
+}
+
+/// What is behind the header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// So many bytes of cells, which change in place; the header never does.
+    Cells { bytes: u64 },
+    /// So many bytes of records, which never change. `sealed`: neither does the header any more; then the bytes have the
+    /// checksum `crc`.
+    Records { bytes: u64, sealed: bool, crc: u32 },
+    /// What this version does not know.
+    Other { bytes: u64 },
+}
+
+impl Content {
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            Content::Cells { bytes }
+            | Content::Records { bytes, .. }
+            | Content::Other { bytes } => bytes,
+        }
+    }
+}
+
+impl Span {
+    /// Where the content begins.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.at + BLOCK_HEADER
+    }
+
+    /// Where the bytes that mean something end.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start() + self.content.bytes()
+    }
+
+    /// Where the next block begins.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.start() + self.capacity
+    }
+
+    /// How many events these cells count, which lie in this block: a sum over whole cells. 0: they count something else.
+    #[must_use]
+    pub fn events(&self, cells: &[u8]) -> u64 {
+        let (size, count) = match self.header.get(4) {
+            Some(&COUNTERS) => (CELL, 8),
+            Some(&EVENT_COUNTERS) => (EVENT_CELL, 16),
+            _ => return 0,
+        };
+        let cells = cells.chunks_exact(size as usize);
+        // What has no number counts nothing yet.
+        let used = cells.filter(|cell| u64_at(cell, 0).is_some_and(|id| id != 0));
+        used.filter_map(|cell| u64_at(cell, count))
+            .fold(0, u64::wrapping_add)
+    }
+
+    /// The block at `at`, if there is one. `read` fills a part of memory with what begins at an offset, or says that it cannot.
+    #[must_use]
+    pub fn read(at: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> bool) -> Option<Span> {
+        let mut header = [0; BLOCK_HEADER as usize];
+        if !read(at, &mut header) || u32_at(&header, 0) != Some(BLOCK_MAGIC) {
+            return None;
+        }
+        let head = BlockHead::decode(header.get(4..24)?)?;
+        if head.capacity > MAX_CAPACITY || head.cells > MAX_CELLS {
+            return None;
+        }
+        let capacity = u64::from(head.capacity);
+        let content = match head.kind {
+            RECORDS => Content::Records {
+                bytes: u64_at(&header, AT_COMMITTED as usize)?.min(capacity),
+                sealed: u32_at(&header, AT_SEALED as usize) == Some(1),
+                crc: u32_at(&header, AT_CRC as usize)?,
+            },
+            COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => Content::Cells {
+                bytes: cells_size(head).min(capacity),
+            },
+            _ => Content::Other { bytes: capacity },
+        };
+        Some(Span {
+            at,
+            header,
+            content,
+            capacity,
+        })
+    }
+
+    /// Whether the content's records have the log's end: nothing is counted any more since before it was written.
+    #[must_use]
+    pub fn has_end(&self, content: &[u8]) -> bool {
+        let mut records = In(content);
+        let is_of_records = matches!(self.content, Content::Records { .. });
+        while is_of_records && !records.0.is_empty() {
+            match Record::parse(&mut records) {
+                Ok((_, Some(Record::End(_)))) => return true,
+                Ok(_) => {}
+                Err(Malformed(_)) => return false,
+            }
+        }
+        false
+    }
+
+    /// Whether these are the content's bytes. The header may have been read while its block was sealed; then it is read again.
+    #[must_use]
+    pub fn is_of(&self, content: &[u8]) -> bool {
+        match self.content {
+            Content::Records {
+                sealed: true, crc, ..
+            } => crc32fast::hash(content) == crc,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Header;
+    use crate::record::{End, Stat, ThreadId};
+    use crate::writer::Writer;
+    use lucce_callgraph::ContextId;
+
+    #[test]
+    fn the_blocks_of_a_log_are_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().with_extension("spans");
+        let mut log = Writer::create(&path, &Header::default()).unwrap();
+        let stat = || Stat {
+            key: "a".into(),
+            value: 1,
+        };
+        log.append(stat()).unwrap();
+        let cells = log.counters(ThreadId(1), 10).unwrap();
+        cells[0].claim(ContextId(7));
+        cells[0].add(5, 0);
+        cells[1].count(0);
+        log.append(stat()).unwrap();
+        let spans = |path: &std::path::Path| {
+            let bytes = std::fs::read(path).unwrap();
+            let mut read = |at: u64, to: &mut [u8]| {
+                let from = bytes.get(at as usize..at as usize + to.len());
+                from.map(|from| to.copy_from_slice(from)).is_some()
+            };
+            let mut spans = Vec::new();
+            let mut ends = false;
+            let mut at = FILE_START;
+            while let Some(span) = Span::read(at, &mut read) {
+                let mut content = vec![0; span.content.bytes() as usize];
+                assert!(read(span.start(), &mut content));
+                assert!(span.is_of(&content));
+                at = span.next();
+                ends |= span.has_end(&content);
+                spans.push((span.content, span.events(&content)));
+            }
+            (spans, ends)
+        };
+        let (found, ends) = spans(&path);
+        assert!(!ends);
+        assert!(matches!(found[0].0, Content::Records { .. }), "{found:?}");
+        // A cell without a number counts nothing.
+        assert_eq!(found[1], (Content::Cells { bytes: 240 }, 5));
+        log.append(End {}).unwrap();
+        log.close().unwrap();
+        let (found, ends) = spans(&path);
+        assert!(ends);
+        let sealed = found
+            .into_iter()
+            .filter(|(content, _)| matches!(content, Content::Records { sealed: true, .. }));
+        assert!(sealed.count() > 0);
+        std::fs::remove_file(path).unwrap();
+    }
+}
