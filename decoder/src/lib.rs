@@ -5,7 +5,7 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events, and all that is said of one kind only), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
+//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `amounts` (what was counted, by kind), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence` and `leaks` (which of them leak);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
@@ -21,6 +21,7 @@ mod frame;
 
 mod code;
 mod events;
+mod idle;
 mod kinds;
 
 mod survivors;
@@ -74,6 +75,7 @@ pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use exported::{Exported, Wish};
 pub use frame::{StackFrame, is_of_the_jdk};
+pub use idle::is_idle;
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure};
 pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
@@ -91,4 +93,4 @@ pub use tags::UNTAGGED;
 pub use taken::Taken;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};
-pub use view::{LeakText, LeaksText, Page, Refresh, RunText, SuspectText};
+pub use view::{LeakText, LeaksText, Opening, Page, Refresh, RunText, SuspectText};

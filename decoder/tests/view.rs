@@ -16,6 +16,11 @@ fn lucce(dir: &Path, args: &[&str]) -> String {
 /// The data of the page of this log.
 fn data(dir: &Path, log: &str) -> Value {
     lucce(dir, &["view", log, "-o", "page.html"]);
+    written(dir)
+}
+
+/// The data of the page that is there.
+fn written(dir: &Path) -> Value {
     let page = std::fs::read_to_string(dir.join("page.html")).unwrap();
     let (_, behind) = page.split_once("id=\"data\">").unwrap();
     let (data, _) = behind.split_once("</script>").unwrap();
@@ -46,6 +51,44 @@ fn suspects_are_those_of_the_command() {
         assert_eq!(text.contains("not proven, but alive"), !suspects.is_empty());
     }
     assert!(seen > 1, "{seen} suspects");
+}
+
+/// `lucce diff --html` is the page of both runs, opened at what was asked for.
+#[test]
+fn the_page_of_a_difference_opens_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fixture::sample(&dir.join("sample.log"));
+    fixture::kinds(&dir.join("kinds.log"));
+    let asked = [
+        "diff",
+        "sample.log",
+        "kinds.log",
+        "--html",
+        "page.html",
+        "--by",
+        "type",
+        "--event",
+        "alloc",
+        "--value",
+        "count",
+    ];
+    lucce(dir, &asked);
+    let data = written(dir);
+    assert_eq!(data["runs"].as_array().unwrap().len(), 2);
+    let opening = &data["opening"];
+    assert_eq!(
+        opening.to_string(),
+        r#"{"group":"type","kind":"alloc","measure":"count","tab":"difference"}"#
+    );
+    let changes = lucce(
+        dir,
+        &["diff", "sample.log", "kinds.log", "--by", "type", "--json"],
+    );
+    let changes: Value = serde_json::from_str(&changes).unwrap();
+    let values = &data["kinds"][0]["value"];
+    assert_eq!(values[0].as_f64(), changes["total"]["old"][0].as_f64());
+    assert_eq!(values[1].as_f64(), changes["total"]["new"][0].as_f64());
 }
 
 /// A file asks for nothing.

@@ -1,6 +1,6 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
-//   PAGES     a folder with one.html, two.html (of two runs), leaks.html (of a run whose objects were followed), tags.html (of a
+//   PAGES     a folder with one.html, two.html (of two runs), changed.html (of `lucce diff --html`, by type, per lock), leaks.html (of a run whose objects were followed), tags.html (of a
 //             program that opens tags), and one.json, one-lock.json, tags.json (reports of these runs, the last one by tag)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
@@ -172,6 +172,36 @@ describe("a page of one run", () => {
     assert.equal(all, report("one").totals.value);
   });
 
+  test("says which tabs are of the whole run while a part of the time is chosen", async () => {
+    await open("one", "#tab=threads");
+    await page.locator("#thread").selectOption({ index: 1 });
+    await inPage(`set({ from: 0, to: 0 })`);
+    assert.equal(await inPage(`state.thread`), -1);
+    assert.ok(await page.locator("#thread").isDisabled());
+    await page.getByText("of the whole run").waitFor();
+    await tab("Flame").click();
+    assert.equal(await page.getByText("of the whole run").count(), 0);
+  });
+
+  test("has times of waiting that add up, with idle threads in one line", async () => {
+    await open("one", "#tab=waits");
+    const row = page.locator("section", { has: page.getByRole("heading", { name: "lock", exact: true }) }).locator("tbody tr");
+    const names = await row.locator("td.name").allInnerTexts();
+    const idle = names.filter((name) => name.startsWith("(idle"));
+    const hasIdle = await inPage(`data.methods.idle.length > 0`);
+    assert.equal(idle.length, hasIdle ? 1 : 0, names.join());
+    assert.equal(await inPage(`(() => { const isIdle = idleNodes(); return isIdle.length; })()`), await inPage(`tree.size`));
+  });
+
+  test("fits into a narrow window in every tab", async () => {
+    await page.setViewportSize({ width: 420, height: 800 });
+    for (const name of ["overview", "flame", "methods", "contexts", "types", "threads", "waits", "paths", "time"]) {
+      await open("one", `#tab=${name}`);
+      assert.ok((await inPage(`document.documentElement.scrollWidth - innerWidth`)) <= 0, name);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
   test("walks through tabs by keyboard alone", async () => {
     await open("one");
     await tab("Overview").focus();
@@ -189,8 +219,20 @@ describe("a page of two runs", () => {
     assert.ok(rows[0].now > rows[0].old * 2.5, JSON.stringify(rows));
     const change = await inPage(`(() => { state.group = "context"; return changeRows().reduce((sum, row) => sum + row.now - row.old, 0); })()`);
     assert.equal(change, await inPage(`sumsOf(1).total - sumsOf(0).total`));
+    const byThreads = await inPage(`(() => { state.group = "thread"; return changeRows().reduce((sum, row) => sum + row.now - row.old, 0); })()`);
+    assert.equal(byThreads, change);
     await open("two", "#tab=flame&difference=yes");
     await page.getByText("red: more than before").waitFor();
+  });
+
+  test("opens at what was asked for", async () => {
+    await open("changed");
+    assert.equal(await tab("Difference").getAttribute("aria-selected"), "true");
+    assert.equal(await page.getByLabel("Difference by").inputValue(), "type");
+    assert.equal(await inPage(`data.kinds[state.per].name`), "lock");
+    assert.equal(await inPage(`location.hash`), "");
+    await tab("Overview").click();
+    assert.match(await inPage(`location.hash`), /tab=overview/);
   });
 
   test("tells amounts per event of another kind", async () => {

@@ -19,6 +19,10 @@ pub fn tests() -> Outcome {
     let [old, one] = &logs;
     view(&[one], &folder.join("one.html"))?;
     view(&[old, one], &folder.join("two.html"))?;
+    let mut diff = Command::new(place::lucce());
+    diff.arg("diff").args([old, one]).arg("--html");
+    diff.arg(folder.join("changed.html"));
+    tools::run_quietly(diff.args(["--by", "type", "--per", "lock"]))?;
     let leaks = folder.join("leaks.lucce");
     let mut followed = program(&folder, (&leaks, "events=leak=1k"), 24)?;
     tools::run_quietly(followed.arg("collect"))?;

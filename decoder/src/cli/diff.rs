@@ -1,16 +1,16 @@
 //! `lucce diff`: what a newer run does more or less of.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{Key, StackFrame};
+use lucce_decoder::{Key, Opening, StackFrame};
 use serde::Serialize;
 
 use super::compare::{Change, Compared, Told, What};
 use super::human::{change as signed, growth, human};
 use super::output::{grouped, json, plural, stdout};
-use super::{End, Failure};
+use super::{End, Failure, Weigh, view};
 
 /// Compares two runs of a program: what allocates more now, or less.
 ///
@@ -21,6 +21,7 @@ use super::{End, Failure};
 #[command(after_help = "Examples:
   lucce diff old.lucce new.lucce
   lucce diff old.lucce new.lucce --by method --through 'com\\.acme\\.' --per request
+  lucce diff old.lucce new.lucce --html difference.html
   lucce diff old-1.lucce old-2.lucce old-3.lucce -- new-1.lucce new-2.lucce new-3.lucce")]
 pub struct Args {
     /// A log of the old version and one of the new; or several old ones, then `--` and the new ones
@@ -41,6 +42,10 @@ pub struct Args {
     /// One JSON object
     #[arg(long)]
     json: bool,
+    /// The page of `lucce view` for both runs in this file, opened at the difference; a file that is there is replaced only if
+    /// it is such a page. The page has all changes, and is searched and filtered by itself
+    #[arg(long, value_name = "PAGE", conflicts_with_all = ["json", "through", "certain", "top"])]
+    html: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -77,6 +82,9 @@ struct Row {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let (old, new) = sides(args)?;
+    if let Some(page) = &args.html {
+        return page_of(args, (old, new), page);
+    }
     let compared = Compared::open(old, new, &args.what)?;
     let mut changes = compared.changes(args.by);
     if args.certain {
@@ -114,7 +122,37 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(compared.end)
 }
 
+/// `--html`: the page of both runs.
+fn page_of(args: &Args, sides: (&[PathBuf], &[PathBuf]), page: &Path) -> Result<End, Failure> {
+    let ([old], [new]) = sides else {
+        return Err(Failure::Usage(
+            "a page compares two runs, an old one and a new one".into(),
+        ));
+    };
+    let files = [old.clone(), new.clone()];
+    let opening = Opening {
+        tab: "difference".into(),
+        kind: args.what.event.clone().unwrap_or_default(),
+        measure: match args.what.value {
+            None => String::new(),
+            Some(Weigh::Sum) => "value".into(),
+            Some(Weigh::Count) => "count".into(),
+        },
+        per: args.what.per.clone().unwrap_or_default(),
+        group: args.by.name(),
+    };
+    let what = (&args.what.classes, &args.what.tagged);
+    view::make(&files, page, what, opening)
+}
+
 fn sides(args: &Args) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+    // Behind `--` everything is a file to the parser of options.
+    if let Some(option) = args.new.iter().find(|file| is_option(file)) {
+        return Err(Failure::Usage(format!(
+            "{} stands behind `--`, where only new logs are: options come before the logs",
+            option.display()
+        )));
+    }
     match (&args.files[..], &args.new[..]) {
         ([old, new], []) => Ok((std::slice::from_ref(old), std::slice::from_ref(new))),
         (_, []) => Err(Failure::Usage(
@@ -122,6 +160,11 @@ fn sides(args: &Args) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
         )),
         (old, new) => Ok((old, new)),
     }
+}
+
+/// It looks like an option, and no such file is there.
+fn is_option(file: &Path) -> bool {
+    file.to_string_lossy().starts_with("--") && !file.exists()
 }
 
 /// One thing that changed; no key: all together.

@@ -14,8 +14,9 @@ use super::{End, Failure, complain};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The context's number, as `lucce leaks` prints it
-    id: String,
+    /// The context's number, as `lucce leaks` prints it; all of them, if it has several
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
     /// Do not ask, whatever the walks may take
     #[arg(long)]
     yes: bool,
@@ -105,13 +106,36 @@ struct Held {
     elsewhere: bool,
 }
 
+/// Each number is a search of its own: objects are followed by the number that they were made under.
 pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
-    let number = number(pid, &args.id)?;
+    let numbers = args.ids.iter().map(|id| number(pid, id));
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    let mut out = stdout();
+    for (at, number) in numbers.into_iter().enumerate() {
+        if at > 0 && !as_json {
+            writeln!(out)?;
+        }
+        search(pid, args, number, as_json, &mut out)?;
+        out.flush()?;
+    }
+    Ok(End::Fine)
+}
+
+fn search(
+    pid: u32,
+    args: &Args,
+    number: Number,
+    as_json: bool,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
     let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
+    if ahead.followed == 0 && args.ids.len() > 1 {
+        complain(format_args!("no object of {number} is followed now"));
+        return Ok(());
+    }
     if ahead.followed == 0 {
         return Err(Failure::Usage(format!(
-            "no object of {} is followed now; `lucce leaks {pid}` lists contexts",
-            args.id
+            "no object of {number} is followed now; `lucce leaks {pid}` lists contexts"
         )));
     }
     if ahead.alive > 0 {
@@ -120,13 +144,11 @@ pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
     let walks = Some(args.walks);
     let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, walks))?)?;
     let holders = Holders::new(number, &ahead, answer);
-    let mut out = stdout();
     match as_json {
-        true => json(&mut out, &holders)?,
-        false => holders.write(&mut out)?,
+        true => json(out, &holders)?,
+        false => holders.write(args.walks, out)?,
     }
-    out.flush()?;
-    Ok(End::Fine)
+    Ok(())
 }
 
 /// The number is one of the run that the JVM records.
@@ -209,7 +231,8 @@ impl Holders {
         }
     }
 
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// `walks`: how many were allowed.
+    fn write(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
         let class = self.class.as_deref().unwrap_or("objects");
         writeln!(
             out,
@@ -223,21 +246,29 @@ impl Holders {
             held.write(self.looked_for, out)?;
         }
         writeln!(out)?;
-        self.write_rest(out)
+        self.write_rest(walks, out)
     }
 
     /// What was not found, and what it took.
-    fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_rest(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
         let are = |number: u64| if number == 1 { "is" } else { "are" };
         if self.alive == 0 {
             return writeln!(out, "nothing was walked: none of them is alive any more");
         }
         if self.not_held > 0 && self.over {
-            writeln!(
-                out,
-                "of {} no path was found in so many walks (--walks)",
-                plural(self.not_held, "object")
-            )?;
+            let objects = plural(self.not_held, "object");
+            match (self.pauses.len() as u64) < u64::from(walks) {
+                true => writeln!(
+                    out,
+                    "of {objects} no path was found within a minute, after which no walk begins: `jcmd PID GC.heap_dump FILE` shows longer ones"
+                )?,
+                false => writeln!(
+                    out,
+                    "of {objects} no path was found in {}: what holds them is a longer chain, such as a linked list; --walks {} looks further, or ask for the number of what the chain is made of",
+                    plural(walks.into(), "walk"),
+                    walks.saturating_mul(4).min(1000)
+                )?,
+            }
         } else if self.not_held > 0 {
             writeln!(
                 out,
@@ -404,6 +435,47 @@ mod tests {
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "\n3 of 4 are held by (one of them; the others are elsewhere in the arrays):\n\tstatic field a.B.all: java.lang.Object[]\n\telement [1]: a.C\n"
+        );
+    }
+
+    #[test]
+    fn what_was_not_found_says_how_to_go_on() {
+        let told = |walked: usize| {
+            let answer = Answer {
+                followed: 3,
+                alive: 3,
+                looked_for: 3,
+                pauses_us: vec![1_000; walked],
+                cut: false,
+                over: true,
+                changed: 0,
+                paths: vec![vec![link("static", "La/C;", None)]],
+            };
+            let ahead = Ahead {
+                followed: 3,
+                alive: 3,
+                of: Some("La/C;".into()),
+                heap_bytes: None,
+            };
+            let number = Number {
+                run: None,
+                id: lucce_decoder::ContextId(1),
+            };
+            let mut text = Vec::new();
+            let holders = Holders::new(number, &ahead, answer);
+            holders.write(48, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let walks = told(48);
+        assert!(
+            walks.contains("of 2 objects no path was found in 48 walks")
+                && walks.contains("--walks 192"),
+            "{walks}"
+        );
+        let minute = told(20);
+        assert!(
+            minute.contains("within a minute") && !minute.contains("--walks"),
+            "{minute}"
         );
     }
 

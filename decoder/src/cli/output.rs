@@ -47,9 +47,13 @@ pub fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     writeln!(out)
 }
 
-/// `1 object`, `2 objects`.
+/// `1 object`, `2 objects`, `2 classes`.
 pub fn plural(number: u64, thing: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
+    let s = match number {
+        1 => "",
+        _ if thing.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {thing}{s}", grouped(number))
 }
 
@@ -70,5 +74,6 @@ mod tests {
         assert_eq!(texts, ["0", "12", "123", "1,234", "1,234,567"]);
         assert_eq!(plural(1, "node"), "1 node");
         assert_eq!(plural(1000, "node"), "1,000 nodes");
+        assert_eq!(plural(0, "class"), "0 classes");
     }
 }

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lucce_control::{Command, ask};
+use lucce_decoder::Opening;
 
 use super::attach::{attach, options};
 use super::classes::Classes;
@@ -15,8 +16,8 @@ use super::{End, Failure, complain, ctl, process, view};
 
 /// Records what a JVM that runs without the agent does for a while, and makes a page of it.
 ///
-/// The agent comes, records for so long, and goes. The JVM may end earlier. It can be done once per JVM: another time, start
-/// it with the agent.
+/// The agent comes, records for so long, and goes; the JVM may end earlier. It can be done again at any time: each time there
+/// is a log and a page of their own. Without other options it records allocations by samples, one every 512 KB.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce record -d 30s -o page.html 1234
@@ -71,7 +72,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| log.with_extension("html"));
-    let end = view::make(&[log], &output, (&Classes::default(), &Tagged::default()))?;
+    let what = (&Classes::default(), &Tagged::default());
+    let end = view::make(&[log], &output, what, Opening::default())?;
     if args.open {
         view::show(output.as_os_str())?;
     }

@@ -25,7 +25,8 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
   lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct Args {
-    /// What is recorded: alloc or none
+    /// What is recorded, joined with `+`: alloc, lock, exception, io, thread, leak, call, or none; what alone may have a value
+    /// behind it (leak=16k) docs/options.md says [default: alloc]
     #[arg(long)]
     events: Option<String>,
     /// The log; %p is the process id

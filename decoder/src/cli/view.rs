@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{ALLOC, Page, Profile, RunText, path_beside};
+use lucce_decoder::{ALLOC, Opening, Page, Profile, RunText, path_beside};
 
 use super::classes::Classes;
 use super::leaks;
@@ -53,7 +53,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .output
         .clone()
         .unwrap_or_else(|| newest.with_extension("html"));
-    let end = make(&args.files, &output, (&args.classes, &args.tagged))?;
+    let what = (&args.classes, &args.tagged);
+    let end = make(&args.files, &output, what, Opening::default())?;
     if args.open {
         show(output.as_os_str())?;
     }
@@ -71,13 +72,19 @@ pub fn check(output: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes the page of one run or of two.
-pub fn make(files: &[PathBuf], output: &Path, what: (&Classes, &Tagged)) -> Result<End, Failure> {
+/// Writes the page of one run or of two; `opening`: what it shows first.
+pub fn make(
+    files: &[PathBuf],
+    output: &Path,
+    what: (&Classes, &Tagged),
+    opening: Opening,
+) -> Result<End, Failure> {
     check(output)?;
     let (mut page, mut end) = (Page::default(), End::Fine);
     for file in files {
         end = end.max(add(&mut page, file, what)?);
     }
+    page.opens(opening);
     let html = page.html();
     let failed = |e| Failure::Usage(about(output, e));
     File::create(output)

@@ -21,7 +21,7 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{Branch, Drawing};
 pub(crate) use names::Numbered;
-pub use names::{Apart, KindName, LaneName, Names};
+pub use names::{Apart, KindName, LaneName, MethodName, Names};
 pub use sums::{By, Key, Measure};
 
 use crate::contexts::Contexts;

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::escape::Text;
-use crate::joined::{KindName, Names};
+use crate::idle::is_idle;
+use crate::joined::{KindName, MethodName, Names};
 use crate::tree::Tree;
 
 use super::heavy::Heavy;
@@ -66,6 +67,31 @@ pub struct Refresh {
     pub ended: bool,
 }
 
+/// What a page shows when it is opened, as its URL's fragment would say it; empty: what it shows of itself.
+#[derive(Clone, Serialize, Default, PartialEq, Eq, Debug)]
+pub struct Opening {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tab: String,
+    /// The kind of events.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// `value` or `count`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub measure: String,
+    /// The kind of events that amounts are divided by.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub per: String,
+    /// What changes are told by.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+}
+
+impl Opening {
+    pub fn is_empty(&self) -> bool {
+        *self == Opening::default()
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Data {
@@ -88,6 +114,8 @@ pub struct Data {
     pub stream: Option<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Refresh>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opening: Option<Opening>,
 }
 
 /// A kind of event; sums by run.
@@ -104,6 +132,8 @@ pub struct Methods {
     pub owner: Vec<u32>,
     pub name: Vec<String>,
     pub file: Vec<Option<String>>,
+    /// Those in which threads wait for work.
+    pub idle: Vec<usize>,
 }
 
 /// The root has parent and method -1; a node that sums up others has method -1.
@@ -226,6 +256,7 @@ impl Data {
             leaks: None,
             stream: None,
             live: None,
+            opening: None,
         }
     }
 }
@@ -233,7 +264,16 @@ impl Data {
 impl Methods {
     pub fn new(names: &Names) -> Methods {
         let all = names.methods.all();
+        let is_idle = |method: &&MethodName| {
+            let class = names.classes.get(method.class);
+            class.is_some_and(|class| is_idle(&format!("{class}.{}", method.name)))
+        };
+        let idle = all.iter().enumerate();
         Methods {
+            idle: idle
+                .filter(|(_, method)| is_idle(method))
+                .map(|(at, _)| at)
+                .collect(),
             owner: all.iter().map(|method| method.class).collect(),
             name: all.iter().map(|method| plain(&method.name)).collect(),
             file: all

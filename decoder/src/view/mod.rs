@@ -14,7 +14,7 @@ mod line;
 
 use lucce_stream::Stream;
 
-pub use columns::{LeakText, LeaksText, Refresh, RunText, SuspectText};
+pub use columns::{LeakText, LeaksText, Opening, Refresh, RunText, SuspectText};
 
 use crate::escape::Text;
 use crate::joined::Joined;
@@ -36,6 +36,7 @@ pub struct Page {
     steps: Option<line::Steps>,
     leaks: Option<LeaksText>,
     live: Option<Refresh>,
+    opening: Option<Opening>,
 }
 
 impl Page {
@@ -67,6 +68,11 @@ impl Page {
     /// what was counted lately, the second what was counted since the start.
     pub fn live(&mut self, live: Refresh) {
         self.live = Some(live);
+    }
+
+    /// What the page shows when it is opened.
+    pub fn opens(&mut self, opening: Opening) {
+        self.opening = Some(opening);
     }
 
     /// The file.
@@ -124,6 +130,7 @@ impl Page {
             rest,
             leaks: self.leaks.clone(),
             live: self.live.clone(),
+            opening: self.opening.clone().filter(|opening| !opening.is_empty()),
             stream,
         }
     }

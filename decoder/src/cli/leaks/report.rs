@@ -208,8 +208,14 @@ impl Report {
 
     /// Only of a JVM that runs it can be asked what holds its objects.
     fn write_holders(&self, out: &mut impl Write) -> io::Result<()> {
-        let leak = self.leaks.first().map(|leak| &leak.id);
-        let first = leak.or(self.suspects.first().map(|suspect| &suspect.id));
+        // A context may have several numbers, and objects are followed by the one that they were made under.
+        let of_leak = |leak: &Row| {
+            [std::slice::from_ref(&leak.id), &leak.aliases]
+                .concat()
+                .join(" ")
+        };
+        let leak = self.leaks.first().map(of_leak);
+        let first = leak.or(self.suspects.first().map(|suspect| suspect.id.clone()));
         match (self.pid, first) {
             (Some(pid), Some(id)) => {
                 writeln!(
@@ -236,7 +242,7 @@ impl Report {
         let old = grouped(totals.old_collections);
         writeln!(
             out,
-            "{found}: {alive} with living objects, {judged} with enough generations to judge; {collections}, {old} of the old generation"
+            "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}, {old} of the old generation"
         )?;
         self.write_notes(out)
     }
@@ -246,7 +252,7 @@ impl Report {
         if totals.snapshots < 3 && self.missing.is_none() {
             writeln!(
                 out,
-                "note: too early to tell; it takes a few collections of the old generation, 16 others before the first (`jcmd PID GC.run` makes one)"
+                "note: too early to tell: it takes 16 collections of any kind, and then some of the old generation (`jcmd PID GC.run` makes one)"
             )?;
         }
         if totals.thinned > 0 {

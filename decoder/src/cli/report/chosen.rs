@@ -1,24 +1,9 @@
 //! Which events a report is of: types, stacks through a method, and no threads that wait for work.
 
-use lucce_decoder::{Context, Counted, Joined, KindTotal, Profile, Sums, Traces};
+use lucce_decoder::{Context, Counted, Joined, KindTotal, Profile, Sums, Traces, is_idle};
 use regex_lite::Regex;
 
 use super::Args;
-
-/// Methods in which a thread waits because there is nothing to do, as `a.b.C.m`. The queues' and locks'
-/// own methods, which threads wait in for other reasons too, are below these.
-const IDLE: [&str; 10] = [
-    "java.util.concurrent.ThreadPoolExecutor.getTask",
-    "java.util.concurrent.ForkJoinPool.awaitWork",
-    "java.util.TimerThread.mainLoop",
-    "java.lang.ref.ReferenceQueue.remove",
-    "java.lang.ref.Reference.waitForReferencePendingList",
-    "org.apache.tomcat.util.threads.ThreadPoolExecutor.getTask",
-    "org.eclipse.jetty.util.thread.QueuedThreadPool.idleJobPoll",
-    "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll",
-    "io.netty.util.concurrent.SingleThreadEventExecutor.takeTask",
-    "io.netty.util.HashedWheelTimer$Worker.waitForNextTick",
-];
 
 pub struct Chosen<'a> {
     class: Option<&'a Regex>,
@@ -120,8 +105,4 @@ impl Sorted<'_> {
             true => Sort::Wanted,
         }
     }
-}
-
-fn is_idle(method: &str) -> bool {
-    IDLE.contains(&method)
 }

@@ -127,6 +127,12 @@ impl Table {
                 plural(more, &self.by)
             )?;
         }
+        if self.by == Told::Thread.name() && self.rows.iter().any(|row| row.name.contains('*')) {
+            writeln!(
+                out,
+                "*: threads whose names differ in digits only; what they did one after another, or under tags, is one sum"
+            )?;
+        }
         writeln!(out)
     }
 }

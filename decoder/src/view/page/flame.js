@@ -411,8 +411,9 @@ class FlameView {
       return `${box.name}\nold ${human(old, unit)}, new ${human(now, unit)}: ${change > 0 ? "+" : ""}${human(change, unit)} (${part})`;
     }
     const own = self(box, this);
-    const text = `${box.name}\n${human(box.now, unit)}, ${percent(box.now, this.root.now)} of all, ${grouped(box.now)} exactly`;
-    return own === null ? text : text + `\nof that in itself ${human(own, unit)}`;
+    const shown = box.now * scale.now;
+    const text = `${box.name}\n${human(shown, unit)}, ${percent(box.now, this.root.now)} of all, ${grouped(shown)} exactly`;
+    return own === null ? text : text + `\nof that in itself ${human(own * scale.now, unit)}`;
   }
 
   tell(box) {

@@ -11,6 +11,7 @@ const NAMED = {
   method: [() => data.methods.name.length, methodName],
 };
 let initial = start();
+Object.assign(initial, stateOf(Object.entries(data.opening || {})));
 const state = { ...initial, ...stateOfUrl() };
 let open = null;
 
@@ -30,8 +31,13 @@ function placeOf(key, text) {
 }
 
 function stateOfUrl() {
+  return stateOf(new URLSearchParams(location.hash.slice(1)));
+}
+
+/** What pairs of a key and a text say, as far as there is such a thing. */
+function stateOf(pairs) {
   const said = {};
-  for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+  for (const [key, text] of pairs) {
     if (!(key in initial)) continue;
     const value = key in NAMED ? placeOf(key, text) : NUMBERS.has(key) ? Number.parseInt(text, 10) : text;
     if (value !== undefined && !Number.isNaN(value)) said[key] = value;
@@ -49,6 +55,8 @@ function fragment() {
 
 function set(changes) {
   Object.assign(state, changes);
+  // Of a part of the time the page knows the contexts alone.
+  if (isPart()) Object.assign(state, { thread: -1, tag: -1 });
   history.replaceState(null, "", "#" + fragment());
   draw();
 }
@@ -71,11 +79,14 @@ function scaleOf(run) {
 
 let cached = { key: "", sums: [] };
 
+/** Whether a part of the time is chosen. */
+const isPart = () => state.from >= 0 && data.stream !== null;
+
 /** The sums of the selection in a run, and of the time that is selected. */
 function sumsOf(run) {
   const key = [state.kind, measure(), state.thread, state.tag, state.from, state.to].join();
   if (cached.key !== key) cached = { key, sums: [] };
-  const selection = state.from >= 0 && data.stream ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag });
+  const selection = isPart() ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag });
   return (cached.sums[run] ||= new Sums(selection, run));
 }
 
@@ -173,6 +184,7 @@ function drawControls() {
   fill(get("thread"), [[-1, "all"], ...data.threads.map((name, at) => [at, name])], state.thread);
   fill(get("tag"), [[-1, "all"], ...data.tags.map((name, at) => [at, name])], state.tag);
   get("tag-label").hidden = data.tags.length < 2;
+  for (const id of ["thread", "tag"]) get(id).disabled = isPart();
   if (get("search").value !== state.search) get("search").value = state.search;
   drawMatched();
 }
@@ -225,7 +237,7 @@ function overview() {
       ["Ended", run.ended ? null : isLive && !data.live.ended ? "it runs" : "the JVM was killed or still ran; all that it had recorded is here"],
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
-  const totals = table(data.kinds, [
+  const totals = table(data.kinds.filter((kind) => kind.count.some((count) => count > 0)), [
     { head: "Kind", of: (kind) => kind.name, shown: (kind) => element("button", { type: "button", class: "link", onclick: () => set({ kind: data.kinds.indexOf(kind), measure: "" }) }, kind.name) },
     ...data.runs.flatMap((run, at) => [
       { head: "Events" + runHead(at), isNumber: true, of: (kind) => kind.count[at], shown: (kind) => grouped(kind.count[at]) },
@@ -233,7 +245,7 @@ function overview() {
     ]),
   ], { by: 1 });
   return [
-    element("div", { class: "cards" }, ...runs, section("What was counted", totals)),
+    element("div", { class: "cards" }, ...runs), section("What was counted", totals),
     element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
@@ -260,8 +272,8 @@ function shareColumn(total) {
   return { head: "Share", isNumber: true, of: (row) => row.amount, shown: (row) => percent(row.amount, total) };
 }
 
-function rowsOf(amounts, name) {
-  const scale = scaleOf(state.run);
+function rowsOf(amounts, name, run = state.run) {
+  const scale = scaleOf(run);
   return [...amounts].map(([key, amount]) => ({ key, name: name(key), amount: amount * scale }));
 }
 
@@ -281,23 +293,28 @@ function byType() {
 }
 
 /** Sums by a column of the shares, of those that the other one selects. */
-function byColumn(column, other, chosen, name) {
+function byColumn(run, column, other, chosen, name) {
   const amounts = new Map();
   const all = measure() === "count" ? shares.count : shares.value;
   for (let at = 0; at < shares.context.length; at++) {
-    if (shares.run[at] !== state.run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
+    if (shares.run[at] !== run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
     if (chosen >= 0 && other && other[at] !== chosen) continue;
     amounts.set(column[at], (amounts.get(column[at]) || 0) + all[at]);
   }
-  return rowsOf(amounts, name);
+  return rowsOf(amounts, name, run);
 }
 
-function byThread() {
-  return byColumn(shares.thread, shares.tag, state.tag, (thread) => data.threads[thread]);
+function byThread(run = state.run) {
+  return byColumn(run, shares.thread, shares.tag, state.tag, (thread) => data.threads[thread]);
 }
 
-function byTag() {
-  return byColumn(shares.tag, shares.thread, state.thread, (tag) => data.tags[tag]);
+function byTag(run = state.run) {
+  return byColumn(run, shares.tag, shares.thread, state.thread, (tag) => data.tags[tag]);
+}
+
+/** What the page has of the whole run only. */
+function wholeNote() {
+  return isPart() ? element("p", { class: "note" }, "of the whole run: the part of the time that is chosen does not apply here") : null;
 }
 
 const GROUPS = {
@@ -410,37 +427,51 @@ function tags() {
 
 function sumsTable(rows, head, details) {
   const total = rows.reduce((sum, row) => sum + row.amount, 0);
-  return table(rows, [{ head, isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], { by: 1, filter: (row) => row.name, details });
+  // A name with a star stands for several threads; the command's documents say when.
+  const several = head === "Thread" && rows.some((row) => row.name.includes("*")) ? element("p", { class: "note" }, "A name with * stands for threads whose names differ in digits only: what they did one after another, or under tags, is one sum.") : null;
+  return [wholeNote(), several, table(rows, [{ head, isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], { by: 1, filter: (row) => row.name, details })];
+}
+
+const IDLE = "idle";
+
+/** Of each node, whether a thread waits for work there. */
+function idleNodes() {
+  const idle = new Set(data.methods.idle);
+  const inside = new Uint8Array(tree.size);
+  for (let node = 1; node < tree.size; node++) inside[node] = inside[tree.parent[node]] || idle.has(tree.method[node]) ? 1 : 0;
+  return inside;
 }
 
 function waits() {
   const waiting = data.kinds.map((kind, at) => [kind, at]).filter(([kind]) => kind.unit === "ns");
   const { count, value, context, run } = shares;
-  return waiting.map(([kind, at]) => {
+  const isIdle = idleNodes();
+  return [wholeNote(), ...waiting.map(([kind, at]) => {
     const sums = new Map();
     for (let share = 0; share < context.length; share++) {
       if (run[share] !== state.run || contexts.kind[context[share]] !== at) continue;
-      const key = contexts.type[context[share]];
-      const row = sums.get(key) || { type: key, count: 0, amount: 0 };
+      const key = isIdle[contexts.node[context[share]]] ? IDLE : contexts.type[context[share]];
+      const row = sums.get(key) || { name: key === IDLE ? "(idle: threads that wait for work)" : typeName(key) || "(no type)", count: 0, amount: 0 };
       row.count += count[share];
       row.amount += value[share];
       sums.set(key, row);
     }
     return section(kind.name, table([...sums.values()], [
-      { head: "What", isName: true, of: (row) => typeName(row.type), shown: (row) => typeName(row.type) || "(no type)" },
+      { head: "What", isName: true, of: (row) => row.name, shown: (row) => row.name },
       { head: "Time", isNumber: true, of: (row) => row.amount, shown: (row) => human(row.amount, "ns") },
       { head: "Times", isNumber: true, of: (row) => row.count, shown: (row) => grouped(row.count) },
       { head: "On average", isNumber: true, of: (row) => row.amount / (row.count || 1), shown: (row) => human(Math.round(row.amount / (row.count || 1)), "ns") },
     ], { by: 1, details: () => element("button", { type: "button", onclick: () => set({ tab: "flame", kind: at, measure: "value", leaf: "yes" }) }, "Where: flame graph") }));
-  });
+  })];
 }
 
 function leaks() {
   const { says, found, suspects, more } = data.leaks;
   const proven = found.map((leak) => section(leak.head, ...leak.lines.map((line) => element("p", {}, line)), element("pre", { tabindex: "0" }, leak.trace)));
-  if (suspects.length === 0) return [element("p", {}, says), ...proven];
+  const summary = element("p", { class: "lines" }, says);
+  if (suspects.length === 0) return [summary, ...proven];
   const suspected = suspects.map((suspect) => element("section", { class: "suspect" }, element("h3", {}, suspect.head), suspect.at === null ? null : element("pre", { tabindex: "0" }, "\tat " + suspect.at), element("p", {}, suspect.verdict)));
-  return [element("p", {}, says), ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null)];
+  return [summary, ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null)];
 }
 
 /** Contexts whose innermost k frames are equal, together. */
@@ -480,7 +511,7 @@ function flame() {
   const isKnown = matcher();
   const search = pattern(state.search);
   const shared = {
-    unit: unit(), difference: Boolean(state.difference && two), scale: { old: scaleOf(0), now: scaleOf(data.runs.length - 1) },
+    unit: unit(), difference: Boolean(state.difference && two), scale: { old: scaleOf(0), now: scaleOf(state.difference && two ? 1 : state.run) },
     matches: (box) => (state.search === "" || !search ? null : typeof box.key === "string" ? (box.key !== "all" && search.test(box.name)) : isKnown(box.key)),
     self: (box, view) => (view.graph instanceof Down && typeof box.key === "number" ? box.now - view.list(box).reduce((sum, child) => sum + child.now, 0) : null),
     sandwich: (method) => set({ tab: "flame", method }),
@@ -524,6 +555,14 @@ function changeRows() {
     return [...rows.values()];
   }
   const rows = new Map();
+  if (state.group === "thread" || state.group === "tag") {
+    [0, 1].forEach((run) => (state.group === "tag" ? byTag(run) : byThread(run)).forEach((row) => {
+      const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
+      known[run === 0 ? "old" : "now"] = row.amount;
+      rows.set(row.key, known);
+    }));
+    return [...rows.values()];
+  }
   [old, now].forEach((sums, run) => byMethod(state.group, sums).forEach((row) => {
     const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
     known[run === 0 ? "old" : "now"] = (row.amount / (scaleOf(state.run) || 1)) * scales[run];
@@ -535,7 +574,7 @@ function changeRows() {
 function difference() {
   if (state.group === "") state.group = "context";
   const choose = element("select", { "aria-label": "Difference by", onchange: () => set({ group: choose.value }) });
-  fill(choose, [["context", "by context"], ["type", "by type"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], state.group);
+  fill(choose, [["context", "by context"], ["type", "by type"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"], ["thread", "by thread"], ...(data.tags.length > 1 ? [["tag", "by tag"]] : [])], state.group);
   const change = (row) => row.now - row.old;
   const cell = (row) => element("span", { class: change(row) > 0 ? "more" : change(row) < 0 ? "less" : null }, (change(row) > 0 ? "+" : "") + human(change(row), unit()));
   const part = (row) => (row.old === 0 ? Infinity : change(row) / row.old);
@@ -546,7 +585,7 @@ function difference() {
       { head: "Old " + amountHead().toLowerCase(), isNumber: true, of: (row) => row.old, shown: (row) => human(row.old, unit()) },
       { head: "New", isNumber: true, of: (row) => row.now, shown: (row) => human(row.now, unit()) },
       { head: "Change", isNumber: true, of: (row) => Math.abs(change(row)), shown: cell },
-      { head: "Change in %", isNumber: true, of: part, shown: (row) => (row.old === 0 ? "new" : (100 * part(row)).toFixed(1) + "%") },
+      { head: "Change in %", isNumber: true, of: part, shown: (row) => (row.old === 0 ? "new" : (part(row) > 0 ? "+" : "") + (100 * part(row)).toFixed(1) + "%") },
     ], { by: 3, filter: (row) => row.name, details: state.group === "context" ? (row) => traceBox(row.context) : null }),
   ];
 }
@@ -575,14 +614,14 @@ function timeLine() {
   canvas.addEventListener("mousemove", (event) => tip.show(`${at(bucketOf(event))}: ${human(amounts[bucketOf(event)], unit())}`, event));
   canvas.addEventListener("mouseleave", () => tip.hide());
   const ready = () => {
-    drawSeries(canvas, amounts, state.from, state.to);
+    drawSeries(canvas, amounts, state.from, state.to, at);
     drawHeat(heat, amounts, width, start);
   };
   open = { close: () => tip.hide(), ready };
-  const chosen = state.from >= 0 ? `chosen: ${at(state.from)} to ${at(state.to + 1)}; every tab shows these events` : "drag over the time line, or type steps, to choose a part";
+  const chosen = state.from >= 0 ? `chosen: ${at(state.from)} to ${at(state.to + 1)}; flame graph, methods, contexts, types and k-contexts show these events` : `a step is ${human(width, "ns")}: drag over the time line, or type steps, to choose a part`;
   return [
     element("div", { class: "bar" }, element("label", {}, "From step ", from), element("label", {}, "to ", to), state.from >= 0 ? element("button", { type: "button", onclick: () => set({ from: -1, to: -1 }) }, "All") : null, element("button", { type: "button", onclick: () => set({ tab: "flame" }) }, "Flame graph of it"), element("span", { class: "note" }, chosen)),
-    canvas, section("Heat map", element("p", { class: "note" }, "a column is a second, a row is a part of it, darker is more"), heat),
+    canvas, section("Heat map", element("p", { class: "note" }, `a column is a second, from second ${Math.floor(start / 1e9)} on; a row is a part of it, the second's beginning on top; ${isDark() ? "brighter" : "darker"} is more`), heat),
   ];
 }
 
@@ -602,14 +641,23 @@ function largest(amounts) {
   return amounts.reduce((most, amount) => Math.max(most, amount), 1);
 }
 
-function drawSeries(canvas, amounts, from, to) {
-  const [pen, wide] = prepare(canvas, 160);
+function drawSeries(canvas, amounts, from, to, at) {
+  const [pen, wide] = prepare(canvas, 178);
   const most = largest(amounts);
   amounts.forEach((amount, bucket) => {
     const high = (150 * amount) / most;
     pen.fillStyle = from >= 0 && (bucket < from || bucket > to) ? (isDark() ? "#4a4b4d" : "#cfcec8") : isDark() ? "#6db3f2" : "#0b62a8";
     pen.fillRect((bucket * wide) / amounts.length, 158 - high, Math.max(0.5, wide / amounts.length - 0.2), high);
   });
+  pen.fillStyle = isDark() ? "#a5a49d" : "#63635e";
+  pen.font = "12px system-ui, sans-serif";
+  pen.fillText(`${human(most, unit())} in a step`, 4, 11);
+  const marks = Math.max(1, Math.min(8, Math.floor(wide / 120)));
+  for (let mark = 0; mark <= marks; mark++) {
+    const x = (mark * wide) / marks;
+    pen.textAlign = mark === 0 ? "left" : mark === marks ? "right" : "center";
+    pen.fillText(at((mark * amounts.length) / marks), x, 174);
+  }
 }
 
 function drawHeat(canvas, amounts, width, start) {

@@ -81,7 +81,7 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
     box.append(note);
     note.hidden = rows.length <= PAGE;
   }
-  box.append(element("table", {}, caption ? element("caption", {}, caption) : null, element("thead", {}, element("tr", {}, ...heads)), body), more);
+  box.append(element("div", { class: "wide" }, element("table", {}, caption ? element("caption", {}, caption) : null, element("thead", {}, element("tr", {}, ...heads)), body)), more);
   draw();
   return box;
 }
