@@ -183,14 +183,15 @@ describe("a page of one run", () => {
     assert.equal(await page.getByText("of the whole run").count(), 0);
   });
 
-  test("has times of waiting that add up, with idle threads in one line", async () => {
+  test("has waits that add up, those of idle threads in one line", async () => {
     await open("one", "#tab=waits");
     const row = page.locator("section", { has: page.getByRole("heading", { name: "lock", exact: true }) }).locator("tbody tr");
     const names = await row.locator("td.name").allInnerTexts();
-    const idle = names.filter((name) => name.startsWith("(idle"));
-    const hasIdle = await inPage(`data.methods.idle.length > 0`);
-    assert.equal(idle.length, hasIdle ? 1 : 0, names.join());
-    assert.equal(await inPage(`(() => { const isIdle = idleNodes(); return isIdle.length; })()`), await inPage(`tree.size`));
+    const lock = `data.kinds.findIndex((kind) => kind.name === "lock")`;
+    const hasIdle = await inPage(`(() => { const isIdle = idleNodes(); return contexts.node.some((node, at) => contexts.kind[at] === ${lock} && isIdle[node] === 1); })()`);
+    assert.equal(names.filter((name) => name.startsWith("(idle")).length, hasIdle ? 1 : 0, names.join());
+    const times = await row.locator("td:nth-child(3)").allInnerTexts();
+    assert.equal(times.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0), await inPage(`data.kinds[${lock}].count[0]`));
   });
 
   test("fits into a narrow window in every tab", async () => {
