@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -31,6 +33,8 @@ pub struct Limits {
     /// Where what has no room in memory goes; none: where the system has temporary files.
     pub spill: Option<PathBuf>,
     pub threads: Option<usize>,
+    /// For one question.
+    pub time: Option<Duration>,
 }
 
 /// Told the columns, and then the rows batch by batch.
@@ -42,6 +46,9 @@ const ACCOUNTED: usize = 6;
 /// The dataset as it is now; later commits are not seen.
 pub struct Engine {
     context: SessionContext,
+    time: Option<Duration>,
+    /// Rows that were handed over.
+    told: AtomicU64,
     runtime: Runtime,
 }
 
@@ -57,6 +64,7 @@ impl Engine {
     /// The system gives no threads, or a path is none.
     pub fn of(dataset: &Path, state: &State, limits: &Limits) -> Result<Engine, Error> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.enable_time();
         if let Some(threads) = limits.threads {
             builder.worker_threads(threads.max(1));
         }
@@ -70,7 +78,12 @@ impl Engine {
                 .collect();
             register(&context, table.name(), table.schema(), paths)?;
         }
-        Ok(Engine { context, runtime })
+        Ok(Engine {
+            context,
+            time: limits.time,
+            told: AtomicU64::new(0),
+            runtime,
+        })
     }
 
     /// The table `parameters`: one row, a column `p_NAME` for each.
@@ -111,16 +124,34 @@ impl Engine {
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
-        self.runtime.block_on(async {
+        let answered = async {
             let frame = self.context.sql_with_options(sql, options).await?;
             let mut stream = frame.execute_stream().await?;
             let schema = stream.schema();
             each(&schema, None)?;
             while let Some(batch) = stream.next().await {
-                each(&schema, Some(&batch?))?;
+                let batch = batch?;
+                // Relaxed: only the number counts.
+                self.told
+                    .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                each(&schema, Some(&batch))?;
             }
             Ok(())
+        };
+        self.runtime.block_on(async {
+            match self.time {
+                None => answered.await,
+                Some(time) => match tokio::time::timeout(time, answered).await {
+                    Ok(ended) => ended,
+                    Err(_) => Err(Error::Time(time)),
+                },
+            }
         })
+    }
+
+    /// Rows of all answers so far.
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::Relaxed)
     }
 
     /// All rows of a question whose answer is small.

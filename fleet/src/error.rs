@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -23,6 +24,8 @@ pub enum Error {
     Usage(String),
     /// What SQL or its engine says.
     Engine(String),
+    /// An answer was not there in this time.
+    Time(Duration),
     /// The output's.
     Output(io::Error),
 }
@@ -40,6 +43,7 @@ impl fmt::Display for Error {
         match self {
             Error::File(path, error) => write!(f, "{}: {error}", path.display()),
             Error::Dataset(path, what) => write!(f, "{}: {what}", path.display()),
+            Error::Time(time) => write!(f, "no answer in {} s", time.as_secs()),
             Error::Output(error) => write!(f, "cannot write: {error}"),
             Error::Collision(what)
             | Error::Absent(what)

@@ -9,7 +9,7 @@
 //! ```
 //! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded` (a run by content ids), `known` and
 //! `through` (what is new of it), `rows`, `files`, `taken` (runs that go on), `ingest`; `engine`, `questions`, `views`, `output`;
-//! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send); `cli`.
+//! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send), `serve` (numbers, answers, pages); `cli`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -46,5 +46,7 @@ pub mod compact;
 pub mod http;
 
 pub mod collect;
+
+pub mod serve;
 
 pub mod cli;

@@ -116,7 +116,8 @@ impl<W: Write> Write for Plain<W> {
 }
 
 /// JSON with all that is not plain as `\u…`, beyond 16 bits as two of them.
-fn escaped(json: &str) -> String {
+#[must_use]
+pub fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if lucce_tracelog::escape::is_plain(c) || c == '\n' {

@@ -18,7 +18,8 @@ const NAME: &str = "lucce-fleet";
     after_help = "Examples:
   lucce fleet add /data/fleet runs/*.lucce --service shop --version 1.4 --host %h
   lucce fleet ask top-growth --from 1.3 --to 1.4 --dataset /data/fleet
-  lucce fleet query 'SELECT service, SUM(value) FROM events GROUP BY service' --dataset /data/fleet"
+  lucce fleet query 'SELECT service, SUM(value) FROM events GROUP BY service' --dataset /data/fleet
+  lucce fleet serve /data/fleet --listen 127.0.0.1:7070"
 )]
 pub struct Args {
     /// What lucce-fleet is told.

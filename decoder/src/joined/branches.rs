@@ -341,6 +341,7 @@ mod tests {
             id: None,
             counted,
             unknown: 0,
+            has_numbers: true,
         });
         joined
     }

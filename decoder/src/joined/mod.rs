@@ -5,9 +5,11 @@
 //! Profile ─┤
 //!          └─► Tree: each path of frames once ─► Counted: what each run counted, by node
 //! ```
-//! Reading order: `names`, `walked` (contexts into the tree), this file, `sums` (amounts by context, method, class, …).
+//! Reading order: `names`, `walked` (contexts into the tree), this file, `sums` (amounts by context, method, class, …), `given` (sums that
+//! come from elsewhere).
 
 mod branches;
+mod given;
 mod names;
 mod sums;
 mod walked;
@@ -20,6 +22,7 @@ use lucce_stream::Event;
 use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 
 pub use branches::{Branch, Drawing};
+pub use given::PathSum;
 pub(crate) use names::Numbered;
 pub use names::{Apart, KindName, LaneName, MethodName, Names};
 pub use sums::{By, Key, Measure};
@@ -46,6 +49,8 @@ pub struct Run {
     pub counted: Vec<Counted>,
     /// Numbers that the log does not explain.
     pub unknown: u64,
+    /// Its contexts' numbers can be decoded.
+    pub has_numbers: bool,
 }
 
 /// Events of one context, type and thread.
@@ -114,6 +119,7 @@ impl Joined {
             id: profile.header.run,
             counted,
             unknown: places.unknown.len() as u64,
+            has_numbers: true,
         });
         done
     }
@@ -132,6 +138,7 @@ impl Joined {
             id: profile.header.run,
             counted,
             unknown: left_out.unknown.len() as u64,
+            has_numbers: true,
         });
         (joined, left_out)
     }

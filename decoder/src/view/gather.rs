@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use lucce_contentid::StackId;
 
-use crate::joined::{Counted, Joined, LaneName, Meaning, Names};
+use crate::Number;
+use crate::joined::{Joined, LaneName, Meaning, Names, Run};
 use crate::tree::Tree;
-use crate::{Number, RunId};
 
 use super::columns::{Contexts, Nodes, Rest, Shares};
 use super::heavy::{Heavy, ShownAt};
@@ -47,22 +47,22 @@ impl<'p> Gathered<'p> {
         }
     }
 
-    pub fn add(&mut self, run: u32, id: Option<RunId>, counted: &[Counted]) {
+    pub fn add(&mut self, run: u32, of: &Run) {
         let mut last = None;
-        for row in counted {
+        for row in &of.counted {
             let key = self.key((row.node, row.kind, row.what));
             let context = self.context(key);
             match key.0 {
-                ShownAt::Own(_) => self.number(
+                ShownAt::Own(_) if of.has_numbers => self.number(
                     context,
                     run,
                     Number {
-                        run: id,
+                        run: of.id,
                         id: row.id,
                     },
                 ),
-                ShownAt::Below(_) if last != Some(row.id) => self.small += 1,
-                ShownAt::Below(_) => {}
+                ShownAt::Below(_) if last != Some(row.id) || !of.has_numbers => self.small += 1,
+                ShownAt::Own(_) | ShownAt::Below(_) => {}
             }
             last = Some(row.id);
             let sums = self.shares.entry((context, run, row.lane)).or_default();

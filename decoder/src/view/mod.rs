@@ -17,7 +17,7 @@ use lucce_stream::Stream;
 pub use columns::{LeakText, LeaksText, Opening, Refresh, RunText, SuspectText};
 
 use crate::escape::Text;
-use crate::joined::Joined;
+use crate::joined::{Joined, PathSum};
 use crate::kinds::ALLOC;
 use crate::profile::{Profile, Tick};
 use columns::{Data, KindSums, Methods};
@@ -56,6 +56,13 @@ impl Page {
             let note = format!("{unknown} numbers that the log does not explain are left out");
             text.notes.push(note);
         }
+        self.texts.push(text);
+    }
+
+    /// Adds sums by path as those of a run.
+    pub fn add_paths(&mut self, text: RunText, sums: &[PathSum]) {
+        self.joined.add_paths(sums);
+        self.steps = None;
         self.texts.push(text);
     }
 
@@ -103,7 +110,7 @@ impl Page {
         let heavy = self.heavy(&kinds);
         let mut gathered = Gathered::new(&self.joined, &heavy);
         for (run, of) in self.joined.runs.iter().enumerate() {
-            gathered.add(run as u32, of.id, &of.counted);
+            gathered.add(run as u32, of);
         }
         let newest = self.texts.len().saturating_sub(1);
         let steps = self.steps.as_ref();

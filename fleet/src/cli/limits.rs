@@ -32,6 +32,7 @@ impl Args {
             memory: self.memory,
             spill: self.spill.clone(),
             threads: self.threads,
+            time: None,
         };
         let dataset = self.dataset.as_ref();
         let dataset = dataset.ok_or_else(|| {

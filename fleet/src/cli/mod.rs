@@ -7,6 +7,7 @@ mod compact;
 mod decode;
 mod limits;
 mod query;
+mod serve;
 mod views;
 
 use std::io::{self, Write};
@@ -35,6 +36,7 @@ enum Verb {
     Add(add::Args),
     Compact(compact::Args),
     Query(query::Args),
+    Serve(serve::Args),
     Ask(ask::Args),
     Decode(decode::Args),
     Views(views::Args),
@@ -54,6 +56,7 @@ pub fn main() -> ExitCode {
         Verb::Add(args) => add::run(&args),
         Verb::Compact(args) => compact::run(&args),
         Verb::Query(args) => query::run(&args),
+        Verb::Serve(args) => serve::run(&args),
         Verb::Ask(args) => ask::run(&args),
         Verb::Decode(args) => decode::run(&args),
         Verb::Views(args) => views::run(&args),
@@ -65,9 +68,11 @@ pub fn main() -> ExitCode {
             Error::Engine(what) if what.contains("Broken pipe") => return End::Fine,
             Error::Absent(_) => End::Finding,
             Error::Dataset(..) | Error::Collision(_) => End::Damaged,
-            Error::File(..) | Error::Usage(_) | Error::Engine(_) | Error::Output(_) => {
-                End::Unusable
-            }
+            Error::File(..)
+            | Error::Usage(_)
+            | Error::Engine(_)
+            | Error::Time(_)
+            | Error::Output(_) => End::Unusable,
         };
         complain(error);
         end

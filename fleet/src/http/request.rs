@@ -143,8 +143,7 @@ impl Request {
         loop {
             let until = self.until.min(Instant::now() + self.patience);
             let next = timeout_at(until, body.frame());
-            // The timer is the runtime's.
-            let next = self.runtime.block_on(async { next.await });
+            let next = self.runtime.block_on(next);
             let frame = match next {
                 Err(_) => return Err(Response::words(408, "the body did not come in time")),
                 Ok(None) => return Ok(bytes),

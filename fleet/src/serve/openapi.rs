@@ -1,0 +1,240 @@
+//! What is served, as OpenAPI 3.1 describes it: made of the same list of routes, and of the questions' own parameters.
+
+use serde_json::{Map, Value, json};
+
+use super::numbers::MOST;
+use super::routes::{FORMAT, Route};
+use crate::questions::{ALL, Question};
+
+/// All questions: `[{"name": …, "about": …, "parameters": [{"name": …, "default": …, "meaning": …}]}]`.
+pub fn questions() -> Value {
+    let all = ALL.iter().map(|question| {
+        let parameters = question.slots().map(
+            |slot| json!({ "name": slot.name, "default": slot.default, "meaning": slot.meaning }),
+        );
+        json!({
+            "name": question.name,
+            "about": question.about(),
+            "parameters": parameters.collect::<Vec<_>>(),
+        })
+    });
+    all.collect()
+}
+
+/// The document.
+pub fn document() -> Value {
+    let mut paths = Map::new();
+    for route in Route::ALL {
+        match route {
+            Route::Ask | Route::View => {
+                for question in ALL {
+                    let path = route.name().replace("{question}", question.name);
+                    paths.insert(path, of_question(route, question));
+                }
+            }
+            other => {
+                let method = other.method().to_ascii_lowercase();
+                paths.insert(other.name().into(), json!({ method: operation(other) }));
+            }
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "lucce fleet serve",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Traces of numbers of any run of a dataset, and answers to questions about it.",
+        },
+        "security": [{}, { "token": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "schemas": schemas(),
+        },
+    })
+}
+
+fn schemas() -> Value {
+    let trace = json!({
+        "type": "object",
+        "required": ["number", "allocated", "frames"],
+        "properties": {
+            "number": { "type": "string" },
+            "allocated": { "type": ["string", "null"], "description": "The type that the context allocates, if it does." },
+            "frames": {
+                "type": "array",
+                "description": "The innermost first.",
+                "items": {
+                    "type": "object",
+                    "required": ["class", "method", "file", "line"],
+                    "properties": {
+                        "class": { "type": "string" },
+                        "method": { "type": "string" },
+                        "file": { "type": ["string", "null"] },
+                        "line": { "type": "integer", "description": "-1: not known; -2: native." },
+                    },
+                },
+            },
+        },
+    });
+    json!({
+        "Trace": trace,
+        "Unknown": {
+            "type": "object",
+            "required": ["number", "what", "error"],
+            "properties": {
+                "number": { "type": "string" },
+                "what": { "enum": ["run", "number", "symbols"], "description": "What is not known, or cannot be read." },
+                "error": { "type": "string" },
+            },
+        },
+        "Error": {
+            "type": "object",
+            "required": ["error"],
+            "properties": { "error": { "type": "string", "description": "A sentence." } },
+        },
+    })
+}
+
+fn operation(route: Route) -> Value {
+    let text = json!({ "text/plain": { "schema": { "type": "string" } } });
+    let trace = json!({
+        "text/plain": { "schema": { "type": "string" } },
+        "application/json": { "schema": { "$ref": "#/components/schemas/Trace" } },
+    });
+    let any = |schema: Value| json!({ "application/json": { "schema": schema } });
+    let number = json!({
+        "name": "number", "in": "path", "required": true,
+        "description": "0xNUMBER, or lucce:RUN:0xNUMBER; with .json or .txt behind it, the answer has that form.",
+        "schema": { "type": "string", "minLength": 1 },
+    });
+    match route {
+        Route::Health => json!({
+            "summary": "Whether the server is there; needs no token.",
+            "security": [{}],
+            "responses": responses("It is.", text, &[]),
+        }),
+        Route::Context => json!({
+            "summary": "The trace of a number of a run.",
+            "parameters": [{
+                "name": "run", "in": "path", "required": true,
+                "description": "The run's id: 16 hexadecimal digits.",
+                "schema": { "type": "string", "minLength": 1 },
+            }, number],
+            "responses": responses("The trace.", trace, &[400, 404]),
+        }),
+        Route::Number => json!({
+            "summary": "The trace of a number as programs print it: lucce:RUN:0xNUMBER.",
+            "parameters": [number],
+            "responses": responses("The trace.", trace, &[400, 404]),
+        }),
+        Route::Decode => json!({
+            "summary": "The traces of many numbers.",
+            "requestBody": {
+                "required": true,
+                "content": any(json!({
+                    "type": "object",
+                    "required": ["numbers"],
+                    "additionalProperties": false,
+                    "properties": { "numbers": {
+                        "type": "array",
+                        "maxItems": MOST,
+                        "items": { "type": "string", "description": "lucce:RUN:0xNUMBER" },
+                    } },
+                })),
+            },
+            "responses": responses("In the order of the numbers.", any(json!({
+                "type": "object",
+                "required": ["traces"],
+                "properties": { "traces": { "type": "array", "items": { "anyOf": [
+                    { "$ref": "#/components/schemas/Trace" },
+                    { "$ref": "#/components/schemas/Unknown" },
+                ] } } },
+            })), &[400, 408, 413]),
+        }),
+        Route::Metrics => json!({
+            "summary": "What the server counts of itself, as Prometheus reads it.",
+            "responses": responses("Metrics.", text, &[]),
+        }),
+        // Ask and View are described for each question.
+        Route::Questions | Route::OpenApi | Route::Ask | Route::View => json!({
+            "summary": match route {
+                Route::Questions => "The questions and their parameters.",
+                _ => "This document.",
+            },
+            "responses": responses("JSON.", any(json!({ "type": ["array", "object"] })), &[]),
+        }),
+    }
+}
+
+fn of_question(route: Route, question: &Question) -> Value {
+    let slots = question.slots().map(|slot| {
+        let mut schema = json!({ "type": "string" });
+        if let (Some(default), Some(schema)) = (slot.default, schema.as_object_mut()) {
+            schema.insert("default".into(), default.into());
+        }
+        json!({
+            "name": slot.name, "in": "query", "required": slot.default.is_none(),
+            "description": slot.meaning, "schema": schema,
+        })
+    });
+    let mut parameters: Vec<Value> = slots.collect();
+    let content = match route {
+        Route::View => json!({ "text/html": { "schema": { "type": "string" } } }),
+        _ => {
+            parameters.push(json!({
+                "name": FORMAT, "in": "query", "required": false,
+                "description": "Else the header Accept says it.",
+                "schema": { "enum": ["json", "csv", "table"] },
+            }));
+            json!({
+                "application/json": { "schema": { "type": "array", "items": { "type": "object" } } },
+                "text/csv": { "schema": { "type": "string" } },
+                "text/plain": { "schema": { "type": "string" } },
+            })
+        }
+    };
+    let also: &[u16] = match route {
+        Route::View => &[400, 404, 504, 507],
+        _ => &[400, 504, 507],
+    };
+    let summary = match route {
+        Route::View => format!("As the page of lucce view: {}", question.about()),
+        _ => question.about().to_owned(),
+    };
+    json!({ "get": {
+        "summary": summary,
+        "parameters": parameters,
+        "responses": responses("The answer.", content, also),
+    } })
+}
+
+/// With those that every route may have.
+fn responses(says: &str, content: Value, also: &[u16]) -> Value {
+    let mut all = Map::new();
+    all.insert(
+        "200".into(),
+        json!({ "description": says, "content": content }),
+    );
+    for status in [401, 403, 500, 503].iter().chain(also) {
+        let why = match status {
+            400 => "It cannot be asked so.",
+            401 => "The token is missing or wrong.",
+            403 => "Not by this name of the server, or not from this page.",
+            404 => "It is not known.",
+            408 => "The body did not come in time.",
+            413 => "The body is too large.",
+            503 => "Too many requests are being answered.",
+            504 => "No answer in time.",
+            507 => "The answer is too large, or has no room in memory.",
+            _ => "The dataset cannot be read.",
+        };
+        let schema = json!({ "$ref": "#/components/schemas/Error" });
+        let content = json!({ "application/json": { "schema": schema } });
+        all.insert(
+            status.to_string(),
+            json!({ "description": why, "content": content }),
+        );
+    }
+    all.into()
+}

@@ -1,0 +1,128 @@
+//! The service as a process, and a client that sends what it is told to, whether that is a request or not.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+pub struct Served {
+    process: Child,
+    /// `127.0.0.1:PORT`
+    pub address: String,
+    pub token: Option<String>,
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Served {
+    pub fn start(dir: &Path, dataset: &str, more: &[&str]) -> Served {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_lucce-fleet"))
+            .current_dir(dir)
+            .args(["serve", dataset, "--listen", "127.0.0.1:0", "--memory=256m"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = process.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap().to_owned();
+        Served {
+            process,
+            address,
+            token: None,
+        }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        // No test waits for ever.
+        stream
+            .set_read_timeout(Some(Duration::from_secs(120)))
+            .unwrap();
+        stream
+    }
+
+    /// Sends bytes as they are.
+    pub fn raw(&self, bytes: &[u8]) -> Option<Answer> {
+        let mut stream = self.connect();
+        // A server that refuses may have closed already.
+        let _ = stream.write_all(bytes);
+        answer(&mut stream)
+    }
+
+    pub fn send(&self, method: &str, target: &str, more: &str, body: &[u8]) -> Answer {
+        let token = self.token.as_ref();
+        let token = token.map_or_else(String::new, |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{token}{more}Content-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        let bytes = [head.as_bytes(), body].concat();
+        self.raw(&bytes)
+            .unwrap_or_else(|| panic!("no answer to {method} {target}"))
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.send("GET", target, "", b"")
+    }
+
+    pub fn accepting(&self, target: &str, kind: &str) -> Answer {
+        self.send("GET", target, &format!("Accept: {kind}\r\n"), b"")
+    }
+
+    /// By SIGTERM; how it ended.
+    pub fn end(mut self) -> Option<i32> {
+        let id = self.process.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(told.success());
+        self.process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `None`: the connection ended without one.
+pub fn answer(stream: &mut TcpStream) -> Option<Answer> {
+    let mut bytes = Vec::new();
+    // What came before an error is looked at.
+    let _ = stream.read_to_end(&mut bytes);
+    let at = bytes.windows(4).position(|part| part == b"\r\n\r\n")?;
+    let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
+    let body = String::from_utf8(bytes[at + 4..].to_vec()).unwrap();
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer {
+        status,
+        head: head.to_ascii_lowercase(),
+        body,
+    })
+}
+
+impl Answer {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
+    }
+
+    pub fn is_kind(&self, kind: &str) -> bool {
+        self.head.contains(&format!("content-type: {kind}"))
+    }
+}
+
+/// As part of a path or of a parameter.
+pub fn quoted(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}

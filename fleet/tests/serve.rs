@@ -1,0 +1,445 @@
+//! The decoding service: what it answers, refuses and survives.
+
+#[path = "common/client.rs"]
+mod client;
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+
+use client::{Served, answer, quoted};
+use common::{add, fixture, lucce_fleet, other_run, text};
+use lucce_fleet::questions::ALL;
+use serde_json::{Value, json};
+
+const RUN: &str = "0123456789abcdef";
+
+/// A dataset of one run; the number of its context A.
+fn dataset(dir: &Path) -> String {
+    let log = dir.join("kinds.log");
+    let ids = fixture::kinds(&log);
+    add(&dir.join("data"), &[log]);
+    ids[&'A'].to_string()
+}
+
+/// What a question needs.
+fn value_of(slot: &str) -> &'static str {
+    match slot {
+        "class" => "app.Main",
+        "method" => "work",
+        "service" => "shop",
+        "from" | "to" => "17",
+        _ => "1.0",
+    }
+}
+
+fn parameters(question: &lucce_fleet::questions::Question) -> String {
+    let slots = question.slots().filter(|slot| slot.default.is_none());
+    let pairs: Vec<_> = slots
+        .map(|slot| format!("{}={}", slot.name, value_of(slot.name)))
+        .collect();
+    pairs.join("&")
+}
+
+#[test]
+fn numbers_are_decoded_in_each_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let number = dataset(dir.path());
+    let served = Served::start(dir.path(), "data", &[]);
+    let trace = "\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n";
+    let whole = format!("lucce:{RUN}:{number}");
+    for target in [
+        format!("/runs/{RUN}/contexts/{number}"),
+        format!("/runs/{RUN}/contexts/{number}.txt"),
+        format!("/runs/{RUN}/contexts/{whole}"),
+        format!("/contexts/{whole}"),
+        format!("/contexts/{}", quoted(&whole)),
+    ] {
+        let told = served.get(&target);
+        assert_eq!((told.status, told.body.as_str()), (200, trace), "{target}");
+        assert!(told.is_kind("text/plain"), "{}", told.head);
+    }
+    let frames = json!([
+        { "class": "app.Main", "method": "work", "file": "Main.java", "line": 21 },
+        { "class": "app.Main", "method": "main", "file": "Main.java", "line": 5 },
+    ]);
+    let by_ending = served.get(&format!("/contexts/{whole}.json"));
+    let target = format!("/runs/{RUN}/contexts/{number}");
+    let by_header = served.accepting(&target, "application/json");
+    for told in [by_ending, by_header] {
+        let told = told.json();
+        assert_eq!((&told["frames"], &told["number"]), (&frames, &json!(whole)));
+    }
+    for (target, status, words) in [
+        (
+            "/runs/00000000000000aa/contexts/0x1".to_owned(),
+            404,
+            "run 00000000000000aa is not in the dataset",
+        ),
+        (format!("/runs/{RUN}/contexts/0xfffffff"), 404, "0xfffffff"),
+        (format!("/runs/{RUN}/contexts/17"), 400, "no number"),
+        ("/runs/xyz/contexts/0x1".to_owned(), 400, "no number"),
+        (
+            "/runs/%2e%2e%2f%2e%2e/contexts/0x1".to_owned(),
+            400,
+            "no number",
+        ),
+        ("/contexts/lucce:1:0x1".to_owned(), 400, "no number"),
+        (
+            "/runs/00000000000000aa/contexts/lucce:0123456789abcdef:0x1".to_owned(),
+            400,
+            "another run",
+        ),
+        ("/../../etc/passwd".to_owned(), 404, "there is nothing here"),
+        ("/runs/%ff/contexts/0x1".to_owned(), 400, "UTF-8"),
+    ] {
+        let told = served.get(&target);
+        let error = told.json()["error"].as_str().unwrap().to_owned();
+        assert_eq!(told.status, status, "{target}: {error}");
+        assert!(error.contains(words), "{target}: {error}");
+    }
+    let asked = json!({ "numbers": [whole, "lucce:00000000000000aa:0x1", format!("lucce:{RUN}:0xfffffff")] });
+    let told = served.send("POST", "/decode", "", asked.to_string().as_bytes());
+    let told = told.json();
+    assert_eq!(told["traces"][0]["frames"], frames);
+    assert_eq!(told["traces"][1]["what"], "run");
+    assert_eq!(told["traces"][2]["what"], "number");
+    assert_eq!(served.send("POST", "/decode", "", b"[]").status, 400);
+    assert_eq!(served.send("POST", "/ask/top", "", b"").status, 405);
+    assert_eq!(served.get("/decode").status, 405);
+    let head = served.send("HEAD", &target, "", b"");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(served.end(), Some(0));
+}
+
+#[test]
+fn questions_are_answered_and_have_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    dataset(dir.path());
+    let served = Served::start(dir.path(), "data", &[]);
+    let all = served.get("/ask").json();
+    assert_eq!(all.as_array().unwrap().len(), ALL.len());
+    for question in ALL {
+        let target = format!("/ask/{}?{}", question.name, parameters(question));
+        let told = served.get(&target);
+        assert_eq!(told.status, 200, "{target}: {}", told.body);
+        assert!(told.json().is_array());
+        assert!(served.accepting(&target, "text/csv").is_kind("text/csv"));
+        let table = served.get(&format!("{target}&format=table"));
+        assert!(table.body.starts_with("+-"), "{target}: {}", table.body);
+        let view = served.get(&target.replacen("/ask", "/view", 1));
+        let expected = match question.name {
+            "coverage" | "per-request" | "through" => 404,
+            _ => 200,
+        };
+        assert_eq!(view.status, expected, "{target}: {}", view.body);
+    }
+    let page = served.get("/view/top");
+    assert!(
+        page.head.contains("default-src 'none'; ") && page.head.contains("frame-ancestors 'none'")
+    );
+    assert!(page.body.contains("\"app.Main\"") && page.body.contains("service=shop"));
+    // Whole paths: that of a context that is new has its callers.
+    let page = served.get("/view/new-since?service=shop&version=1.0");
+    assert!(page.body.contains("\"main\""), "{}", page.body);
+    for (target, status, words) in [
+        ("/ask/none", 404, "there are callers"),
+        ("/ask/callers?class=a", 400, "needs --method"),
+        ("/ask/top?tpo=1", 400, "no parameter --tpo"),
+        ("/ask/top?top=many", 400, "many"),
+        ("/ask/top?format=xml", 400, "format"),
+    ] {
+        let told = served.get(target);
+        let error = told.json()["error"].as_str().unwrap().to_owned();
+        assert!(
+            told.status == status && error.contains(words),
+            "{target}: {} {error}",
+            told.status
+        );
+    }
+    let metrics = served.get("/metrics");
+    for line in [
+        "lucce_fleet_requests_total{method=\"GET\",route=\"/ask/{question}\",status=\"400\"} 4",
+        "lucce_fleet_dataset_runs 1",
+        "lucce_fleet_request_seconds_count{route=\"/view/{question}\"}",
+    ] {
+        assert!(metrics.body.contains(line), "{line}: {}", metrics.body);
+    }
+}
+
+#[test]
+fn who_has_no_token_learns_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let number = dataset(dir.path());
+    let refused = lucce_fleet(dir.path(), &["serve", "data", "--listen=0.0.0.0:0"], &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("--token-file"),
+        "{}",
+        text(&refused.stderr)
+    );
+    fs::write(dir.path().join("short"), "abc\n").unwrap();
+    let refused = lucce_fleet(dir.path(), &["serve", "data", "--token-file=short"], &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    fs::write(dir.path().join("token"), "0123456789abcdef-token\n").unwrap();
+    let mut served = Served::start(dir.path(), "data", &["--token-file=token"]);
+    let target = format!("/runs/{RUN}/contexts/{number}");
+    for target in [
+        &*target,
+        "/ask/top",
+        "/metrics",
+        "/openapi.json",
+        "/nothing",
+    ] {
+        let told = served.get(target);
+        assert_eq!(told.status, 401, "{target}");
+        assert!(told.head.contains("www-authenticate: bearer"));
+    }
+    assert_eq!(served.get("/health").body, "ok\n");
+    served.token = Some("0123456789abcdef-tokem".into());
+    assert_eq!(served.get(&target).status, 401);
+    served.token = Some("0123456789abcdef-token".into());
+    assert_eq!(served.get(&target).status, 200);
+}
+
+#[test]
+fn what_is_no_request_has_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    dataset(dir.path());
+    let served = Served::start(dir.path(), "data", &[]);
+    let foreign = "GET /ask HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(served.raw(foreign.as_bytes()).unwrap().status, 403);
+    let origin = served.send("GET", "/ask", "Origin: http://evil.example\r\n", b"");
+    assert_eq!(origin.status, 403);
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(1000));
+    for bytes in ["\0\0\0\r\n\r\n", "GET\r\n\r\n", &long, &many] {
+        let status = served.raw(bytes.as_bytes()).map(|told| told.status);
+        assert!(matches!(status, None | Some(400 | 414 | 431)), "{status:?}");
+    }
+    let large = vec![b' '; (1 << 20) + 1];
+    assert_eq!(served.send("POST", "/decode", "", &large).status, 413);
+    // Who sends a part of a request and goes takes nothing from others.
+    for part in [
+        "GET",
+        "POST /decode HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+    ] {
+        served.connect().write_all(part.as_bytes()).unwrap();
+    }
+    let mut stream = served.connect();
+    stream
+        .write_all(b"POST /decode HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+        .unwrap();
+    assert_eq!(answer(&mut stream).map(|told| told.status), Some(400));
+    assert_eq!(served.get("/health").body, "ok\n");
+    assert_eq!(served.end(), Some(0));
+}
+
+#[test]
+fn hostile_names_stay_names() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::hostile::all(dir.path());
+    let bytes = fs::read(dir.path().join("hostile.log")).unwrap();
+    fs::write(dir.path().join("a.log"), bytes).unwrap();
+    let service = "</script><script>alert(1)</script>'; DROP TABLE runs; --";
+    let args = ["add", "data", "a.log", &format!("--service={service}")];
+    assert!(lucce_fleet(dir.path(), &args, &[]).status.success());
+    let served = Served::start(dir.path(), "data", &[]);
+    let target = format!("top?top=1000&service={}", quoted(service));
+    let page = served.get(&format!("/view/{target}"));
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert_eq!(page.body.matches("</script>").count(), 2);
+    for form in ["json", "csv", "table"] {
+        let told = served.get(&format!("/ask/{target}&format={form}"));
+        assert_eq!(told.status, 200);
+        assert!(
+            told.body
+                .chars()
+                .all(|c| lucce_tracelog::escape::is_plain(c) || c == '\n'),
+            "{form}"
+        );
+        assert!(form != "csv" || !told.body.contains(",=cmd"), "{form}");
+    }
+    for name in fixture::hostile::NAMES {
+        let name = quoted(name);
+        for target in [
+            format!("/ask/{name}"),
+            format!("/runs/{name}/contexts/{name}"),
+            format!("/ask/top?service={name}&{name}={name}"),
+        ] {
+            let told = served.get(&target);
+            assert!(
+                matches!(told.status, 400 | 404),
+                "{target}: {}",
+                told.status
+            );
+            assert!(
+                told.body
+                    .trim_end()
+                    .chars()
+                    .all(lucce_tracelog::escape::is_plain),
+                "{}",
+                told.body
+            );
+        }
+    }
+}
+
+/// Many clients at once, while the dataset's files are replaced under them.
+#[test]
+fn clients_and_a_compaction_do_not_disturb_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let number = dataset(dir.path());
+    for run in 1..=6 {
+        let log = other_run(
+            &dir.path().join("kinds.log"),
+            dir.path().join(format!("{run}.log")),
+            run,
+        );
+        add(&dir.path().join("data"), &[log]);
+    }
+    let served = Served::start(dir.path(), "data", &["--requests=8", "--threads=1"]);
+    thread::scope(|scope| {
+        for client in 0..4 {
+            let (served, number) = (&served, &number);
+            scope.spawn(move || {
+                for round in 0..6_u64 {
+                    let run = (client + round) % 6 + 1;
+                    let told = served.get(&format!("/runs/{run:016x}/contexts/{number}"));
+                    assert_eq!(told.status, 200, "{}", told.body);
+                    let told = served.get("/ask/coverage");
+                    assert_eq!(told.json()[0]["runs"], 7, "{}", told.body);
+                }
+            });
+        }
+        let compacted = lucce_fleet(dir.path(), &["compact", "data"], &[]);
+        assert!(compacted.status.success(), "{}", text(&compacted.stderr));
+    });
+    assert_eq!(served.end(), Some(0));
+}
+
+/// What the description says of every operation holds, whatever the parameters are.
+mod described {
+    use super::*;
+
+    /// Numbers that look random, and are the same in each run.
+    struct Chance(u64);
+
+    impl Chance {
+        fn below(&mut self, end: usize) -> usize {
+            // xorshift64
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 16) as usize % end
+        }
+
+        fn digits(&mut self, most: usize) -> String {
+            let many = self.below(most) + 1;
+            let digits = b"0123456789abcdef";
+            (0..many)
+                .map(|_| char::from(digits[self.below(16)]))
+                .collect()
+        }
+
+        /// Texts of all kinds: numbers, almost numbers, any characters.
+        fn text(&mut self) -> String {
+            match self.below(6) {
+                0 => format!("0x{}", self.digits(17)),
+                1 => format!("lucce:{RUN}:0x{}.json", self.digits(16)),
+                2 => format!("lucce:{}:0x{}", self.digits(17), self.digits(17)),
+                3 => ["alloc", "-1", "99999999999999999999", "1e9", ""][self.below(5)].to_owned(),
+                4 => RUN.to_owned(),
+                _ => {
+                    let many = self.below(20);
+                    let any = |chance: &mut Chance| char::from_u32(chance.below(0x11_0000) as u32);
+                    let some = |chance: &mut Chance| match chance.below(2) {
+                        0 => char::from_u32(chance.below(0x80) as u32),
+                        _ => any(chance),
+                    };
+                    (0..many).filter_map(|_| some(self)).collect()
+                }
+            }
+        }
+    }
+
+    /// A request that the description allows: method, target and body.
+    fn request(path: &str, method: &str, operation: &Value, texts: &[String]) -> (String, Vec<u8>) {
+        let mut texts = texts.iter().cycle();
+        let mut next = || texts.next().cloned().unwrap_or_default();
+        let mut target = path.to_owned();
+        let mut query = Vec::new();
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            let value = match parameter["schema"]["enum"].as_array() {
+                Some(all) => all[next().len() % all.len()].as_str().unwrap().to_owned(),
+                None => next(),
+            };
+            match parameter["in"].as_str().unwrap() {
+                "path" => {
+                    let value = if value.is_empty() { "x".into() } else { value };
+                    target = target.replace(&format!("{{{name}}}"), &quoted(&value));
+                }
+                _ if parameter["required"] == true || value.len() % 2 == 0 => {
+                    query.push(format!("{name}={}", quoted(&value)));
+                }
+                _ => {}
+            }
+        }
+        if !query.is_empty() {
+            target = format!("{target}?{}", query.join("&"));
+        }
+        let body = match method {
+            "post" => json!({ "numbers": [next(), next()] })
+                .to_string()
+                .into_bytes(),
+            _ => Vec::new(),
+        };
+        (target, body)
+    }
+
+    #[test]
+    fn every_answer_is_as_described() {
+        let dir = tempfile::tempdir().unwrap();
+        dataset(dir.path());
+        let served = Served::start(dir.path(), "data", &[]);
+        let document = served.get("/openapi.json").json();
+        assert_eq!(document["openapi"], "3.1.0");
+        let paths = document["paths"].as_object().unwrap();
+        let operations: Vec<_> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().unwrap().iter();
+                methods.map(move |(method, operation)| (path, method, operation))
+            })
+            .collect();
+        // Two of each question, and what else there is.
+        assert_eq!(operations.len(), 2 * ALL.len() + 7);
+        for seed in 1..=6_u64 {
+            let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ seed);
+            for (path, method, operation) in &operations {
+                let texts: Vec<_> = (0..8).map(|_| chance.text()).collect();
+                let (target, body) = request(path, method, operation, &texts);
+                let method = method.to_ascii_uppercase();
+                let told = served.send(&method, &target, "", &body);
+                let said = format!("{method} {target}: {} {}", told.status, told.body);
+                let described = &operation["responses"][told.status.to_string()];
+                assert!(described.is_object() && told.status < 500, "{said}");
+                let kinds = described["content"].as_object().unwrap();
+                assert!(
+                    kinds.keys().any(|kind| told.is_kind(kind)),
+                    "{said} {}",
+                    told.head
+                );
+                if told.is_kind("application/json") {
+                    assert!(
+                        told.status == 200 || told.json()["error"].is_string(),
+                        "{said}"
+                    );
+                }
+            }
+        }
+    }
+}
