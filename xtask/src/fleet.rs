@@ -70,6 +70,7 @@ pub fn tests(engines: &[&str]) -> Outcome {
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let dataset = dataset(&folder)?;
     equal(&dataset)?;
+    pushed(&folder)?;
     let questions = folder.join("questions.json");
     let text = questions_of(&folder)?.to_string();
     fs::write(&questions, text).map_err(|e| format!("{}: {e}", questions.display()))?;
@@ -164,7 +165,27 @@ fn compile(folder: &Path) -> Outcome {
         .arg(api())
         .arg("-d")
         .arg(folder);
-    tools::run_quietly(javac.arg(sources().join("Orders.java")))
+    tools::run_quietly(
+        javac
+            .arg(sources().join("Orders.java"))
+            .arg(sources().join("Steady.java")),
+    )
+}
+
+/// JVMs that push their logs and are killed, and a collector that is killed: every event is in the dataset afterwards.
+fn pushed(folder: &Path) -> Outcome {
+    let own = folder.join("push");
+    fs::create_dir_all(&own).map_err(|e| format!("{}: {e}", own.display()))?;
+    let jdks = jdk::tested()?;
+    let jdk = jdks.first().ok_or("no JDK")?;
+    let mut python = Command::new("python3");
+    python
+        .arg("-B")
+        .arg(sources().join("push.py"))
+        .arg(command())
+        .arg(place::lucce())
+        .arg(place::agent());
+    tools::run(python.arg(jdk.tool("java")).arg(folder).arg(own))
 }
 
 fn orders(

@@ -98,6 +98,14 @@ impl Log {
         Ok((state.writer.file()?, state.writer.checkpoint()))
     }
 
+    /// The file, to be read.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn file(&self) -> std::io::Result<std::fs::File> {
+        self.lock().writer.file()
+    }
+
     /// Records for which there was no room.
     pub fn refused(&self) -> u64 {
         self.lock().writer.refused()

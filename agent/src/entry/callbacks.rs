@@ -22,7 +22,7 @@ use crate::session::Agent;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event, told};
 use crate::session::live::Doors;
-use crate::session::{burst, control, fate, helper_class, live, start, trim};
+use crate::session::{burst, control, fate, helper_class, live, push, start, trim};
 use crate::thread::life::state_of;
 use crate::thread::{ThreadState, life};
 
@@ -165,6 +165,7 @@ pub fn initialized(agent: &'static Agent, env: Env) {
         control::start(agent);
         burst::start(agent);
         trim::start(agent);
+        push::start(agent);
         fate::start(agent);
     }
 }

@@ -6,6 +6,7 @@ pub mod only;
 pub mod burst;
 mod events;
 mod out;
+mod push;
 mod values;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use values::{choice, file, malformed, number, patterns, unknown};
 
 pub use burst::Burst;
 pub use events::{Events, is_ours, names_of};
+pub use push::Push;
 pub use values::{BadOption, size};
 
 /// What the user asked for.
@@ -49,6 +51,8 @@ pub struct Options {
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
     pub log: Level,
+    /// Where the log goes while the program runs.
+    pub push: Push,
     /// What was said before there was a log.
     pub warned: Vec<String>,
     /// What cannot be recorded keeps the JVM from starting.
@@ -123,7 +127,7 @@ pub enum Level {
     None,
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 24] = [
     "burst",
     "cache",
     "ctl",
@@ -138,6 +142,11 @@ const KEYS: [&str; 19] = [
     "log",
     "only",
     "out",
+    "push",
+    "push-every",
+    "push-service",
+    "push-token",
+    "push-version",
     "record",
     "record-limit",
     "strict",
@@ -193,6 +202,7 @@ impl Options {
             auto: false,
             ctl: Ctl::On,
             log: Level::Info,
+            push: Push::default(),
             warned: Vec::new(),
             strict: false,
             facts: false,
@@ -211,6 +221,7 @@ impl Options {
         options.check_graph()?;
         options.check_events()?;
         options.check_classes()?;
+        options.push.check()?;
         options.out = out::expand(&options.out.to_string_lossy())?.into();
         Ok(options)
     }
@@ -330,6 +341,9 @@ impl Options {
             "cache" => self.class_cache = class_cache(key, value)?,
             "ctl" => self.ctl = choice(key, value, &CTL)?,
             "log" => self.log = choice("log level", value, &LEVELS)?,
+            "push" | "push-every" | "push-service" | "push-token" | "push-version" => {
+                self.push.set(key, value)?;
+            }
             "strict" => self.strict = choice(key, value, &SWITCH)?,
             "facts" => self.facts = choice(key, value, &SWITCH)?,
             "only" => self.only.extend(patterns(key, value)?),
@@ -442,6 +456,39 @@ mod tests {
         assert_eq!(error, "events=call does not go with encoding=static");
         let error = Options::parse("events=alloc+threads").unwrap_err();
         assert!(error.to_string().ends_with("did you mean 'thread'?"));
+    }
+
+    #[test]
+    fn a_log_is_pushed_where_it_is_told_to() {
+        let of = |text: &str| Options::parse(text).map(|options| options.push);
+        assert_eq!(of(""), Ok(Push::default()));
+        let push =
+            of("push=http://h:9/x/,push-every=500ms,push-service=shop%%,push-version=1").unwrap();
+        let to = push.to.unwrap();
+        assert_eq!(
+            (to.host.as_str(), to.port, to.path.as_str()),
+            ("h", 9, "/x")
+        );
+        assert_eq!(push.every.as_millis(), 500);
+        assert_eq!(
+            (push.service.as_str(), push.version.as_str()),
+            ("shop%", "1")
+        );
+        for (bad, why) in [
+            ("push=h:9", "must begin with http://"),
+            ("push=https://h", "no TLS"),
+            ("push=http://h?x=1", "no query"),
+            ("push=http://h,push-every=1", "such as 60s"),
+            ("push=http://h,push-every=1ms", "such as 60s"),
+            (
+                "push=http://h,push-every=99999999999999999999s",
+                "such as 60s",
+            ),
+            ("push-service=shop", "need push=URL"),
+        ] {
+            let error = of(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::session::agent::Ground;
 use crate::session::agent::Missing;
 use crate::session::finish::finish;
 use crate::session::start::refused;
-use crate::session::{control, fate, holders, live, start};
+use crate::session::{control, fate, holders, live, push, start};
 use crate::walked::options::{AttachOptions, DEFAULT_INTERVAL};
 use crate::walked::{locks, often};
 
@@ -190,6 +190,7 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
     }
     control::start(agent);
+    push::start(agent);
     fate::start(agent);
     Ok(())
 }

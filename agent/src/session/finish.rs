@@ -14,6 +14,7 @@ use crate::memory::java_table::MULTIPLIER;
 use crate::options::Level;
 use crate::session::Agent;
 use crate::session::control;
+use crate::session::push;
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
@@ -52,6 +53,7 @@ pub fn finish(agent: &Agent) {
     };
     agent.say(level, &recorded.line(agent, &fate));
     end_files_beside(agent);
+    push::finish(agent);
 }
 
 /// What the log says of the run as a whole.

@@ -12,6 +12,7 @@ pub mod guard;
 pub mod helper_class;
 mod holders;
 pub mod live;
+pub mod push;
 #[cfg(test)]
 mod silent;
 pub mod start;

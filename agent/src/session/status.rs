@@ -10,6 +10,7 @@ use crate::core::Streamer;
 use crate::options::names_of;
 use crate::session::Agent;
 use crate::session::finish;
+use crate::session::push;
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
@@ -44,6 +45,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("memory", memory(agent))
         .raw("log", log(agent))
         .raw("stream", stream(agent))
+        .raw("push", push::status(events))
         .raw("panics", counts.panics.load(Ordering::Relaxed))
         .end()
 }

@@ -3,6 +3,7 @@
 
 mod add;
 mod ask;
+mod collect;
 mod compact;
 mod decode;
 mod limits;
@@ -34,6 +35,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Add(add::Args),
+    Collect(collect::Args),
     Compact(compact::Args),
     Query(query::Args),
     Serve(serve::Args),
@@ -54,6 +56,7 @@ enum End {
 pub fn main() -> ExitCode {
     let ended = match Cli::parse().verb {
         Verb::Add(args) => add::run(&args),
+        Verb::Collect(args) => collect::run(&args),
         Verb::Compact(args) => compact::run(&args),
         Verb::Query(args) => query::run(&args),
         Verb::Serve(args) => serve::run(&args),

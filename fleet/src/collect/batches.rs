@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::collect::spool::{Mirror, Refusal, Spool};
@@ -26,18 +27,18 @@ pub struct Done {
 }
 
 /// What adds to the dataset; there is one.
-pub struct Batches<'s> {
-    spool: &'s Spool,
+pub struct Batches {
+    spool: Arc<Spool>,
     dataset: PathBuf,
     ingest: Ingest,
     /// Of runs that do not say it.
     service: String,
 }
 
-impl<'s> Batches<'s> {
+impl Batches {
     /// # Errors
     /// The dataset cannot be opened or made.
-    pub fn new(spool: &'s Spool, dataset: &Path, service: &str) -> Result<Self, Error> {
+    pub fn new(spool: Arc<Spool>, dataset: &Path, service: &str) -> Result<Self, Error> {
         Ok(Batches {
             spool,
             dataset: dataset.to_owned(),
@@ -88,7 +89,10 @@ impl<'s> Batches<'s> {
         }
         let mut added = Vec::new();
         let all = self.ingest.add_each(&logs, &mut |report| {
-            added.extend(left.remove(report.path.as_path()).map(|mirror| (mirror, report)));
+            added.extend(
+                left.remove(report.path.as_path())
+                    .map(|mirror| (mirror, report)),
+            );
         });
         for (mirror, report) in added {
             let ended = self.ingest.has_ended(&mirror.run.to_string());

@@ -10,5 +10,5 @@
 mod batches;
 mod spool;
 
-pub use batches::Batches;
-pub use spool::{Limits, Refusal, Spool, Taken};
+pub use batches::{Batches, Done};
+pub use spool::{Limits, Refusal, Spool, Taken, run};

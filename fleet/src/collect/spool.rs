@@ -181,10 +181,14 @@ impl Spool {
         if head.run != run {
             return Err(Refusal::Malformed(format!("a part of run {}", head.run)));
         }
-        let ends = part.pieces().map(|(at, piece)| at.saturating_add(piece.len() as u64));
+        let ends = part
+            .pieces()
+            .map(|(at, piece)| at.saturating_add(piece.len() as u64));
         if ends.chain([head.size]).any(|end| end > self.limits.log) {
             let most = self.limits.log;
-            return Err(Refusal::TooLarge(format!("a log of more than {most} bytes")));
+            return Err(Refusal::TooLarge(format!(
+                "a log of more than {most} bytes"
+            )));
         }
         let slot = self.slot(run);
         let mut slot = lock(&slot);
@@ -199,7 +203,9 @@ impl Spool {
         let more = bytes.len() as u64;
         if self.used.load(Ordering::Relaxed).saturating_add(more) > self.limits.all {
             let most = self.limits.all;
-            return Err(Refusal::Full(format!("more than {most} bytes wait for the dataset")));
+            return Err(Refusal::Full(format!(
+                "more than {most} bytes wait for the dataset"
+            )));
         }
         let own = self.of(run);
         let name = format!("{:016x}-{:016x}", head.number, head.token);
@@ -244,7 +250,9 @@ impl Spool {
 
     /// Runs with generations that the dataset does not have. They wait no more, unless [`again`](Self::again) says so.
     pub fn waiting(&self) -> Vec<RunId> {
-        std::mem::take(&mut *lock(&self.waiting)).into_iter().collect()
+        std::mem::take(&mut *lock(&self.waiting))
+            .into_iter()
+            .collect()
     }
 
     pub fn again(&self, run: RunId) {
@@ -401,11 +409,7 @@ fn generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), Path
 }
 
 /// Writes a generation to a log. What the client called the run's service, version and host.
-fn apply(
-    log: &Path,
-    folder: &Path,
-    (number, token): (u64, u64),
-) -> Result<Labels, Refusal> {
+fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Labels, Refusal> {
     let damaged = |why: String| Refusal::Malformed(format!("{}: {why}", folder.display()));
     let mut options = File::options();
     let log = options.create(true).truncate(false).write(true).open(log)?;

@@ -10,6 +10,7 @@
 
 mod delivery;
 mod ledger;
+mod logs;
 mod look;
 mod patience;
 
@@ -36,15 +37,29 @@ use super::{End, Failure, about, complain, process};
   lucce push --otlp http://localhost:4318 1234
   lucce push --otlp http://localhost:4318 --every 10s com.acme.Server
   lucce push --otlp http://localhost:4318 run-1234.lucce       what an earlier run has counted
+  lucce push --collector http://localhost:4327 /var/log/lucce  what killed JVMs have left for `lucce fleet collect`
 
 Exit codes: 0 all was delivered; 1 something was not; 2 usage, or a server that takes no profiles; 3 damaged or foreign log.")]
 pub struct Args {
-    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run
-    #[arg(value_name = "PID|NAME|RUN")]
-    jvm: String,
+    /// The JVM: its process id, its main class or jar, or the end of one of these; or the log of a run. With --collector also several, and
+    /// folders, of which the logs are sent that were not pushed
+    #[arg(value_name = "PID|NAME|RUN", required = true)]
+    jvms: Vec<String>,
     /// The collector: http://HOST:PORT, and the path if it is not /v1development/profiles
-    #[arg(long, value_name = "URL", value_parser = profiles)]
-    otlp: Endpoint,
+    #[arg(long, value_name = "URL", value_parser = profiles, required_unless_present = "collector", conflicts_with = "collector")]
+    otlp: Option<Endpoint>,
+    /// A collector of `lucce fleet collect`, which gets what is in the logs now: http://HOST:PORT
+    #[arg(long, value_name = "URL", value_parser = lucce_ship::Collector::at)]
+    collector: Option<Endpoint>,
+    /// With --collector: what the program is called, if its agent does not say it
+    #[arg(long, default_value = "", requires = "collector")]
+    service: String,
+    /// With --collector: its version, likewise
+    #[arg(long = "program-version", default_value = "", requires = "collector")]
+    program_version: String,
+    /// With --collector: a file with the collector's token; else LUCCE_PUSH_TOKEN
+    #[arg(long, value_name = "FILE", requires = "collector")]
+    token_file: Option<PathBuf>,
     /// From one request to the next: 60s, 500ms, 5m; longer if reading the log takes more than a quarter of that
     #[arg(long, default_value = "60s", value_parser = super::window::time)]
     every: u64,
@@ -69,13 +84,26 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let log = log(&args.jvm)?;
+    if let Some(collector) = &args.collector {
+        let wish = logs::Wish {
+            service: &args.service,
+            version: &args.program_version,
+            token_file: args.token_file.as_deref(),
+            patience: Duration::from_nanos(args.patience),
+        };
+        return logs::push(collector, &args.jvms, &wish);
+    }
+    let (Some(otlp), [jvm]) = (&args.otlp, args.jvms.as_slice()) else {
+        let why = "--otlp URL takes one JVM, or one log";
+        return Err(Failure::Usage(why.to_owned()));
+    };
+    let log = log(jvm)?;
     stop::listen()?;
     let mut looker = Looker::new(log.clone(), args.event.clone(), args.content_ids);
     let mut patience = Patience::new(log.clone(), Duration::from_nanos(args.patience));
-    let mut delivery = Delivery::new(args.otlp.clone(), args.headers.clone());
+    let mut delivery = Delivery::new(otlp.clone(), args.headers.clone());
     let every = Duration::from_nanos(args.every);
-    complain(format_args!("{} goes to {}", log.display(), args.otlp));
+    complain(format_args!("{} goes to {otlp}", log.display()));
     let last = loop {
         let is_last = patience.is_over();
         let look = looker

@@ -1,0 +1,304 @@
+//! Logs that are sent, through a spool that is opened anew between any two steps, into a dataset.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use lucce_fleet::collect::{Batches, Limits, Refusal, Spool, Taken, run};
+use lucce_ship::wire::{Head, Known, Labels, Part, Writing};
+use lucce_ship::{Fault, Sender, Sent, Wire};
+use lucce_tracelog::RunId;
+
+const LIMITS: Limits = Limits {
+    log: 64 << 20,
+    all: 256 << 20,
+};
+
+/// Hands parts to a spool; the collector is killed behind every n-th, and behind every m-th of those the batches have run before.
+struct Killed<'d> {
+    folder: &'d Path,
+    spool: Option<Arc<Spool>>,
+    limits: Limits,
+    calls: u64,
+    every: u64,
+}
+
+impl Killed<'_> {
+    fn spool(&mut self) -> Arc<Spool> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(self.every) {
+            self.spool = None;
+        }
+        let open = || Arc::new(Spool::open(self.folder, self.limits).unwrap());
+        self.spool.get_or_insert_with(open).clone()
+    }
+}
+
+impl Wire for Killed<'_> {
+    fn known(&mut self, run: RunId) -> Result<Known, Fault> {
+        self.spool().known(run).map_err(fault)
+    }
+
+    fn send(&mut self, run: RunId, part: &[u8]) -> Result<Sent, Fault> {
+        let calls = self.calls;
+        let spool = self.spool();
+        // Each part comes twice.
+        let first = spool.take(run, part).map_err(fault)?;
+        let second = spool.take(run, part).map_err(fault)?;
+        assert_eq!(first, second);
+        if calls.is_multiple_of(7) {
+            return Err(Fault::new("the answer is lost"));
+        }
+        Ok(match first {
+            Taken::Yes(known) if known.ended => Sent::Ended,
+            Taken::Yes(_) => Sent::Taken,
+            Taken::Other(_) => Sent::Other,
+        })
+    }
+}
+
+/// Of a run that has ended.
+fn log_bytes() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    common::fixture::kinds(&path);
+    fs::read(path).unwrap()
+}
+
+fn fault(refusal: Refusal) -> Fault {
+    Fault::new(format!("{refusal:?}"))
+}
+
+fn labels() -> Labels {
+    Labels {
+        service: "shop".into(),
+        version: "1".into(),
+        host: "h".into(),
+    }
+}
+
+/// All files, with what is in them.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).unwrap().display().to_string();
+                    found.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        log: 1000,
+        all: 3000,
+    };
+    let spool = Spool::open(folder.path(), limits).unwrap();
+    let before = files(folder.path());
+    let own = RunId::new(1).unwrap();
+    let head = |number| Head {
+        run: own,
+        number,
+        token: 5,
+        base: 0,
+        part: 0,
+        last: true,
+        size: 100,
+        labels: labels(),
+    };
+    let part = |head: &Head, at: u64, bytes: &[u8]| {
+        let mut part = Writing::new(head);
+        part.piece(at, bytes);
+        part.end().to_vec()
+    };
+    let whole = part(&head(1), 0, b"abc");
+    let wrong = |bytes: &[u8], run: RunId| spool.take(run, bytes).unwrap_err();
+    assert!(matches!(wrong(b"", own), Refusal::Malformed(_)));
+    assert!(matches!(wrong(&whole[1..], own), Refusal::Malformed(_)));
+    let other = RunId::new(2).unwrap();
+    assert!(matches!(wrong(&whole, other), Refusal::Malformed(_)));
+    for at in [998, 1001, u64::MAX] {
+        let far = part(&head(1), at, b"abc");
+        assert!(matches!(wrong(&far, own), Refusal::TooLarge(_)));
+    }
+    let other = spool.take(own, &part(&head(2), 0, b"abc")).unwrap();
+    assert_eq!(other, Taken::Other(Known::default()));
+    let mut based = head(1);
+    based.base = 9;
+    let other = spool.take(own, &part(&based, 0, b"abc")).unwrap();
+    assert_eq!(other, Taken::Other(Known::default()));
+    assert_eq!(files(folder.path()), before);
+    // What waits has a limit, too.
+    let large = part(&head(1), 0, &[1; 900]);
+    assert!(matches!(spool.take(own, &large), Ok(Taken::Yes(_))));
+    let mut next = head(2);
+    next.token = 6;
+    let more: Vec<_> = (0..4)
+        .map(|n| {
+            let run = RunId::new(n + 10).unwrap();
+            let mut head = next.clone();
+            (head.run, head.number) = (run, 1);
+            spool.take(run, &part(&head, 0, &[1; 900]))
+        })
+        .collect();
+    assert!(
+        matches!(more.last(), Some(Err(Refusal::Full(_)))),
+        "{more:?}"
+    );
+    assert!(
+        Spool::open(folder.path(), limits).is_err(),
+        "there is one collector"
+    );
+}
+
+#[test]
+fn runs_are_sixteen_digits() {
+    assert_eq!(run("00000000000000aa"), RunId::new(0xaa));
+    for hostile in [
+        "",
+        "aa",
+        "..",
+        "../../etc/passwd",
+        "00000000000000AA",
+        "000000000000000/",
+        "+0000000000000aa",
+        "0000000000000000",
+        "00000000000000aa/../x",
+        "é000000000000aa",
+    ] {
+        assert_eq!(run(hostile), None, "{hostile}");
+    }
+}
+
+#[test]
+fn generations_that_are_lost_doubled_or_applied_in_part_end_as_the_log() {
+    for every in 1..=6 {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunId::new(0xaa).unwrap();
+        let log = log_bytes();
+        let mut wire = Killed {
+            folder: folder.path(),
+            spool: None,
+            limits: LIMITS,
+            calls: 0,
+            every,
+        };
+        let mut sender = Sender::new(run, labels());
+        let mut sent = 0;
+        for _ in 0..20 {
+            let mut read = |at: u64, to: &mut [u8]| {
+                let from = log.get(at as usize..at as usize + to.len());
+                from.map(|from| to.copy_from_slice(from)).is_some()
+            };
+            sent += u64::from(sender.round(&mut read, &mut wire).is_ok());
+        }
+        assert!(sent > 0);
+        // Applied in part, by a collector that was killed then: what is there already is written again.
+        let own = folder.path().join(run.to_string());
+        fs::write(own.join("log.lucce"), vec![0xff; 3000]).unwrap();
+        wire.spool = None;
+        let spool = Spool::open(folder.path(), LIMITS).unwrap();
+        assert_eq!(spool.waiting(), [run]);
+        let mirror = spool.apply(run).unwrap().unwrap();
+        let written = fs::read(&mirror.log).unwrap();
+        assert!(
+            log.starts_with(&written),
+            "{} of {}",
+            written.len(),
+            log.len()
+        );
+        assert!(log[written.len()..].iter().all(|byte| *byte == 0));
+        assert_eq!(mirror.labels, labels());
+        // Applied again it is the same, until the dataset has it.
+        assert!(spool.apply(run).unwrap().is_some());
+        spool.added(&mirror, false).unwrap();
+        assert!(spool.apply(run).unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunId::new(0xaa).unwrap();
+    let spool = Spool::open(folder.path(), LIMITS).unwrap();
+    let head = Head {
+        run,
+        number: 1,
+        token: 5,
+        base: 0,
+        part: 0,
+        last: true,
+        size: 3,
+        labels: labels(),
+    };
+    let mut part = Writing::new(&head);
+    part.piece(0, b"abc");
+    let bytes = part.end().to_vec();
+    spool.take(run, &bytes).unwrap();
+    let own = folder.path().join(run.to_string());
+    let (name, _) = files(&own).pop_first().unwrap();
+    let mut damaged = bytes.clone();
+    damaged[70] ^= 1;
+    assert!(Part::parse(&damaged).is_err());
+    fs::write(own.join(name), damaged).unwrap();
+    assert!(matches!(spool.apply(run), Err(Refusal::Malformed(_))));
+    assert_eq!(spool.known(run).unwrap(), Known::default());
+    assert!(matches!(spool.take(run, &bytes), Ok(Taken::Yes(_))));
+    assert!(spool.apply(run).unwrap().is_some());
+}
+
+#[test]
+fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spool() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("dataset");
+    let spool = folder.path().join("spool");
+    let log = log_bytes();
+    let run = lucce_tracelog::Header::decode(&log[..64])
+        .unwrap()
+        .run
+        .unwrap();
+    let open = || Arc::new(Spool::open(&spool, LIMITS).unwrap());
+    let mut wire = Killed {
+        folder: &spool,
+        spool: None,
+        limits: LIMITS,
+        calls: 0,
+        every: 2,
+    };
+    let mut read = |at: u64, to: &mut [u8]| {
+        let from = log.get(at as usize..at as usize + to.len());
+        from.map(|from| to.copy_from_slice(from)).is_some()
+    };
+    let mut sender = Sender::new(run, labels());
+    let round = sender.round(&mut read, &mut wire).unwrap();
+    wire.spool = None;
+    let complain = &mut |why: String| panic!("{why}");
+    let mut batches = Batches::new(open(), &dataset, "unnamed").unwrap();
+    let done = batches.round(complain);
+    assert_eq!((done.runs, done.events, done.refused), (1, round.events, 0));
+    drop(batches);
+    // A collector that has forgotten what it had is sent it again, and the dataset changes no more.
+    fs::remove_dir_all(&spool).unwrap();
+    let mut again = Sender::new(run, labels());
+    again.round(&mut read, &mut wire).unwrap();
+    wire.spool = None;
+    let mut batches = Batches::new(open(), &dataset, "unnamed").unwrap();
+    let done = batches.round(complain);
+    assert_eq!((done.runs, done.events), (0, 0));
+    assert_eq!(batches.round(complain).runs, 0);
+    drop(batches);
+    assert!(open().known(run).unwrap().ended == (done.ended == 1));
+}
