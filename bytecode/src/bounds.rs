@@ -20,6 +20,10 @@ use crate::reader::Reader;
 /// A depth that is not known yet.
 const UNKNOWN: u16 = u16::MAX;
 
+/// First major version whose verifier does not ask for zeros before the operands of a switch. Hooks move
+/// switches, and what is written before their operands then is zeros.
+const FIRST_WITH_ANY_PADDING: u16 = 51;
+
 /// Buffers that are used for method after method, and what calls do to the stack, by constant.
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
@@ -68,7 +72,7 @@ impl Bounds {
         flow.reach(0, 0)?;
         flow.follow()?;
         flow.handlers()?;
-        let Locals { end, unreached } = flow.check_locals()?;
+        let Locals { end, unreached } = flow.check_instructions(class.major())?;
         if unreached && class.major() >= FIRST_WITH_FRAMES {
             match flow.unreached(class, method) {
                 // Before version 51 the VM goes on without frames that it cannot read.
@@ -251,14 +255,18 @@ impl<'a> Flow<'_, 'a> {
         self.follow()
     }
 
-    /// Checks the locals that instructions name, those that are never reached included.
-    fn check_locals(&self) -> Result<Locals, Error> {
+    /// Checks the locals that instructions name and what is before the operands of switches, also where control never
+    /// comes.
+    fn check_instructions(&self, major: u16) -> Result<Locals, Error> {
         let mut locals = Locals {
             end: 0,
             unreached: false,
         };
         let mut instructions = self.code.instructions();
         while let Some((instruction, operands)) = instructions.next()? {
+            if major < FIRST_WITH_ANY_PADDING && opcode::is_switch(instruction.opcode) {
+                check_padding(instruction.bci, operands)?;
+            }
             let end = locals_end(instruction.opcode, operands)?;
             if end > u32::from(self.code.max_locals) {
                 return Err(out_of_bounds(operands.offset()));
@@ -431,6 +439,15 @@ fn fixed(op: u8) -> Option<Effect> {
         _ => return None,
     };
     Some(Effect { popped, pushed })
+}
+
+/// `operands`: of a switch, those bytes included.
+fn check_padding(bci: u32, mut operands: Reader<'_>) -> Result<(), Error> {
+    let padding = operands.take(opcode::switch_padding(bci as usize))?;
+    match padding.iter().all(|byte| *byte == 0) {
+        true => Ok(()),
+        false => Err(operands.error(ErrorKind::BadOperands)),
+    }
 }
 
 #[cold]

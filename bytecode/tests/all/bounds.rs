@@ -107,6 +107,33 @@ fn limits_are_kept_to_the_last_slot() {
     }
 }
 
+/// Hooks move switches and write zeros before their operands, which would make the class one that the VM takes.
+#[test]
+fn older_verifiers_want_zeros_before_the_operands_of_switches() {
+    // Both at 1, where two bytes stand before the operands.
+    let table = |padding| {
+        let head = [3, 170, 0, padding];
+        let rest = [0, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 19, 177];
+        head.into_iter().chain(rest).collect::<Vec<u8>>()
+    };
+    let lookup = |padding| vec![3, 171, padding, 0, 0, 0, 0, 11, 0, 0, 0, 0, 177];
+    // Where control never comes, at 2 with one byte.
+    let dead = |padding| vec![177, 3, 171, padding, 0, 0, 0, 10, 0, 0, 0, 0, 177];
+    let switches = [table, lookup, dead] as [fn(u8) -> Vec<u8>; 3];
+    for (at, switch) in switches.into_iter().enumerate() {
+        let hooked =
+            |padding, major| is_hooked(&class(major, "()V", |_, _| plain(&switch(padding), 2, 1)));
+        for major in [46, 48, 49] {
+            assert!(hooked(0, major), "{at}, version {major}");
+            assert!(!hooked(1, major), "{at}, version {major}");
+            assert!(!hooked(0x80, major), "{at}, version {major}");
+        }
+        assert!(!hooked(1, 50), "{at}");
+        assert_eq!(hooked(1, 51), hooked(0, 51), "{at}");
+        assert_eq!(hooked(1, 61), hooked(0, 61), "{at}");
+    }
+}
+
 #[test]
 fn arguments_and_calls_count() {
     let call = |stack, locals| {
