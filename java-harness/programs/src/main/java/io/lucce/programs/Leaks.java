@@ -16,7 +16,9 @@ import java.util.concurrent.Future;
 /**
  * A server at work, which leaks or not: {@code Leaks KIND [REQUESTS]}. Every request makes much that
  * dies young, puts something into a cache that is full and something into a queue; what is peculiar to
- * KIND comes besides. Wants a heap of 40 MB or so, so that the old generation is collected now and then.
+ * KIND comes besides. Wants a heap of 40 MB or so, so that the old generation is collected now and then; with
+ * {@code -Dcollect=N} also behind each Nth request, for a collector that works beside the program and gets to little
+ * where processors are scarce.
  * Prints what leaks as {@code leak TYPE CLASS LINE}, or {@code clean}.
  */
 public final class Leaks {
@@ -79,12 +81,16 @@ public final class Leaks {
     public static void main(String[] args) throws Exception {
         String kind = args[0];
         int requests = args.length > 1 ? Integer.parseInt(args[1]) : 18_000;
+        int collect = Integer.getInteger("collect", requests + 1);
         Request peculiar = peculiar(kind, requests);
         for (int number = 0; number < requests; number++) {
             work += busy();
             cache();
             queue();
             peculiar.run(number);
+            if ((number + 1) % collect == 0) {
+                System.gc();
+            }
         }
         POOL.shutdown();
         System.out.println(expected);
