@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{EventTypeId, ThreadId};
 
-use crate::contexts::{Context, Contexts};
+use crate::contexts::Context;
 use crate::events::Events;
 use crate::kinds::{ALLOC, ALLOCATION, KindTotal};
 use crate::profile::Profile;
@@ -85,28 +85,5 @@ impl Profile {
             ALLOCATION => self.code.allocated(site),
             event => self.types.get(event)?.detail.as_deref(),
         }
-    }
-
-    /// The sum of values, by kind.
-    #[must_use]
-    pub fn values(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
-        self.sums(contexts, |context| context.value)
-    }
-
-    /// How many events, by kind.
-    #[must_use]
-    pub fn counts(&self, contexts: &Contexts) -> BTreeMap<String, u64> {
-        self.sums(contexts, |context| context.count)
-    }
-
-    fn sums(&self, contexts: &Contexts, of: fn(&Context) -> u64) -> BTreeMap<String, u64> {
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for context in &contexts.list {
-            if let Some(info) = self.types.get(context.event) {
-                let sum = sums.entry(info.kind.clone()).or_default();
-                *sum = sum.saturating_add(of(context));
-            }
-        }
-        sums
     }
 }

@@ -3,15 +3,15 @@
 //! A trace may have several numbers: the encoder may forget an anchor and number it again. They are
 //! one context here, told apart by their traces' fingerprints.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
-use lucce_callgraph::{ContextId, DecodeError, SiteId};
+use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 use lucce_tracelog::{Damage, EventTypeId};
 
 use crate::events::{Events, Share};
 use crate::kinds::ALLOCATION;
-use crate::prints::{Printed, fingerprint};
+use crate::prints::{Printed, fingerprint, halves_of, whole};
 use crate::profile::{Profile, Tick};
 
 /// The events of one stack trace and type.
@@ -43,21 +43,49 @@ pub struct Contexts {
     pub damage: Option<Damage>,
 }
 
+/// What [`Profile::contexts`] adds up to, without the list.
+#[derive(Default, Debug)]
+pub struct Summary {
+    /// Traces with events.
+    pub traces: u64,
+    /// Events, and the sum of their values, by type.
+    by_type: BTreeMap<EventTypeId, (u64, u64)>,
+    /// As of [`Contexts`].
+    pub outside: u64,
+    pub unknown: Vec<(ContextId, DecodeError)>,
+    pub damage: Option<Damage>,
+}
+
+impl Summary {
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let counts = self.by_type.values().map(|(count, _)| *count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Events, and the sum of their values, by kind.
+    #[must_use]
+    pub fn by_kind(&self, profile: &Profile) -> BTreeMap<String, (u64, u64)> {
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (event, sum) in &self.by_type {
+            if let Some(info) = profile.types.get(*event) {
+                add(sums.entry(info.kind.clone()).or_default(), *sum);
+            }
+        }
+        sums
+    }
+}
+
+fn add(sum: &mut (u64, u64), (count, value): (u64, u64)) {
+    *sum = (sum.0.saturating_add(count), sum.1.saturating_add(value));
+}
+
 impl Contexts {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.list
             .iter()
             .fold(0, |sum, context| sum.saturating_add(context.count))
-    }
-
-    /// How many traces: one may have events of several types.
-    #[must_use]
-    pub fn traces(&self) -> u64 {
-        let mut traces: Vec<_> = self.list.iter().map(|context| context.id).collect();
-        traces.sort_unstable();
-        traces.dedup();
-        traces.len() as u64
     }
 
     #[must_use]
@@ -106,6 +134,52 @@ impl Profile {
             .clone()
             .or_else(|| self.unexplained(&contexts.unknown));
         contexts
+    }
+
+    /// What all contexts add up to: of each no more is kept than its trace's fingerprint.
+    #[must_use]
+    pub fn summary(&self, tick: Tick<'_>) -> Summary {
+        let ids = self.events.ids();
+        // None: the number does not decode. Halves, since a number of 128 bits would take twice as much in an option.
+        let take = |_, printed: Result<Printed, DecodeError>| -> Option<([u64; 2], SiteId)> {
+            let printed = printed.ok()?;
+            let site = printed.leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+            Some((halves_of(printed.print), site))
+        };
+        let decoded = self.prints_as(&ids, tick, |frame| frame, take);
+        let mut summary = Summary::default();
+        let mut traces = Vec::with_capacity(decoded.len());
+        for (id, decoded) in ids.into_iter().zip(decoded) {
+            let Some((print, site)) = decoded else {
+                let error = self.graph.decode(id, MethodId::EVENT).err();
+                summary.unknown.extend(error.map(|error| (id, error)));
+                continue;
+            };
+            let shares = self.events.of(id);
+            let printed = Printed {
+                leaf: None,
+                print: whole(print),
+            };
+            if self.scope.is_partial() && printed.is_empty() {
+                let counts = shares.iter().map(|share| share.count);
+                summary.outside = counts.fold(summary.outside, u64::saturating_add);
+                continue;
+            }
+            traces.push(halves_of(self.print_with_type(printed.print, site)));
+            for shares in shares.chunk_by(|a, b| a.event == b.event) {
+                let context = self.context(shares, site);
+                let sum = summary.by_type.entry(context.event).or_default();
+                add(sum, (context.count, context.value));
+            }
+        }
+        traces.sort_unstable();
+        traces.dedup();
+        summary.traces = traces.len() as u64;
+        summary.damage = self
+            .damage
+            .clone()
+            .or_else(|| self.unexplained(&summary.unknown));
+        summary
     }
 
     /// Where frames are left out, equal traces may end in different allocations.

@@ -1,10 +1,12 @@
 //! From the log to the profile, in one pass.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use lucce_callgraph::{Graph, Layout};
 use lucce_tracelog::{
     Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record, Totals, VmCells,
+    WholeLog,
 };
 
 use crate::code::Code;
@@ -12,7 +14,7 @@ use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, Types};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 use crate::scope::Scope;
-use crate::source::Source;
+use crate::source::{Source, whole_log};
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -24,7 +26,28 @@ impl Profile {
     /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
     /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
+        let path = path.as_ref();
+        if let Some(log) = whole_log(path)?
+            && let Some(profile) = Profile::from_file(&log, &|_| ())?
+        {
+            return Ok(profile);
+        }
         Source::open(path)?.profile(&|_| ())
+    }
+
+    /// As `from_log`, with one block of the log in memory at a time. `None`: the file has become longer meanwhile, so what
+    /// was counted may not be explained in what was read.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn from_file(log: &WholeLog, tick: Tick<'_>) -> Result<Option<Profile>, OpenError> {
+        let mut profile = empty(log.header(), log.size())?;
+        let mut shares = Vec::new();
+        log.each(|item| profile.take(item, &mut shares, tick))?;
+        let is_whole = log.is_unchanged()?;
+        profile.leave_out_unknown(&mut shares);
+        profile.events = Events::new(shares);
+        Ok(is_whole.then_some(profile))
     }
 
     /// `tick` is told the bytes that were read.
@@ -32,36 +55,42 @@ impl Profile {
     /// # Errors
     /// As `open`.
     pub fn from_log(log: &Log, tick: Tick<'_>) -> Result<Profile, OpenError> {
-        let mut profile = empty(log)?;
+        let mut profile = empty(log.header(), log.size())?;
         let mut shares = Vec::new();
         for item in log.items() {
-            let taken = item.and_then(|item| match item {
-                Item::Record(entry) => profile.entry(entry, tick),
-                Item::Cells(cells) => {
-                    profile.cells(&cells, &mut shares, tick);
-                    Ok(())
-                }
-                Item::Totals(totals) => {
-                    profile.totals(&totals, tick);
-                    Ok(())
-                }
-                Item::EventCells(cells) => {
-                    profile.event_cells(&cells, &mut shares, tick);
-                    Ok(())
-                }
-                Item::VmCells(cells) => {
-                    profile.vm_cells(&cells, tick);
-                    Ok(())
-                }
-            });
-            if let Err(damage) = taken {
-                profile.damage.get_or_insert(damage);
+            if profile.take(item, &mut shares, tick).is_break() {
                 break;
             }
         }
         profile.leave_out_unknown(&mut shares);
         profile.events = Events::new(shares);
         Ok(profile)
+    }
+
+    /// `Break`: the log is damaged here.
+    fn take(
+        &mut self,
+        item: Result<Item<'_>, Damage>,
+        shares: &mut Vec<Share>,
+        tick: Tick<'_>,
+    ) -> ControlFlow<()> {
+        let taken = item.and_then(|item| {
+            match item {
+                Item::Record(entry) => self.entry(entry, tick)?,
+                Item::Cells(cells) => self.cells(&cells, shares, tick),
+                Item::Totals(totals) => self.totals(&totals, tick),
+                Item::EventCells(cells) => self.event_cells(&cells, shares, tick),
+                Item::VmCells(cells) => self.vm_cells(&cells, tick),
+            }
+            Ok(())
+        });
+        match taken {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(damage) => {
+                self.damage.get_or_insert(damage);
+                ControlFlow::Break(())
+            }
+        }
     }
 
     fn entry(&mut self, entry: Entry<'_>, tick: Tick<'_>) -> Result<(), Damage> {
@@ -236,11 +265,11 @@ impl Profile {
     }
 }
 
-fn empty(log: &Log) -> Result<Profile, OpenError> {
+fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
     Ok(Profile {
-        header: *log.header(),
-        size: log.size(),
-        graph: Graph::new(layout(log.header())?),
+        header: *header,
+        size,
+        graph: Graph::new(layout(header)?),
         code: Code::default(),
         events: Events::default(),
         types: Types::default(),

@@ -57,6 +57,17 @@ impl Profile {
         tick: Tick<'_>,
         key: impl Fn(Frame) -> K + Copy + Send + Sync,
     ) -> Vec<Result<Printed, DecodeError>> {
+        self.prints_as(ids, tick, key, |_, printed| printed)
+    }
+
+    /// As `prints`, and of each only what `take` makes of it is kept.
+    pub(crate) fn prints_as<K: Hash, T: Send>(
+        &self,
+        ids: &[ContextId],
+        tick: Tick<'_>,
+        key: impl Fn(Frame) -> K + Copy + Send + Sync,
+        take: impl Fn(ContextId, Result<Printed, DecodeError>) -> T + Copy + Send + Sync,
+    ) -> Vec<T> {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         let part = ids.len().div_ceil(workers).max(PART);
         let limits = Limits {
@@ -71,7 +82,7 @@ impl Profile {
                 .flatten();
             let each = ids.iter().map(|id| {
                 tick(1);
-                walker.print(*id)
+                take(*id, walker.print(*id))
             });
             each.collect()
         };
@@ -229,7 +240,11 @@ fn halves(value: impl Hash) -> [u64; 2] {
     })
 }
 
-fn whole([high, low]: [u64; 2]) -> u128 {
+pub(crate) fn halves_of(print: u128) -> [u64; 2] {
+    [(print >> 64) as u64, print as u64]
+}
+
+pub(crate) fn whole([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 

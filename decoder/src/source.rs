@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use lucce_formats::{is_gzip, unpacked};
-use lucce_tracelog::{Damage, Header, Log, OpenError};
+use lucce_tracelog::{Damage, Header, Log, OpenError, WholeLog};
 
 use crate::profile::{Profile, Tick};
 
@@ -57,6 +57,18 @@ impl Source {
     #[must_use]
     pub fn damage(&self) -> Option<&Damage> {
         self.damage.as_ref()
+    }
+}
+
+/// The log, if it is a file as the agent has finished it: it need not be in memory as a whole.
+///
+/// # Errors
+/// As [`Source::open`].
+pub fn whole_log(path: &Path) -> Result<Option<WholeLog>, OpenError> {
+    let is_plain = fs::metadata(path)?.is_file() && !is_packed(path)?;
+    match is_plain {
+        true => WholeLog::open(path),
+        false => Ok(None),
     }
 }
 

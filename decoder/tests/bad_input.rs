@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | a file that is missing, a folder, no permission | 2 | the system's |
 //! | a file that is empty or foreign | 3 | what it is not |
+//! | the first bytes of a file | 3 | that it ends in its header |
 //! | a file that is cut or damaged | 3 | where; what could be read is printed |
 //! | another run's number, one that the log does not know | 1 | which |
 
@@ -47,6 +48,13 @@ const OF_A_KIND: [(&str, &str); 4] = [
     ("stream", "report FILE --stream --event call"),
 ];
 
+/// On a log that has no stream beside it: what is wrong with the log itself is said first.
+const WITHOUT_STREAM: [&str; 3] = [
+    "stream FILE",
+    "report FILE --stream",
+    "export FILE --format chrome",
+];
+
 struct Bad {
     name: &'static str,
     code: i32,
@@ -58,12 +66,13 @@ const fn bad(name: &'static str, code: i32, words: &'static str) -> Bad {
     Bad { name, code, words }
 }
 
-const BAD: [Bad; 7] = [
+const BAD: [Bad; 8] = [
     bad("missing", 2, "No such file or directory"),
     bad("folder", 2, "Is a directory"),
     bad("forbidden", 2, "Permission denied"),
-    bad("empty", 3, "not a"),
+    bad("empty", 3, "empty, and not a"),
     bad("foreign", 3, "not a"),
+    bad("beginning", 3, "ends inside its header"),
     bad("cut", 3, "damaged at"),
     bad("damaged", 3, "damaged at"),
 ];
@@ -83,6 +92,7 @@ fn content(dir: &Path, kind: &str, bad: &str) -> Option<Vec<u8>> {
     match bad {
         "missing" | "folder" => return None,
         "empty" => whole.clear(),
+        "beginning" => whole.truncate(12),
         "foreign" => {
             whole =
                 b"PK and more of another file, longer than any header that there is here".repeat(3)
@@ -196,7 +206,10 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
             let file = cases.place(kind, name);
             let output = cases.run(&command.replace("FILE", &file));
             let said = String::from_utf8(output.stderr).unwrap();
-            let names = said.contains(&file) && said.contains(words) && !said.contains("panick");
+            // What is damaged may have said that objects were followed.
+            let claims = name != "missing" && said.contains("start the JVM with");
+            let names =
+                said.contains(&file) && said.contains(words) && !said.contains("panick") && !claims;
             if output.status.code() != Some(code) || !names {
                 wrong.push(format!(
                     "{kind} {name}: {command}: {} {said}",
@@ -205,6 +218,25 @@ fn every_verb_ends_with_the_code_and_the_words_of_what_is_wrong() {
             }
             if (kind, name) == ("stream", "folder") {
                 fs::remove_dir(lucce_stream::path_beside(&dir.join(&file))).unwrap();
+            }
+        }
+    }
+    for command in WITHOUT_STREAM {
+        for bad in BAD {
+            let file = cases.place("log", bad.name);
+            let output = cases.run(&command.replace("FILE", &file));
+            let said = String::from_utf8(output.stderr).unwrap();
+            // Of these the header is fine, so that there is no stream is what can be said.
+            let (code, words) = match bad.name {
+                "cut" | "damaged" => (
+                    2,
+                    ".lucce.events: No such file or directory: events have times if",
+                ),
+                _ => (bad.code, bad.words),
+            };
+            if output.status.code() != Some(code) || !said.contains(words) {
+                let status = output.status;
+                wrong.push(format!("{}: {command}: {status} {said}", bad.name));
             }
         }
     }

@@ -53,6 +53,35 @@ fn sizes_come_from_sites_or_cells() {
     assert_eq!(profile.events.of(ids[&'B'])[0].thread, ThreadId(1));
 }
 
+/// What `stats` and `check` show is the sum of what `report` lists, whatever is left out of the traces.
+#[test]
+fn a_summary_is_the_sum_of_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    fixture::sample(&path);
+    let mut profile = Profile::open(&path).unwrap();
+    for include in ["", "app.*", "app.Main", "no.*"] {
+        let patterns = lucce_filter::Patterns::parse(include);
+        if let Some(patterns) = patterns.ok().filter(|_| !include.is_empty()) {
+            let mut filter = lucce_filter::ClassFilter::default();
+            filter.include.extend(patterns);
+            profile.restrict(&filter);
+        }
+        let (contexts, summary) = (profile.contexts(&|_| ()), profile.summary(&|_| ()));
+        let mut traces: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
+        traces.dedup();
+        assert_eq!(summary.traces, traces.len() as u64, "{include}");
+        let kinds = summary.by_kind(&profile);
+        let values = kinds
+            .values()
+            .fold((0, 0), |sum, kind| (sum.0 + kind.0, sum.1 + kind.1));
+        assert_eq!(values, (contexts.count(), contexts.value()), "{include}");
+        assert_eq!(summary.count(), contexts.count(), "{include}");
+        assert_eq!(summary.outside, contexts.outside, "{include}");
+        assert_eq!(summary.unknown, contexts.unknown, "{include}");
+    }
+}
+
 /// An encoder that forgets its anchors numbers a path again; the report shows it once.
 #[test]
 fn two_numbers_of_one_trace_are_one_context() {

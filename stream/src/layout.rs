@@ -38,7 +38,7 @@
 //! * 1 (2026-11-21): the first.
 
 use lucce_tracelog::fields::{array_at, put, u32_at, u64_at};
-use lucce_tracelog::{Damage, OpenError};
+use lucce_tracelog::{Damage, OpenError, header_of};
 
 /// The version that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u16 = 1;
@@ -78,10 +78,12 @@ impl Header {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        if bytes.get(..8) != Some(&MAGIC[..]) {
-            return Err(OpenError::Foreign("a stream of events"));
-        }
-        let whole = bytes.get(..FILE_HEADER as usize).ok_or_else(broken)?;
+        let whole = header_of(
+            bytes,
+            &MAGIC[..],
+            FILE_HEADER as usize,
+            "a stream of events",
+        )?;
         let checked = whole.get(..40).ok_or_else(broken)?;
         if Some(crc32fast::hash(checked)) != u32_at(bytes, 40) {
             return Err(broken());
@@ -103,7 +105,7 @@ impl Header {
 
 #[cold]
 fn broken() -> OpenError {
-    OpenError::Damaged(Damage::at(0, "file header: ends early or wrong checksum"))
+    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

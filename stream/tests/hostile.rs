@@ -68,7 +68,7 @@ fn a_file_that_was_cut_is_read_up_to_the_cut() {
 #[test]
 fn foreign_newer_and_broken_headers_are_told_apart() {
     let open = |bytes: &[u8]| Stream::from_bytes(bytes.to_vec()).err();
-    assert!(matches!(open(b""), Some(OpenError::Foreign(_))));
+    assert!(matches!(open(b""), Some(OpenError::Empty(_))));
     assert!(matches!(
         open(b"LUCCELOG and more"),
         Some(OpenError::Foreign(_))

@@ -40,7 +40,9 @@ impl error::Error for Damage {}
 #[derive(Debug)]
 pub enum OpenError {
     Io(io::Error),
-    /// Some other kind of file; what it should be: "a lucce log".
+    /// There is not one byte in it; what it should be: "a lucce log".
+    Empty(&'static str),
+    /// Some other kind of file; what it should be.
     Foreign(&'static str),
     /// Written by a newer version of this program.
     Newer {
@@ -55,6 +57,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Io(e) => e.fmt(f),
+            OpenError::Empty(what) => write!(f, "empty, and not {what}"),
             OpenError::Foreign(what) => write!(f, "not {what} (offset 0: wrong magic)"),
             OpenError::Newer { version, known } => {
                 write!(
@@ -68,6 +71,28 @@ impl fmt::Display for OpenError {
 }
 
 impl error::Error for OpenError {}
+
+/// The header of `size` bytes that a file of this kind begins with; `what` it is: "a lucce log".
+///
+/// # Errors
+/// The file is empty, of another kind, or ends inside its header.
+pub fn header_of<'b>(
+    bytes: &'b [u8],
+    magic: &[u8],
+    size: usize,
+    what: &'static str,
+) -> Result<&'b [u8], OpenError> {
+    if bytes.is_empty() {
+        return Err(OpenError::Empty(what));
+    }
+    if !bytes.starts_with(magic) && !magic.starts_with(bytes) {
+        return Err(OpenError::Foreign(what));
+    }
+    bytes.get(..size).ok_or_else(|| {
+        let reason = format!("file ends inside its header of {size} bytes");
+        OpenError::Damaged(Damage::at(bytes.len() as u64, reason))
+    })
+}
 
 impl From<io::Error> for OpenError {
     fn from(e: io::Error) -> Self {

@@ -52,7 +52,7 @@
 //!   Since then, and skipped by readers that do not know them: blocks of kinds 4
 //!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
 
-use crate::error::{Damage, OpenError};
+use crate::error::{Damage, OpenError, header_of};
 use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::run_id::RunId;
 
@@ -118,9 +118,7 @@ impl Header {
     /// # Errors
     /// It is not a log, or one of a newer version, or these bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, OpenError> {
-        if bytes.get(..8) != Some(&MAGIC[..]) {
-            return Err(OpenError::Foreign("a lucce log"));
-        }
+        let bytes = header_of(bytes, &MAGIC[..], FILE_HEADER as usize, "a lucce log")?;
         let checked = bytes.get(..60).ok_or_else(broken)?;
         if Some(crc32fast::hash(checked)) != u32_at(bytes, 60) {
             return Err(broken());

@@ -34,13 +34,13 @@ mod spans;
 mod extract;
 
 pub use cells::{Cell, Counters, EventCell, Total, VmCell};
-pub use error::{Damage, OpenError};
+pub use error::{Damage, OpenError, header_of};
 pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use loss::survive;
 pub use map::{Lost, Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{
     Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals, VmCells, VmCount,
-    each_record,
+    WholeLog, each_record,
 };
 pub use record::*;
 pub use run_id::{Number, RunId};

@@ -5,6 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use lucce_callgraph::ContextId;
@@ -75,13 +77,155 @@ impl Log {
     /// Everything in the order of the file. After an `Err` nothing follows.
     #[must_use]
     pub fn items(&self) -> Items<'_> {
-        Items {
-            bytes: &self.bytes,
-            at: FILE_HEADER,
-            records: In(&[]),
-            records_at: 0,
-            then: None,
+        Items::of(&self.bytes, 0, FILE_HEADER)
+    }
+}
+
+/// A log in a file that nothing is appended to any more: one block of it at a time is in memory.
+pub struct WholeLog {
+    header: Header,
+    file: File,
+    size: u64,
+}
+
+impl WholeLog {
+    /// `None`: records may still be appended. Then counters must be read before what explains them is, as [`Log::open`] does.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Damage after the header is not one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Option<WholeLog>, OpenError> {
+        let mut file = File::open(path)?;
+        let mut header = Vec::new();
+        file.by_ref().take(FILE_HEADER).read_to_end(&mut header)?;
+        let log = WholeLog {
+            header: Header::decode(&header)?,
+            size: file.metadata()?.len(),
+            file,
+        };
+        Ok(log.is_finished()?.then_some(log))
+    }
+
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The file's size when it was opened.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether it still is what it was when it was opened.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn is_unchanged(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() == self.size && self.is_finished()?)
+    }
+
+    /// Everything in the order of the file, until `each` says that it is enough. After an `Err` nothing follows.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn each(
+        &self,
+        mut each: impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let (mut at, mut block) = (FILE_HEADER, Vec::new());
+        loop {
+            self.read(at, BLOCK_HEADER, &mut block)?;
+            if u32_at(&block, 0).unwrap_or(0) == 0 {
+                // A JVM that was killed may have begun a header.
+                let rest = match block.len() < 4 {
+                    true => at,
+                    false => at + BLOCK_HEADER,
+                };
+                if !self.is_empty_from(rest)? {
+                    let _ = each(Err(Damage::at(at, NO_BLOCK)));
+                }
+                return Ok(());
+            }
+            if let Some(used) = used_of(&block) {
+                self.read(at, BLOCK_HEADER + used, &mut block)?;
+            }
+            let mut items = Items::of(&block, at, at);
+            for item in items.by_ref() {
+                let is_last = item.is_err();
+                if each(item).is_break() || is_last {
+                    return Ok(());
+                }
+            }
+            at = items.at;
         }
+    }
+
+    /// In place of what `bytes` has; less where the file ends.
+    fn read(&self, at: u64, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.clear();
+        bytes.resize(
+            usize::try_from(size.min(self.size.saturating_sub(at))).unwrap_or(0),
+            0,
+        );
+        let mut read = 0;
+        while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, at + read as u64) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        bytes.truncate(read);
+        Ok(())
+    }
+
+    /// As of [`is_finished`], where headers alone are read.
+    fn is_finished(&self) -> io::Result<bool> {
+        let (mut at, mut header) = (FILE_HEADER, Vec::new());
+        loop {
+            self.read(at, BLOCK_HEADER, &mut header)?;
+            let Some((_, head)) = block_at(&header, 0) else {
+                return Ok(true);
+            };
+            if head.kind == RECORDS && u32_at(&header, AT_SEALED as usize) != Some(1) {
+                return Ok(false);
+            }
+            at += BLOCK_HEADER + u64::from(head.capacity);
+        }
+    }
+
+    fn is_empty_from(&self, mut at: u64) -> io::Result<bool> {
+        let mut part = Vec::new();
+        while at < self.size {
+            self.read(at, 64 << 10, &mut part)?;
+            if part.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            if part.is_empty() {
+                break;
+            }
+            at += part.len() as u64;
+        }
+        Ok(true)
+    }
+}
+
+const NO_BLOCK: &str = "no block where one must begin";
+
+/// Bytes of the block's payload that are in use, as its header says; none: what is wrong with it needs no payload.
+fn used_of(header: &[u8]) -> Option<u64> {
+    let (_, head) = block_at(header, 0)?;
+    let used = used_bytes(header, head)?;
+    (used <= u64::from(head.capacity) && head.capacity <= MAX_CAPACITY).then_some(used)
+}
+
+/// `None`: a kind of block that this version does not know.
+fn used_bytes(header: &[u8], head: BlockHead) -> Option<u64> {
+    match head.kind {
+        RECORDS => Some(u64_at(header, AT_COMMITTED as usize).unwrap_or(0)),
+        COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => Some(cells_size(head)),
+        _ => None,
     }
 }
 
@@ -328,6 +472,8 @@ fn used(bytes: &[u8], start: u64, size: u64) -> impl Iterator<Item = (u64, Conte
 /// See [`Log::items`].
 pub struct Items<'a> {
     bytes: &'a [u8],
+    /// Where they begin in the file.
+    base: u64,
     /// Where the next block begins.
     at: u64,
     /// The rest of the current records block, and where it is.
@@ -377,6 +523,18 @@ impl<'a> Iterator for Items<'a> {
 }
 
 impl<'a> Items<'a> {
+    /// `base`: where the bytes begin in the file; `at`: where the first block does.
+    fn of(bytes: &'a [u8], base: u64, at: u64) -> Items<'a> {
+        Items {
+            bytes,
+            base,
+            at,
+            records: In(&[]),
+            records_at: 0,
+            then: None,
+        }
+    }
+
     fn record(&mut self) -> Result<Entry<'a>, Damage> {
         let offset = self.records_at;
         let before = self.records.0.len();
@@ -402,11 +560,11 @@ impl<'a> Items<'a> {
             let empty = if magic.is_some() { after } else { rest };
             return match empty.iter().all(|b| *b == 0) {
                 true => Ok(Step::End),
-                false => Err(Damage::at(at, "no block where one must begin")),
+                false => Err(Damage::at(at, NO_BLOCK)),
             };
         }
         if magic != Some(BLOCK_MAGIC) {
-            return Err(Damage::at(at, "no block where one must begin"));
+            return Err(Damage::at(at, NO_BLOCK));
         }
         let header = rest.get(..BLOCK_HEADER as usize);
         let header = header.ok_or_else(|| Damage::at(at, "file ends inside a block header"))?;
@@ -423,10 +581,8 @@ impl<'a> Items<'a> {
     }
 
     fn payload(&mut self, at: u64, header: &[u8], head: BlockHead) -> Result<Step<'a>, Damage> {
-        let used = match head.kind {
-            RECORDS => u64_at(header, AT_COMMITTED as usize).unwrap_or(0),
-            COUNTERS | EVENT_COUNTERS | TOTALS | VM_COUNTERS => cells_size(head),
-            _ => return Ok(Step::Skip),
+        let Some(used) = used_bytes(header, head) else {
+            return Ok(Step::Skip);
         };
         if used > u64::from(head.capacity) {
             return Err(Damage::at(
@@ -472,6 +628,7 @@ impl<'a> Items<'a> {
     }
 
     fn rest(&self, at: u64) -> &'a [u8] {
+        let at = at.saturating_sub(self.base);
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         self.bytes.get(at..).unwrap_or_default()
     }
@@ -496,12 +653,16 @@ pub(crate) fn cells_size(head: BlockHead) -> u64 {
 fn blocks(bytes: &[u8]) -> impl Iterator<Item = (usize, BlockHead)> {
     let mut at = FILE_HEADER as usize;
     std::iter::from_fn(move || {
-        let header = bytes.get(at..)?.get(..BLOCK_HEADER as usize)?;
-        let head = header.get(4..24).and_then(BlockHead::decode)?;
-        let here = (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head));
+        let (here, head) = block_at(bytes, at)?;
         at = at.checked_add(BLOCK_HEADER as usize + head.capacity as usize)?;
-        here
+        Some((here, head))
     })
+}
+
+fn block_at(bytes: &[u8], at: usize) -> Option<(usize, BlockHead)> {
+    let header = bytes.get(at..)?.get(..BLOCK_HEADER as usize)?;
+    let head = header.get(4..24).and_then(BlockHead::decode)?;
+    (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head))
 }
 
 /// Nothing is appended any more: all records are sealed.

@@ -2,7 +2,10 @@
 
 mod sample;
 
-use lucce_tracelog::{Header, Item, Log, OpenError, Stat, Writer};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use lucce_tracelog::{Header, Item, Log, Stat, WholeLog, Writer};
 
 /// Where the sample's records block begins: after the file header and three blocks of counters.
 const BLOCK: usize = 64 + 3 * (64 + 128);
@@ -29,6 +32,48 @@ fn items(bytes: &[u8]) -> Option<(usize, Option<u64>)> {
         }
     }
     Some((count, None))
+}
+
+/// The same, with one block of the file in memory at a time; none: records may still be appended.
+fn block_by_block(path: &Path) -> Option<Vec<String>> {
+    let log = WholeLog::open(path).ok().flatten()?;
+    let mut all = Vec::new();
+    let read = log.each(|item| {
+        all.push(format!("{item:?}"));
+        ControlFlow::Continue(())
+    });
+    read.unwrap();
+    assert!(log.is_unchanged().unwrap());
+    Some(all)
+}
+
+#[test]
+fn one_block_at_a_time_says_the_same_as_all_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let bytes = bytes();
+    let cut = (0..bytes.len()).map(|len| bytes[..len].to_vec());
+    let flipped = (0..bytes.len()).map(|at| {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        flipped
+    });
+    let longer = [vec![0; 100], vec![1; 100], vec![0; 3], vec![7; 3]].map(|more| {
+        let longer = bytes.iter().copied().chain(more);
+        longer.collect::<Vec<u8>>()
+    });
+    let mut compared = 0;
+    for bytes in cut.chain(flipped).chain(longer).chain([bytes.clone()]) {
+        std::fs::write(&path, &bytes).unwrap();
+        let Some(read) = block_by_block(&path) else {
+            continue;
+        };
+        let log = Log::from_bytes(bytes).unwrap();
+        let all: Vec<String> = log.items().map(|item| format!("{item:?}")).collect();
+        assert!(read == all, "{read:?} is not {all:?}");
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared} logs were compared");
 }
 
 #[test]
@@ -138,12 +183,13 @@ fn random_records_in_a_block() {
 #[test]
 fn a_cut_header_is_damage_not_foreign() {
     let bytes = bytes();
-    let error = Log::from_bytes(bytes[..40].to_vec()).err().unwrap();
-    assert!(matches!(error, OpenError::Damaged(_)));
-    assert_eq!(
-        error.to_string(),
-        "damaged at offset 0: file header: wrong checksum"
-    );
+    for size in [1, 7, 8, 40, 63] {
+        let error = Log::from_bytes(bytes[..size].to_vec()).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("damaged at offset {size}: file ends inside its header of 64 bytes")
+        );
+    }
 }
 
 #[test]

@@ -277,10 +277,12 @@ fn a_log_is_its_user_s_alone() {
 #[test]
 fn other_files_are_refused() {
     let (_dir, path) = dir();
-    for foreign in [&b""[..], b"LUCC", b"#!/bin/sh\n", &[0; 4096]] {
+    for foreign in [&b"LUCID"[..], b"#!/bin/sh\n", &[0; 4096]] {
         std::fs::write(&path, foreign).unwrap();
         assert!(matches!(Log::open(&path), Err(OpenError::Foreign(_))));
     }
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(Log::open(&path), Err(OpenError::Empty(_))));
     assert!(matches!(Log::open("/nonexistent"), Err(OpenError::Io(_))));
 }
 

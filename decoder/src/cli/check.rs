@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{Contexts, Mismatch, Profile};
+use lucce_decoder::{Mismatch, Profile, Summary};
 use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{json, plural, stdout};
 use super::progress::Bar;
-use super::{End, Failure, ending_of_all};
+use super::{End, Failure, ending_of};
 
 /// Fails if a number did not decode to the JVM's own trace, or a log is damaged.
 #[derive(clap::Args)]
@@ -79,8 +79,8 @@ fn check(file: &Path, args: &Args) -> Result<End, Failure> {
         .mismatches
         .retain_mut(|mismatch| differs(mismatch, &args.classes));
     let outside = (all - profile.mismatches.len()) as u64;
-    let contexts = contexts(&profile);
-    let checked = Checked::new(file, &profile, &contexts, outside);
+    let summary = summary(&profile);
+    let checked = Checked::new(file, &profile, &summary, outside);
     let mut out = stdout();
     if args.json {
         json(&mut out, &checked)?;
@@ -89,7 +89,7 @@ fn check(file: &Path, args: &Args) -> Result<End, Failure> {
             .mismatches
             .iter()
             .try_for_each(|mismatch| write_mismatch(&profile, mismatch, &mut out))?;
-        contexts.unknown.iter().try_for_each(|(id, error)| {
+        summary.unknown.iter().try_for_each(|(id, error)| {
             writeln!(out, "unknown number {}: {error}", profile.number(*id))
         })?;
         checked.write(&mut out)?;
@@ -99,7 +99,8 @@ fn check(file: &Path, args: &Args) -> Result<End, Failure> {
         0 => End::Fine,
         _ => End::Finding,
     };
-    Ok(ending_of_all(file, &contexts, end))
+    let unknown = summary.unknown.len();
+    Ok(ending_of(file, unknown, summary.damage.as_ref(), end))
 }
 
 /// Whether the two traces differ in the classes that were asked for; what is left of both are their frames.
@@ -111,9 +112,9 @@ fn differs(mismatch: &mut Mismatch, classes: &Classes) -> bool {
     classes.is_open() || mismatch.expected != mismatch.decoded
 }
 
-fn contexts(profile: &Profile) -> Contexts {
+fn summary(profile: &Profile) -> Summary {
     let bar = Bar::new("checking", profile.events.ids().len() as u64);
-    profile.contexts(&|more| bar.tick(more))
+    profile.summary(&|more| bar.tick(more))
 }
 
 fn write_mismatch(profile: &Profile, mismatch: &Mismatch, out: &mut impl Write) -> io::Result<()> {
@@ -134,7 +135,7 @@ fn write_mismatch(profile: &Profile, mismatch: &Mismatch, out: &mut impl Write) 
 }
 
 impl Checked {
-    fn new(file: &Path, profile: &Profile, contexts: &Contexts, outside: u64) -> Self {
+    fn new(file: &Path, profile: &Profile, summary: &Summary, outside: u64) -> Self {
         let found = profile.mismatches.len() as u64;
         let reasons = profile.stats.iter().filter_map(|(key, value)| {
             Some((key.strip_prefix("verify.skipped.")?.to_owned(), *value))
@@ -151,13 +152,13 @@ impl Checked {
                 .max(found),
             not_compared: reasons.collect(),
             numbers: profile.events.ids().len() as u64,
-            unknown: contexts.unknown.len() as u64,
+            unknown: summary.unknown.len() as u64,
             outside: Outside {
                 mismatches: outside,
-                events: contexts.outside,
+                events: summary.outside,
             },
             ended: profile.ended,
-            damaged: contexts.damage.is_some(),
+            damaged: summary.damage.is_some(),
             bytes: profile.size,
         }
     }

@@ -56,7 +56,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value};
+use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value, whole_log};
 
 use progress::Bar;
 
@@ -191,6 +191,13 @@ fn complain(message: impl std::fmt::Display) {
 
 fn open(path: &Path) -> Result<Profile, Failure> {
     let failed = |e| Failure::Open(path.to_owned(), e);
+    if let Some(log) = whole_log(path).map_err(failed)? {
+        let bar = Bar::new("reading", log.size());
+        let read = Profile::from_file(&log, &|bytes| bar.tick(bytes));
+        if let Some(profile) = read.map_err(failed)? {
+            return Ok(profile);
+        }
+    }
     let source = Source::open(path).map_err(failed)?;
     let bar = Bar::new("reading", source.log.size());
     source.profile(&|bytes| bar.tick(bytes)).map_err(failed)
@@ -250,15 +257,20 @@ fn kind(
 
 /// Names the damage, if there is any, and says how a verb that shows all contexts ends.
 fn ending_of_all(path: &Path, contexts: &Contexts, end: End) -> End {
-    let unknown = contexts.unknown.len() as u64;
+    let unknown = contexts.unknown.len();
+    ending_of(path, unknown, contexts.damage.as_ref(), end)
+}
+
+/// `unknown`: how many numbers the log does not explain.
+fn ending_of(path: &Path, unknown: usize, damage: Option<&Damage>, end: End) -> End {
     if unknown > 0 {
-        let count = output::plural(unknown, "number");
+        let count = output::plural(unknown as u64, "number");
         complain(about(
             path,
             format_args!("left out {count} that the log does not explain"),
         ));
     }
-    ending(path, contexts.damage.as_ref(), end)
+    ending(path, damage, end)
 }
 
 /// Names the damage, if there is any, and says how the verb ends.

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{ALLOC, Contexts, Coverage, Covered, Profile, Skipped, Stream, path_beside};
+use lucce_decoder::{ALLOC, Coverage, Covered, Profile, Skipped, Stream, Summary, path_beside};
 use serde::Serialize;
 
 use super::classes::Classes;
 use super::output::{grouped, json, stdout};
 use super::progress::Bar;
 use super::window;
-use super::{End, Failure, ending_of_all};
+use super::{End, Failure, ending_of};
 
 /// Threads whose coverage is shown; `--json` has all.
 const THREADS: usize = 8;
@@ -91,12 +91,12 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let has_stream = path_beside(&args.file).exists();
     let stream = has_stream.then(|| window::read(&args.file)).transpose()?;
     let profile = args.classes.open(&args.file)?;
-    let contexts = contexts(&profile);
+    let summary = summary(&profile);
     let end = match &stream {
         Some(stream) => window::explained(&args.file, &profile, stream)?,
         None => End::Fine,
     };
-    let mut stats = Stats::new(&profile, &contexts);
+    let mut stats = Stats::new(&profile, &summary);
     stats.stream = stream.as_ref().map(StreamOf::new);
     let mut out = stdout();
     match args.json {
@@ -104,11 +104,13 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         false => stats.write(&mut out)?,
     }
     out.flush()?;
-    Ok(ending_of_all(&args.file, &contexts, End::Fine).max(end))
+    let unknown = summary.unknown.len();
+    let ended = ending_of(&args.file, unknown, summary.damage.as_ref(), End::Fine);
+    Ok(ended.max(end))
 }
 
 impl<'a> Stats<'a> {
-    fn new(profile: &'a Profile, contexts: &Contexts) -> Self {
+    fn new(profile: &'a Profile, summary: &Summary) -> Self {
         let (graph, code) = (&profile.graph, &profile.code);
         let coverage = match profile.is_restricted() {
             true => Err("only some classes are shown (--include, --exclude)"),
@@ -120,7 +122,7 @@ impl<'a> Stats<'a> {
             pid: profile.header.pid,
             start: profile.header.start / 1_000_000,
             ended: profile.ended,
-            damaged: contexts.damage.is_some(),
+            damaged: summary.damage.is_some(),
             graph: counts([
                 ("nodes", graph.nodes()),
                 ("transitions", graph.transitions()),
@@ -134,10 +136,10 @@ impl<'a> Stats<'a> {
                 ("sites", code.sites()),
                 ("skipped", profile.skipped.len()),
             ]),
-            events: events(profile, contexts),
+            events: events(profile, summary),
             coverage_none: coverage.as_ref().err().copied(),
             coverage: coverage.ok(),
-            kinds: kinds(profile, contexts),
+            kinds: kinds(profile, summary),
             log: log_parts(profile),
             stream: None,
             agent: &profile.stats,
@@ -273,29 +275,31 @@ fn counts<const N: usize>(counts: [(&'static str, usize); N]) -> BTreeMap<&'stat
         .collect()
 }
 
-fn contexts(profile: &Profile) -> Contexts {
+fn summary(profile: &Profile) -> Summary {
     let bar = Bar::new("decoding", profile.events.ids().len() as u64);
-    profile.contexts(&|more| bar.tick(more))
+    profile.summary(&|more| bar.tick(more))
 }
 
-fn kinds(profile: &Profile, contexts: &Contexts) -> Vec<KindOf> {
-    let mut values = profile.values(contexts);
-    let counts = profile.counts(contexts);
-    let kinds = profile.kinds().into_iter().map(|kind| KindOf {
-        value: values.remove(&kind.name).unwrap_or(0),
-        count: match profile.is_restricted() {
-            true => counts.get(&kind.name).copied().unwrap_or(0),
-            false => kind.count,
-        },
-        kind: kind.name,
-        unit: kind.unit,
+fn kinds(profile: &Profile, summary: &Summary) -> Vec<KindOf> {
+    let sums = summary.by_kind(profile);
+    let kinds = profile.kinds().into_iter().map(|kind| {
+        let (count, value) = sums.get(&kind.name).copied().unwrap_or_default();
+        KindOf {
+            value,
+            count: match profile.is_restricted() {
+                true => count,
+                false => kind.count,
+            },
+            kind: kind.name,
+            unit: kind.unit,
+        }
     });
     kinds.collect()
 }
 
-fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64> {
+fn events(profile: &Profile, summary: &Summary) -> BTreeMap<&'static str, u64> {
     let events = match profile.is_restricted() {
-        true => contexts.count(),
+        true => summary.count(),
         false => profile.events.count(),
     };
     let mut all = BTreeMap::from([
@@ -304,13 +308,16 @@ fn events(profile: &Profile, contexts: &Contexts) -> BTreeMap<&'static str, u64>
         ("events", events),
         (
             "bytes",
-            profile.values(contexts).remove(ALLOC.name).unwrap_or(0),
+            summary
+                .by_kind(profile)
+                .get(ALLOC.name)
+                .map_or(0, |(_, bytes)| *bytes),
         ),
-        ("contexts", contexts.traces()),
+        ("contexts", summary.traces),
         ("numbers", profile.events.ids().len() as u64),
     ]);
     if profile.is_restricted() {
-        all.insert("out_of_scope", contexts.outside);
+        all.insert("out_of_scope", summary.outside);
     }
     all
 }

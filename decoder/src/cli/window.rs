@@ -1,8 +1,9 @@
 //! A part of the run, by time and thread: `--from`, `--to`, `--thread`, where events have times.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
-use lucce_decoder::{Profile, Stream, Window, path_beside};
+use lucce_decoder::{OpenError, Profile, Stream, Window, header_of, path_beside};
 use regex_lite::Regex;
 
 use super::{End, Failure, about, complain, ending};
@@ -94,9 +95,14 @@ impl Part {
 /// are explained in what is there of the log later.
 pub fn read(log: &Path) -> Result<Stream, Failure> {
     let path = path_beside(log);
-    Stream::open(&path).map_err(|e| match log.exists() {
-        true => Failure::Open(path, e),
-        false => Failure::Open(log.to_owned(), e),
+    Stream::open(&path).map_err(|e| match (header_of(log), e) {
+        // What is wrong with the log comes first: a file that is none has nothing beside it.
+        (Err(of_log), _) => Failure::Open(log.to_owned(), of_log),
+        (Ok(_), OpenError::Io(e)) if e.kind() == ErrorKind::NotFound => {
+            let text = "No such file or directory: events have times if the run had record=stream";
+            Failure::Usage(about(&path, text))
+        }
+        (Ok(_), e) => Failure::Open(path, e),
     })
 }
 

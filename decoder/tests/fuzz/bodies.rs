@@ -65,7 +65,10 @@ pub fn log(bytes: &[u8]) {
     }
     let leaks = profile.leaks(&|_| ());
     assert!(leaks.judged <= leaks.alive);
-    let _ = (profile.kinds(), profile.bursts(), profile.values(&contexts));
+    let summary = profile.summary(&|_| ());
+    assert_eq!(summary.count(), contexts.count());
+    assert_eq!(summary.unknown, contexts.unknown);
+    let _ = (profile.kinds(), profile.bursts(), summary.by_kind(&profile));
     let skipped: Vec<String> = profile.skipped.iter().map(ToString::to_string).collect();
     drop(skipped);
     for id in [0, 1, 0x0040_0024_000c_77cb, u64::MAX] {

@@ -20,7 +20,7 @@
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
 use lucce_tracelog::fields::u32_at;
-use lucce_tracelog::{Damage, OpenError};
+use lucce_tracelog::{Damage, OpenError, header_of};
 
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
@@ -118,10 +118,7 @@ pub(crate) fn file_header() -> Vec<u8> {
 }
 
 pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
-    if !bytes.starts_with(&MAGIC) {
-        return Err(OpenError::Foreign("a recording of calls"));
-    }
-    let header = bytes.get(..FILE_HEADER).ok_or_else(broken)?;
+    let header = header_of(bytes, &MAGIC, FILE_HEADER, "a recording of calls")?;
     let (fields, sum) = header.split_at(FILE_HEADER - 4);
     if sum != crc(fields, &[]).to_le_bytes() {
         return Err(broken());
@@ -138,7 +135,7 @@ pub(crate) fn check_file_header(bytes: &[u8]) -> Result<(), OpenError> {
 
 #[cold]
 fn broken() -> OpenError {
-    OpenError::Damaged(Damage::at(0, "the file's header ends early or is wrong"))
+    OpenError::Damaged(Damage::at(0, "file header: wrong checksum"))
 }
 
 fn crc(header: &[u8], bytes: &[u8]) -> u32 {

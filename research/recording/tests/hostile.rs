@@ -165,7 +165,7 @@ fn other_files() {
     let foreign = Recording::from_bytes(b"PK\x03\x04".to_vec());
     assert!(matches!(foreign, Err(OpenError::Foreign(_))));
     let empty = Recording::from_bytes(Vec::new());
-    assert!(matches!(empty, Err(OpenError::Foreign(_))));
+    assert!(matches!(empty, Err(OpenError::Empty(_))));
     let header = Recording::from_bytes(b"LUCCECAL\x01\0\0\0".to_vec());
     assert!(matches!(header, Err(OpenError::Damaged(_))));
     let missing = Recording::open("/no/such/file");

@@ -70,6 +70,10 @@ fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
     if let Some(reason) = profile.meta.get("leak.none") {
         return Some(format!("no objects were followed: {reason}"));
     }
+    // What is damaged may have said so.
+    if !profile.meta.contains_key("leak.interval") && profile.damage.is_some() {
+        return Some("what could be read does not say whether objects were followed".into());
+    }
     if !profile.meta.contains_key("leak.interval") {
         let text = "no objects were followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`";
         return Some(text.into());
