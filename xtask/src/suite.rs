@@ -44,6 +44,7 @@ pub fn full() -> Outcome {
         step("java", build::tested_java),
         step("unit", checks::unit),
         step("loom", checks::loom),
+        step("memory", checks::memory),
         built("jvm-tests", || jvm::tests(&[])),
         built("page-tests", pages::tests),
         built("format-tests", || formats::tests("")),

@@ -149,7 +149,7 @@ mod tests {
         let text = |n: u32| "ä".repeat(n as usize % 7) + &n.to_string();
         assert_eq!(texts.find(""), None);
         let empty = texts.name("").unwrap();
-        let count = if cfg!(miri) { 200 } else { 5000 };
+        let count = if cfg!(miri) { 100 } else { 5000 };
         let names: Vec<Name> = (0..count).map(|n| texts.name(&text(n)).unwrap()).collect();
         for (n, name) in (0..).zip(&names) {
             assert_eq!(texts.text(*name), text(n));
@@ -166,7 +166,7 @@ mod tests {
         let mut texts = Texts::default();
         let text = |n: u32| format!("some text {n}");
         let mut live: Vec<(u32, Name)> = Vec::new();
-        let (rounds, each) = if cfg!(miri) { (3, 50) } else { (20, 1000) };
+        let (rounds, each) = if cfg!(miri) { (3, 20) } else { (20, 1000) };
         for round in 0..rounds {
             for n in round * each..(round + 1) * each {
                 live.push((n, texts.name(&text(n)).unwrap()));
