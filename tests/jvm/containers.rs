@@ -1,6 +1,7 @@
 //! As containers run JVMs: process 1, a root that is only read, a user who is not root, and the agent's options from the
 //! environment. Namespaces of this machine do for it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, id};
@@ -11,7 +12,14 @@ use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.Constructors";
 /// Not root, and none of this machine's users.
-const USER: &str = "64321";
+const AS_USER: [&str; 6] = [
+    "setpriv",
+    "--reuid",
+    "64321",
+    "--regid",
+    "64321",
+    "--clear-groups",
+];
 
 /// `$1` stays writable; the rest is the command, which becomes process 1.
 const SCRIPT: &str = "set -e
@@ -22,6 +30,36 @@ mount -o remount,bind,ro /
 if touch /lucce-was-here 2>/dev/null; then echo the root can be written to >&2; exit 90; fi
 cd /
 exec \"$@\"
+";
+
+/// A pod's container: the root is this machine's without anything at its top, and is only read. Then come, up to `--`, volumes: `rw`
+/// or `ro`, the folder, and where it is mounted. The rest is the command, which becomes process 1.
+const POD: &str = "set -e
+root=$1; shift
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 pod \"$root\"
+for top in /*; do
+  to=$root$top
+  if [ -L \"$top\" ]; then cp -P \"$top\" \"$to\"
+  elif [ -d \"$top\" ]; then
+    mkdir \"$to\"
+    mount --rbind \"$top\" \"$to\"
+    case $top in /proc|/sys|/dev) ;; *) mount -o remount,bind,ro \"$to\";; esac
+  fi
+done
+while [ \"$1\" != -- ]; do
+  mkdir -p \"$root$3\"
+  mount --bind \"$2\" \"$root$3\"
+  if [ \"$1\" = ro ]; then
+    mount -o remount,bind,ro \"$root$3\"
+    if touch \"$root$3/lucce-was-here\" 2>/dev/null; then echo \"$3 can be written to\" >&2; exit 90; fi
+  fi
+  shift 3
+done
+shift
+mount -o remount,ro \"$root\"
+if touch \"$root/lucce-was-here\" 2>/dev/null; then echo the root can be written to >&2; exit 90; fi
+exec chroot \"$root\" \"$@\"
 ";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -37,6 +75,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             false,
             move || process_1_runs_where_it_cannot_write(setup, jdk),
         ),
+        test("containers::recipe", false, move || recipe(setup, jdk)),
         test("containers::memory_limit", false, move || {
             memory_limit(setup, jdk)
         }),
@@ -51,7 +90,7 @@ fn process_1_records(setup: &Setup, jdk: &Jdk) -> Checked {
         let output = image.run(jdk, &format!("out={},strict=on", out.display()))?;
         ended_well(&output, "OK ")?;
     }
-    let logs = image.logs()?;
+    let logs = logs_in(&image.folder)?;
     if logs.len() != 2 {
         return Err(format!("{} logs: {logs:?}", logs.len()));
     }
@@ -86,20 +125,84 @@ fn process_1_runs_where_it_cannot_write(setup: &Setup, jdk: &Jdk) -> Checked {
     image.remove()
 }
 
+/// The recipe of docs/containers.md, as it stands there: the init container's command, then the program's container with its
+/// variable, under a limit of memory.
+fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
+    const LIMIT: u64 = 400 << 20;
+    let (copy, options) = document()?;
+    let image = Image::of(setup, "recipe")?;
+    let failed = |e: std::io::Error| format!("{}: {e}", image.folder.display());
+    let at = |name: &str| image.folder.join(name);
+    for name in ["root", "unpacked/lib", "agent", "logs"] {
+        fs::create_dir_all(at(name)).map_err(failed)?;
+    }
+    fs::copy(&setup.agent, at("unpacked/lib/liblucce.so")).map_err(failed)?;
+    // As the volumes of a pod are.
+    let open = Command::new("chmod")
+        .arg("777")
+        .args([at("agent"), at("logs")])
+        .status();
+    open.map_err(failed)?;
+
+    let volumes = [
+        ("ro", at("unpacked"), "/lucce"),
+        ("rw", at("agent"), "/agent"),
+    ];
+    let mut init = image.pod(Command::new("unshare"), &volumes)?;
+    let output = init.args(&copy).output().map_err(failed)?;
+    ensure(
+        output.status.success() && at("agent/liblucce.so").exists(),
+        || format!("{copy:?}: {}", String::from_utf8_lossy(&output.stderr)),
+    )?;
+
+    let group = Group::with_limit("recipe", LIMIT)?;
+    let volumes = [("ro", at("agent"), "/agent"), ("rw", at("logs"), "/logs")];
+    let mut app = image.pod(group.joined("unshare"), &volumes)?;
+    app.arg(jdk.tool("java")).arg("-Xlog:gc+init").arg("-cp");
+    app.arg(&image.class_path).arg(PROGRAM);
+    app.env("HOSTNAME", "pod-7")
+        .env("JAVA_TOOL_OPTIONS", &options);
+    let output = app.output().map_err(failed)?;
+    ended_well(&output, "OK ")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure(said.contains("Memory: 400M"), || said.into_owned())?;
+    let logs = logs_in(&at("logs"))?;
+    let [log] = &logs[..] else {
+        return Err(format!("{} logs: {logs:?}", logs.len()));
+    };
+    let name = log.file_name().unwrap_or_default().to_string_lossy();
+    let stats = Lucce::new(setup).json(&["stats", "--json", &log.to_string_lossy()])?;
+    let pid = stats["pid"].as_u64();
+    ensure(name.starts_with("pod-7-") && pid == Some(1), || {
+        format!("{name} of process {pid:?}")
+    })?;
+    image.remove()
+}
+
+/// The command of the init container, and the program's variable.
+fn document() -> Result<(Vec<String>, String), String> {
+    let document = include_str!("../../docs/containers.md");
+    let of = |key: &str| {
+        let mut lines = document.lines();
+        let value = lines.find_map(|line| line.trim_start().strip_prefix(key));
+        value.ok_or_else(|| format!("docs/containers.md has no {key}"))
+    };
+    let copy = serde_json::from_str(of("command: ")?).map_err(|e| e.to_string())?;
+    Ok((copy, of("value: ")?.to_owned()))
+}
+
 /// What the agent writes is more than the container may have: the kernel writes it to the disk and takes its pages, the JVM has the
 /// heap that it would have without an agent, and no event is lost.
 fn memory_limit(setup: &Setup, jdk: &Jdk) -> Checked {
     const LIMIT: u64 = 200 << 20;
     const EVENTS: &str = "16000000";
-    let group = Group::with_limit(LIMIT)?;
+    let group = Group::with_limit("limit", LIMIT)?;
     let java = Java::new(setup, jdk, "memory-limit")
         .agent("record=stream,record-limit=1g")
         .flags(["-Xlog:gc+init"])
         .main(["Forever", EVENTS]);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "echo $$ > \"$1\"; shift; exec \"$@\"", "container"]);
-    shell.arg(group.processes()).arg(jdk.tool("java"));
-    let ended = java.run_as(&mut shell, &java.arguments())?;
+    let mut in_group = group.joined(jdk.tool("java"));
+    let ended = java.run_as(&mut in_group, &java.arguments())?;
     ensure(ended.code == Some(0), || ended.text())?;
     // What the JVM takes its heap's size from.
     ensure(ended.stdout.contains("Memory: 200M"), || ended.text())?;
@@ -136,12 +239,12 @@ struct Group {
 impl Group {
     /// # Errors
     /// Only root may make groups, and a group must be handed on to those in it.
-    fn with_limit(bytes: u64) -> Result<Self, String> {
+    fn with_limit(name: &str, bytes: u64) -> Result<Self, String> {
         let root = Path::new("/sys/fs/cgroup");
         let first = root.join("memory");
         let is_first = first.join("memory.limit_in_bytes").exists();
         let above = if is_first { &first } else { root };
-        let folder = above.join(format!("lucce-test-{}", id()));
+        let folder = above.join(format!("lucce-{name}-{}", id()));
         if !is_first {
             // Has been done where systemd is.
             let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
@@ -164,8 +267,12 @@ impl Group {
         if self.is_first { first } else { second }
     }
 
-    fn processes(&self) -> PathBuf {
-        self.folder.join("cgroup.procs")
+    /// A program that is in the group, and all that it starts.
+    fn joined(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo $$ > \"$1\"; shift; exec \"$@\"", "container"]);
+        shell.arg(self.folder.join("cgroup.procs")).arg(program);
+        shell
     }
 
     fn number(&self, file: &str) -> Result<u64, String> {
@@ -224,6 +331,30 @@ impl Image {
         Ok(image)
     }
 
+    /// What is in a container with these volumes, up to the command; `unshare` begins it.
+    fn pod(
+        &self,
+        mut unshare: Command,
+        volumes: &[(&str, PathBuf, &str)],
+    ) -> Result<Command, String> {
+        let is_root = is_root()?;
+        if !is_root {
+            unshare.arg("--map-root-user");
+        }
+        unshare.args(["--fork", "--pid", "--mount", "--mount-proc"]);
+        unshare
+            .args(["sh", "-c", POD, "pod"])
+            .arg(self.folder.join("root"));
+        for (how, folder, to) in volumes {
+            unshare.arg(how).arg(folder).arg(to);
+        }
+        unshare.arg("--");
+        if is_root {
+            unshare.args(AS_USER);
+        }
+        Ok(unshare)
+    }
+
     fn run(&self, jdk: &Jdk, options: &str) -> Result<Output, String> {
         let mut unshare = Command::new("unshare");
         // Without its own user space where this is root already, who may become somebody else.
@@ -236,14 +367,7 @@ impl Image {
             .args(["sh", "-c", SCRIPT, "container"])
             .arg(&self.folder);
         if is_root {
-            unshare.args([
-                "setpriv",
-                "--reuid",
-                USER,
-                "--regid",
-                USER,
-                "--clear-groups",
-            ]);
+            unshare.args(AS_USER);
         }
         unshare
             .arg(jdk.tool("java"))
@@ -258,16 +382,16 @@ impl Image {
         output.map_err(|e| format!("unshare: {e}"))
     }
 
-    fn logs(&self) -> Result<Vec<PathBuf>, String> {
-        let entries = fs::read_dir(&self.folder).map_err(|e| e.to_string())?;
-        let is_log = |file: &Path| file.extension().is_some_and(|end| end == "lucce");
-        let files = entries.flatten().map(|entry| entry.path());
-        Ok(files.filter(|file| is_log(file)).collect())
-    }
-
     fn remove(self) -> Checked {
         fs::remove_dir_all(&self.folder).map_err(|e| e.to_string())
     }
+}
+
+fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| e.to_string())?;
+    let is_log = |file: &Path| file.extension().is_some_and(|end| end == "lucce");
+    let files = entries.flatten().map(|entry| entry.path());
+    Ok(files.filter(|file| is_log(file)).collect())
 }
 
 fn is_root() -> Result<bool, String> {

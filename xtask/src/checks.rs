@@ -109,7 +109,7 @@ fn watched() -> Command {
     cargo
 }
 
-/// In a target folder of its own: the flag would rebuild everything.
+/// The graph, and what of the agent can be in a model. In a target folder of its own: the flag would rebuild everything.
 pub fn loom() -> Outcome {
     let mut cargo = place::cargo();
     cargo.env("RUSTFLAGS", "--cfg loom");
@@ -119,6 +119,8 @@ pub fn loom() -> Outcome {
         "--release",
         "-p",
         "lucce-callgraph",
+        "-p",
+        "lucce-models",
         "--lib",
         "--test",
         "loom",

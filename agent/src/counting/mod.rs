@@ -4,9 +4,16 @@ pub mod event_types;
 pub mod found;
 pub mod insert;
 pub mod own_kinds;
+mod places;
 pub mod sizes;
 pub mod stream;
 pub mod types;
+
+/// What [`places`] is made of; `models/` has others.
+mod sync {
+    pub use std::sync::atomic::{AtomicU32, Ordering};
+    pub use std::sync::{Mutex, MutexGuard, PoisonError};
+}
 
 use std::ops::Deref;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-filter", &[]),
@@ -36,6 +36,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "lucce-ship",
         ],
     ),
+    ("lucce-models", &[]),
     ("lucce-bench", &[]),
     (
         "lucce-decoder",

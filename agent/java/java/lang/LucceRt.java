@@ -40,7 +40,8 @@ import jdk.internal.vm.annotation.Hidden;
  * shift of versions     plain. It is stored once, before there is a live edition.
  * the gate              opaque. Bits of one word, and nothing else is read because of them.
  * kinds and their types plain. A place gets its type before its text, and never another one; a type without its text is not read, a text
- *                       without its type has the agent asked. A text is a String, whose fields are final.
+ *                       without its type has the agent asked. A text is a String, whose fields are final. There is a model
+ *                       of this, too (agent/models).
  * $lc of a class        plain, one word of 64 bits: a number and a size. What the number stands for natives look up, under a lock.
  * the paper's graph     between two equal readings of UPDATES; its table's address is acquired, for the table lies behind it.
  * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A virtual
