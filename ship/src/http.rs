@@ -38,6 +38,19 @@ pub struct Request<'r> {
 /// # Errors
 /// The server cannot be reached, is too slow, or speaks something else. Whether it has got the request is not known then.
 pub fn ask(to: &Endpoint, request: &Request<'_>, limit: Duration) -> io::Result<Answer> {
+    ask_for(to, request, limit, ANSWER)
+}
+
+/// As [`ask`]; of an answer about `most` bytes are read.
+///
+/// # Errors
+/// As of [`ask`].
+pub fn ask_for(
+    to: &Endpoint,
+    request: &Request<'_>,
+    limit: Duration,
+    most: u64,
+) -> io::Result<Answer> {
     let until = Instant::now() + limit;
     let mut stream = connected(to, until)?;
     stream.set_nodelay(true)?;
@@ -64,7 +77,7 @@ pub fn ask(to: &Endpoint, request: &Request<'_>, limit: Duration) -> io::Result<
         .write_all(head.as_bytes())
         .and_then(|()| stream.write_all(body));
     let mut bytes = Vec::new();
-    let read = read_all(&mut stream, until, &mut bytes);
+    let read = read_all(&mut stream, until, most, &mut bytes);
     match answer(&bytes) {
         Some(answer) => Ok(answer),
         None => {
@@ -94,9 +107,14 @@ fn left(until: Instant) -> io::Result<Duration> {
 }
 
 /// The connection ends with the answer, or there is enough of it.
-fn read_all(stream: &mut TcpStream, until: Instant, bytes: &mut Vec<u8>) -> io::Result<()> {
+fn read_all(
+    stream: &mut TcpStream,
+    until: Instant,
+    most: u64,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut block = [0; 4096];
-    while (bytes.len() as u64) < ANSWER && !is_whole(bytes) {
+    while (bytes.len() as u64) < most && !is_whole(bytes) {
         stream.set_read_timeout(Some(left(until)?))?;
         match stream.read(&mut block) {
             Ok(0) => return Ok(()),

@@ -1,5 +1,6 @@
 //! Lines of any bytes and any length, with the numbers in them. Of a line that is very long a piece after the other is in memory.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ pub struct Lines<R> {
 
 /// A whole line with its line break, or a part of one.
 pub struct Piece<'b> {
-    bytes: &'b [u8],
+    bytes: Cow<'b, [u8]>,
     numbers: Vec<(Range<usize>, Number)>,
 }
 
@@ -57,8 +58,8 @@ impl<R: Read> Lines<R> {
         };
         numbers.retain(|(place, _)| place.end <= self.given);
         let bytes = self.buffer.get(..self.given).unwrap_or_default();
-        let piece = Piece { bytes, numbers };
-        Ok((!bytes.is_empty()).then_some(piece))
+        let bytes = Cow::Borrowed(bytes);
+        Ok((!bytes.is_empty()).then_some(Piece { bytes, numbers }))
     }
 }
 
@@ -69,7 +70,7 @@ fn cut(length: usize, numbers: &[(Range<usize>, Number)]) -> usize {
     across.map_or(at, |(place, _)| place.end)
 }
 
-impl<'b> Piece<'b> {
+impl Piece<'_> {
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -78,7 +79,14 @@ impl<'b> Piece<'b> {
         self.bytes.ends_with(b"\n")
     }
 
-    pub fn part(&self, place: Range<usize>) -> &'b [u8] {
+    pub fn into_owned(self) -> Piece<'static> {
+        Piece {
+            bytes: Cow::Owned(self.bytes.into_owned()),
+            numbers: self.numbers,
+        }
+    }
+
+    pub fn part(&self, place: Range<usize>) -> &[u8] {
         self.bytes.get(place).unwrap_or_default()
     }
 

@@ -1,5 +1,6 @@
 //! `lucce annotate`: lines of a log file, with traces where numbers are.
 
+mod fleet;
 mod lines;
 mod logging;
 mod runs;
@@ -13,24 +14,32 @@ use lucce_decoder::{Number, StackFrame, StackTrace};
 use super::classes::Classes;
 use super::output::stdout;
 use super::{End, Failure, about};
+use fleet::Fleet;
 use lines::{Lines, Piece};
 use runs::Runs;
 
 /// Prints the lines of a log file with the stack trace below each line that holds a number of the form lucce:RUN:0x…
 ///
 /// Lines are printed as they are read, unchanged. Of several runs, each number's is chosen by the run's id that it has; a number of
-/// any other run is named, and the command ends with 1.
+/// any other run is named, and the command ends with 1. With --fleet a service decodes the numbers of all runs that it knows.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce annotate app.log run-1234.lucce
   lucce annotate app.log symbols/*.lsym > app.traces.log
-  tail -f app.log | lucce annotate - run-1234.lucce --inline")]
+  tail -f app.log | lucce annotate - run-1234.lucce --inline
+  lucce annotate app.log --fleet http://127.0.0.1:7070")]
 pub struct Args {
     /// The lines; `-`: standard input
     text: PathBuf,
     /// Logs of runs, or their symbols (lucce symbols)
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present = "fleet", value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// A decoding service (lucce fleet serve) that knows the numbers of all its runs; its token is in LUCCE_FLEET_TOKEN
+    #[arg(long, value_name = "URL", conflicts_with = "runs")]
+    fleet: Option<String>,
+    /// The token of the service is this file's first line
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    token_file: Option<PathBuf>,
     /// In each number's place the innermost frame of the application, which is no class of the JDK; nothing below the line
     #[arg(long)]
     inline: bool,
@@ -39,9 +48,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let runs = Runs::of(&args.runs, &args.classes)?;
+    let knows = match &args.fleet {
+        Some(url) => Knows::Fleet(Fleet::new(url, args.token_file.as_deref())?),
+        None => Knows::Runs(Runs::of(&args.runs, &args.classes)?),
+    };
     let mut annotator = Annotator {
-        runs,
+        knows,
         inline: args.inline,
         out: stdout(),
         below: Vec::new(),
@@ -55,11 +67,20 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             annotator.all(&args.text, file)?;
         }
     }
-    Ok(annotator.runs.end())
+    Ok(match &annotator.knows {
+        Knows::Runs(runs) => runs.end(),
+        Knows::Fleet(fleet) => fleet.end(),
+    })
+}
+
+/// Who knows what a number stands for.
+enum Knows<'a> {
+    Runs(Runs<'a>),
+    Fleet(Fleet),
 }
 
 struct Annotator<'a, W: Write> {
-    runs: Runs<'a>,
+    knows: Knows<'a>,
     inline: bool,
     out: W,
     /// What the line holds, each once, in order.
@@ -71,27 +92,46 @@ struct Annotator<'a, W: Write> {
 impl<W: Write> Annotator<'_, W> {
     fn all(&mut self, path: &Path, input: impl Read) -> Result<(), Failure> {
         let mut lines = Lines::new(input);
+        // What was read already, so that a service is asked once for all of it.
+        let mut held = Vec::new();
         loop {
             // The next line may be long in coming: what is known is shown before.
             if lines.would_wait() {
+                self.held(&mut held)?;
                 self.out.flush()?;
             }
             let unread = |e| Failure::Usage(about(path, e));
             let Some(piece) = lines.next().map_err(unread)? else {
                 break;
             };
-            self.piece(&piece)?;
+            match self.knows {
+                Knows::Runs(_) => self.piece(&piece)?,
+                Knows::Fleet(_) => held.push(piece.into_owned()),
+            }
         }
+        self.held(&mut held)?;
         self.traces()?;
         self.out.flush()?;
         Ok(())
+    }
+
+    fn held(&mut self, held: &mut Vec<Piece<'static>>) -> Result<(), Failure> {
+        if let Knows::Fleet(fleet) = &mut self.knows {
+            let numbers = held.iter().flat_map(|piece| piece.numbers());
+            fleet.prepare(numbers.map(|(_, number)| *number))?;
+        }
+        held.drain(..).try_for_each(|piece| self.piece(&piece))
     }
 
     /// A line, or a part of one that is too long.
     fn piece(&mut self, piece: &Piece<'_>) -> Result<(), Failure> {
         let mut printed = 0;
         for (place, number) in piece.numbers() {
-            let Some(mut trace) = self.runs.trace(*number, &mut self.out)? else {
+            let found = match &mut self.knows {
+                Knows::Runs(runs) => runs.trace(*number, &mut self.out)?,
+                Knows::Fleet(fleet) => fleet.trace(*number),
+            };
+            let Some(mut trace) = found else {
                 continue;
             };
             logging::leave_out(&mut trace);

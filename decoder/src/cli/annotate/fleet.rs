@@ -1,0 +1,236 @@
+//! Numbers that a decoding service knows (`lucce fleet serve`): asked for many at a time, each once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use lucce_decoder::{Number, RunId, StackFrame, StackTrace};
+use lucce_ship::{Endpoint, http};
+use serde_json::{Value, json};
+
+use super::super::output::plural;
+use super::super::{End, Failure, about, complain};
+
+/// The environment's token.
+const TOKEN: &str = "LUCCE_FLEET_TOKEN";
+/// Numbers of one request.
+const BATCH: usize = 500;
+/// Traces are at most so many frames deep, of a hundred bytes or so: an answer is not larger.
+const ANSWER: u64 = 64 << 20;
+/// A question may wait for others.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A service that has no thread free is asked again so often, after a second each.
+const TRIES: u32 = 10;
+/// So many traces are kept; then they are asked for anew.
+const KEPT: usize = 100_000;
+/// So many runs are named at the end.
+const NAMED: usize = 20;
+
+pub struct Fleet {
+    to: Endpoint,
+    headers: Vec<(String, String)>,
+    /// None: it is not known there.
+    known: HashMap<Number, Option<StackTrace>>,
+    /// How many numbers in the text were left as they are, by run: of one that is not known there, or else.
+    unknown_runs: BTreeMap<RunId, u64>,
+    left: BTreeMap<RunId, (u64, String)>,
+}
+
+impl Fleet {
+    /// `token`: a file that has it, else the environment's, if there is one.
+    pub fn new(url: &str, token: Option<&Path>) -> Result<Self, Failure> {
+        let to = Endpoint::parse(url, "");
+        let mut to = to.map_err(|what| Failure::Usage(format!("--fleet {url}: {what}")))?;
+        to.path.truncate(to.path.trim_end_matches('/').len());
+        let token = match token {
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                Some(text.map_err(|e| Failure::Usage(about(path, e)))?)
+            }
+            None => std::env::var(TOKEN).ok(),
+        };
+        let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+        if let Some(text) = token {
+            let word = text.lines().next().unwrap_or_default().trim();
+            if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(Failure::Usage(
+                    "the token has more than one word, or none".into(),
+                ));
+            }
+            headers.push(("Authorization".to_owned(), format!("Bearer {word}")));
+        }
+        Ok(Fleet {
+            to,
+            headers,
+            known: HashMap::new(),
+            unknown_runs: BTreeMap::new(),
+            left: BTreeMap::new(),
+        })
+    }
+
+    /// Asks for those that are not known yet.
+    pub fn prepare(&mut self, numbers: impl Iterator<Item = Number>) -> Result<(), Failure> {
+        let mut wanted: Vec<Number> = Vec::new();
+        if self.known.len() >= KEPT {
+            self.known.clear();
+        }
+        for number in numbers {
+            if number.run.is_some() && !self.known.contains_key(&number) {
+                self.known.insert(number, None);
+                wanted.push(number);
+            }
+        }
+        wanted.chunks(BATCH).try_for_each(|some| self.ask(some))
+    }
+
+    /// As it was answered; else it is counted.
+    pub fn trace(&mut self, number: Number) -> Option<StackTrace> {
+        let trace = self.known.get(&number).cloned().flatten();
+        if let (None, Some(run)) = (&trace, number.run) {
+            if let Some(numbers) = self.unknown_runs.get_mut(&run) {
+                *numbers += 1;
+            } else if let Some((numbers, _)) = self.left.get_mut(&run) {
+                *numbers += 1;
+            }
+        }
+        trace
+    }
+
+    fn ask(&mut self, numbers: &[Number]) -> Result<(), Failure> {
+        let texts: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+        let body = json!({ "numbers": texts }).to_string();
+        let answer = self.post(body.as_bytes())?;
+        let traces = answer.get("traces").and_then(Value::as_array);
+        let traces = traces.filter(|traces| traces.len() == numbers.len());
+        let traces =
+            traces.ok_or_else(|| self.failed("it does not answer as lucce fleet serve"))?;
+        for (number, told) in numbers.iter().zip(traces) {
+            match trace_of(*number, told) {
+                Some(trace) => {
+                    self.known.insert(*number, Some(trace));
+                }
+                None => self.is_left(*number, told),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_left(&mut self, number: Number, told: &Value) {
+        let text = |key: &str| told.get(key).and_then(Value::as_str).unwrap_or_default();
+        let Some(run) = number.run else { return };
+        match text("what") {
+            "run" => {
+                self.unknown_runs.entry(run).or_default();
+            }
+            _ => {
+                let words = || (0, text("error").to_owned());
+                self.left.entry(run).or_insert_with(words);
+            }
+        }
+    }
+
+    fn post(&self, body: &[u8]) -> Result<Value, Failure> {
+        let request = http::Request {
+            method: "POST",
+            path: "/decode",
+            headers: &self.headers,
+            body,
+        };
+        let mut tries = 0;
+        loop {
+            let answer = http::ask_for(&self.to, &request, PATIENCE, ANSWER);
+            let answer = answer.map_err(|e| self.failed(e))?;
+            let read = serde_json::from_slice::<Value>(&answer.body);
+            if answer.status == 200 {
+                return read.map_err(|_| self.failed("it does not answer as lucce fleet serve"));
+            }
+            if answer.status == 503 && tries < TRIES {
+                tries += 1;
+                std::thread::sleep(Duration::from_secs(1));
+                continue;
+            }
+            let words = read.ok();
+            let words = words.as_ref().and_then(|told| told.get("error")?.as_str());
+            return Err(self.failed(format_args!(
+                "{} {}",
+                answer.status,
+                words.unwrap_or(&answer.reason)
+            )));
+        }
+    }
+
+    fn failed(&self, why: impl std::fmt::Display) -> Failure {
+        Failure::Absent(format!("{}: {why}", self.to), End::Finding)
+    }
+
+    /// Says how much was left as it was, and how the command ends.
+    pub fn end(&self) -> End {
+        let unknown = self.unknown_runs.iter().map(|(run, numbers)| {
+            let numbers = plural(*numbers, "number");
+            format!("{} does not know run {run}: {numbers}", self.to)
+        });
+        let left = self.left.iter().map(|(run, (numbers, words))| {
+            let numbers = plural(*numbers, "number");
+            format!("{numbers} of run {run} cannot be decoded, the first: {words}")
+        });
+        for words in unknown.chain(left).take(NAMED) {
+            complain(words);
+        }
+        let runs = self.unknown_runs.len() + self.left.len();
+        if let Some(more) = runs.checked_sub(NAMED).filter(|more| *more > 0) {
+            complain(format_args!(
+                "and {} like this",
+                plural(more as u64, "more run")
+            ));
+        }
+        match runs {
+            0 => End::Fine,
+            _ => End::Finding,
+        }
+    }
+}
+
+fn trace_of(number: Number, told: &Value) -> Option<StackTrace> {
+    let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
+    let frame = |frame: &Value| {
+        Some(StackFrame {
+            class: text(frame, "class")?,
+            method: text(frame, "method")?,
+            file: text(frame, "file"),
+            line: i32::try_from(frame.get("line")?.as_i64()?).ok()?,
+        })
+    };
+    let frames = told.get("frames")?.as_array()?.iter().map(frame);
+    Some(StackTrace {
+        id: number.id,
+        allocated: text(told, "allocated"),
+        frames: frames.collect::<Option<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number() -> Number {
+        Number::find_in("lucce:0123456789abcdef:0x1f")
+            .next()
+            .unwrap()
+    }
+
+    #[test]
+    fn traces_are_read() {
+        let frame = json!({ "class": "a.B", "method": "m", "file": null, "line": -2 });
+        let told = json!({ "number": "", "allocated": null, "frames": [frame] });
+        let trace = trace_of(number(), &told).unwrap();
+        assert_eq!(trace.to_string(), "\tat a.B.m(Native Method)\n");
+        for wrong in [
+            json!({}),
+            json!({ "frames": [{}] }),
+            json!({ "frames": [{ "class": "a", "method": "m", "line": 1_u64 << 40 }] }),
+            json!({ "what": "run", "error": "…" }),
+        ] {
+            assert_eq!(trace_of(number(), &wrong), None, "{wrong}");
+        }
+    }
+}
