@@ -40,16 +40,18 @@ fn server(replies: &[Reply]) -> (String, Receiver<Got>) {
         for (at, stream) in listener.incoming().enumerate() {
             let reply = replies.get(at).copied().unwrap_or(last);
             let is_taken = matches!(reply, Reply::Says(status, _) if status.starts_with("200"));
-            let got = answer(&mut stream.unwrap(), reply);
-            if sender.send((got, is_taken)).is_err() {
+            let mut stream = stream.unwrap();
+            // First what was got: who has the answer looks for it at once.
+            if sender.send((request(&mut stream), is_taken)).is_err() {
                 return;
             }
+            answer(&mut stream, reply);
         }
     });
     (url, receiver)
 }
 
-fn answer(stream: &mut TcpStream, reply: Reply) -> Vec<u8> {
+fn request(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     let body = loop {
         let mut block = [0; 4096];
@@ -74,6 +76,12 @@ fn answer(stream: &mut TcpStream, reply: Reply) -> Vec<u8> {
             break bytes[at + 4..].to_vec();
         }
     };
+    let unpacked = unpacked(&body, 1 << 30);
+    assert_eq!(unpacked.damage, None);
+    unpacked.bytes
+}
+
+fn answer(stream: &mut TcpStream, reply: Reply) {
     match reply {
         Reply::Says(status, body) => {
             let head = format!(
@@ -85,9 +93,6 @@ fn answer(stream: &mut TcpStream, reply: Reply) -> Vec<u8> {
         Reply::Hangs => {}
         Reply::Babbles => stream.write_all(b"220 mail.example ESMTP\r\n").unwrap(),
     }
-    let unpacked = unpacked(&body, 1 << 30);
-    assert_eq!(unpacked.damage, None);
-    unpacked.bytes
 }
 
 fn lucce(folder: &Path, args: &[&str]) -> Output {
