@@ -24,7 +24,7 @@ pub struct Rewritten {
     /// too large.
     pub skipped: Vec<(usize, Error)>,
     /// The integers that are too large for an instruction, each in a constant of its own: where in the class file its
-    /// four bytes begin, and which it is. Whoever changes them changes nothing else. `None`: the constant pool had too
+    /// four bytes begin, and which it is. A change of them changes nothing else. `None`: the constant pool had too
     /// little room, and some are made of others.
     pub integers: Option<Vec<(usize, i32)>>,
 }

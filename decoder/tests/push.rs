@@ -295,7 +295,7 @@ fn a_request_whose_answer_was_lost_comes_again_as_it_was() {
 fn what_was_not_delivered_is_told() {
     let folder = log();
     let expected = reported(folder.path());
-    // Nobody listens there; a port that was free just now may be another test's by the time that it is asked.
+    // No collector listens there; a port that was free just now may be another test's by the time that it is asked.
     let nowhere = "127.0.0.1:1";
     let url = format!("http://{nowhere}");
     let (code, said, json) = push(folder.path(), &url, &[]);

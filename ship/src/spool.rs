@@ -17,7 +17,7 @@ const MOST: u64 = 8 << 10;
 /// A log's mark, locked.
 pub struct Mark {
     path: PathBuf,
-    /// Whoever drops it lets the lock go.
+    /// The lock goes when this is dropped.
     _locked: File,
     pub to: String,
     pub labels: Labels,
@@ -49,7 +49,7 @@ impl Mark {
         })
     }
 
-    /// The mark of a log, if its JVM is gone and nobody else sends it.
+    /// The mark of a log, if its JVM is gone and no other process sends it.
     #[must_use]
     pub fn take(log: &Path) -> Option<Mark> {
         let path = beside(log);
@@ -60,7 +60,7 @@ impl Mark {
         let mut text = String::new();
         (&file).take(MOST).read_to_string(&mut text).ok()?;
         let mut lines = text.lines().map(str::to_owned);
-        // Whoever made it was killed meanwhile, or it is something else's.
+        // The process that made it was killed meanwhile, or it is something else's.
         let to = lines.next()?;
         let labels = Labels {
             service: lines.next()?,
@@ -109,7 +109,7 @@ pub fn marked(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// Takes the lock of a file until it is closed, if nobody has it.
+/// Takes the lock of a file until it is closed, if no process has it.
 #[must_use]
 pub fn lock(file: &File) -> bool {
     // SAFETY: a system call on a file that is open.

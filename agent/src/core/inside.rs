@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! a function begins   one more inside ─► which run works?          none, or another one: it does nothing
-//! the agent leaves    no run works    ─► wait until nobody is inside ─► give all back
+//! the agent leaves    no run works    ─► wait until no thread is inside ─► give all back
 //! ```
 //! Who begins is counted before it looks, and who leaves says so before it waits, both in the one order that all threads see: so
-//! whoever is not waited for finds that the agent has gone.
+//! a thread that is not waited for finds that the agent has gone.
 //!
 //! Counters are spread over cache lines, so that threads which tell of events at the same time do not wait for each other. An agent
-//! that stays until the VM ends (classes have its hooks) counts nobody.
+//! that stays until the VM ends (classes have its hooks) counts no threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ thread_local! {
     static SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// As long as it is there, the agent that works does not go. Not for long: whoever detaches waits.
+/// As long as it is there, the agent that works does not go. Not for long: the thread that detaches it waits.
 pub struct Inside(Option<&'static AtomicUsize>);
 
 impl Inside {
@@ -84,7 +84,7 @@ pub fn begins(run: RunId, may_leave: bool) {
     WORKS.store(run.bits(), Ordering::SeqCst);
 }
 
-/// No run is recorded from now on, and nobody finds the agent, as `hide` sees to it. Whether nobody is inside any more, within
+/// No run is recorded from now on, and no thread finds the agent, as `hide` sees to it. Whether no thread is inside any more, within
 /// that time.
 pub fn leave(hide: impl FnOnce(), patience: Duration) -> bool {
     const LOOK: Duration = Duration::from_millis(1);
@@ -161,7 +161,7 @@ mod tests {
                 std::thread::yield_now();
                 let hide = || works.store(std::ptr::null_mut(), Ordering::SeqCst);
                 assert!(leave(hide, Duration::from_secs(60)));
-                // SAFETY: made above, and nobody finds it any more.
+                // SAFETY: made above, and no thread finds it any more.
                 let made = unsafe { Box::from_raw(made) };
                 made.store(0, Ordering::Relaxed);
             }

@@ -24,7 +24,7 @@ impl Places {
         self.numbers.as_ptr() as usize
     }
 
-    /// As long as this is held, nobody takes a place.
+    /// As long as this is held, no thread takes a place.
     pub fn lock(&self) -> MutexGuard<'_, usize> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -126,8 +126,8 @@ impl Agent {
         !AGENT.load(Ordering::SeqCst).is_null()
     }
 
-    /// No thread finds the agent any more, and when no thread uses it `last` is done with it, and all that it has is given back. Whoever
-    /// calls this is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
+    /// No thread finds the agent any more, and when no thread uses it `last` is done with it, and all that it has is given back. The
+    /// caller is not inside, and uses it no more. `false`: somebody used it for too long; it is not freed.
     #[allow(unsafe_code, reason = "the agent's one instance")]
     pub fn leave(last: impl FnOnce(&Agent)) -> bool {
         const PATIENCE: Duration = Duration::from_secs(10);

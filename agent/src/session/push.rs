@@ -2,7 +2,7 @@
 //! knows nothing of.
 //!
 //! The thread reads the log's file as another process would: it takes no lock that a thread of the program takes, so that a collector which
-//! is away or slow keeps nobody waiting. What could not be sent is in the log. At the end of the VM there is a last try, which may take
+//! is away or slow keeps no thread waiting. What could not be sent is in the log. At the end of the VM there is a last try, which may take
 //! [`LAST`]; what is left then says the mark beside the log, by which the next JVM that pushes from this folder, or `lucce push`, sends it.
 
 use std::fs::File;
@@ -44,7 +44,7 @@ struct Pushed {
 struct State {
     /// The log is ended: what it says now is all.
     ended: bool,
-    /// Nobody waits for the last try any more.
+    /// No thread waits for the last try any more.
     left: bool,
     /// The collector has all of an ended log.
     done: bool,
@@ -96,7 +96,7 @@ fn prepared(agent: &Agent, to: &Endpoint, push: &Push) -> Result<Pushing, String
     let mark = Mark::make(&agent.options.out, &to.to_string(), &labels);
     if let Err(error) = &mark {
         let log = agent.options.out.display();
-        let text = format!("push=: {log} has no mark, so nobody else will push it: {error}");
+        let text = format!("push=: {log} has no mark, so no other process will push it: {error}");
         agent.say(Level::Warn, &text);
     }
     Ok(Pushing {

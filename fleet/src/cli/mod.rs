@@ -87,7 +87,7 @@ pub fn main() -> ExitCode {
 fn complain(message: impl std::fmt::Display) {
     let message = message.to_string();
     for line in message.lines() {
-        // Nobody is left to hear of it if this fails.
+        // No reader is left to hear of it if this fails.
         let _ = writeln!(io::stderr(), "lucce fleet: {}", Line(line));
     }
 }
