@@ -252,9 +252,7 @@ fn equal(dataset: &Path) -> Outcome {
         .arg(EQUAL);
     let said = tools::output(&mut query)?;
     let said: Value = serde_json::from_slice(&said).map_err(|e| e.to_string())?;
-    println!(
-        "contexts of {EQUAL_RUNS} runs, apart from those in collections: {said}"
-    );
+    println!("contexts of {EQUAL_RUNS} runs, apart from those in collections: {said}");
     let own = said
         .as_array()
         .and_then(|rows| rows.iter().find(|row| row["in_collections"] == 0));
