@@ -34,7 +34,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// What the program allocates of a class of its own.
-fn own(report: &Value) -> Result<u64, String> {
+pub fn own(report: &Value) -> Result<u64, String> {
     let rows = report["contexts"].as_array().ok_or("no contexts")?;
     let own = rows.iter().filter(|row| {
         let class = row["class"].as_str();

@@ -33,6 +33,7 @@ mod native_api;
 mod own_events;
 mod planned;
 mod programs;
+mod push;
 mod real_java_agents;
 mod recipe;
 mod recorded;
@@ -151,6 +152,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
+        push::tests(setup),
         recorded::tests(setup),
         recorded_calls::tests(setup),
         planned::tests(setup),
