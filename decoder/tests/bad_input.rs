@@ -11,10 +11,13 @@
 mod fixture;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 /// How the verbs are called on `FILE`, whose kind is the first word.
 const VERBS: [(&str, &str); 20] = [
@@ -159,7 +162,15 @@ impl Cases<'_> {
         if self.is_root() {
             lucce.uid(NOBODY).gid(NOBODY);
         }
-        lucce.output().unwrap()
+        loop {
+            match lucce.output() {
+                // A process that another test is starting still has the copy open that this one runs.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                output => return output.unwrap(),
+            }
+        }
     }
 
     fn is_root(&self) -> bool {
