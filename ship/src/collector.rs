@@ -1,5 +1,6 @@
 //! A collector over HTTP.
 
+use std::path::Path;
 use std::time::Duration;
 
 use lucce_tracelog::RunId;
@@ -56,6 +57,19 @@ impl Collector {
             body,
         };
         http::ask(&self.to, &request, self.limit).map_err(|error| Fault::new(error.to_string()))
+    }
+}
+
+/// The text that has the token: of a file, else of this variable of the environment, if it is set.
+///
+/// # Errors
+/// The file cannot be read, by its name.
+pub fn token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>, String> {
+    match file {
+        Some(path) => std::fs::read_to_string(path)
+            .map(Some)
+            .map_err(|error| format!("{}: {error}", path.display())),
+        None => Ok(std::env::var(variable).ok()),
     }
 }
 

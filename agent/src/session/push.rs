@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use lucce_control::json::Object;
 use lucce_ship::spool::{self, Mark};
 use lucce_ship::wire::Labels;
-use lucce_ship::{Collector, Endpoint, Pace, Sender, jittered, token};
+use lucce_ship::{Collector, Endpoint, Pace, Sender, jittered, token, token_text};
 use lucce_tracelog::Header;
 
 use crate::options::{Level, Push};
@@ -85,13 +85,7 @@ fn prepared(agent: &Agent, to: &Endpoint, push: &Push) -> Result<Pushing, String
         version: push.version.clone(),
         host: spool::host(),
     };
-    let text = match &push.token {
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            Some(text.map_err(|error| format!("{}: {error}", path.display()))?)
-        }
-        None => std::env::var(TOKEN).ok(),
-    };
+    let text = token_text(push.token.as_deref(), TOKEN)?;
     let token = text.as_deref().map(token).transpose()?;
     let mark = Mark::make(&agent.options.out, &to.to_string(), &labels);
     if let Err(error) = &mark {

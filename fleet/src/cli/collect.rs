@@ -107,7 +107,7 @@ fn add(batches: &mut Batches, every: Duration, idle: Duration) {
             since = Duration::ZERO;
         }
         last = said;
-        if done != Done::default() && done.runs > 0 {
+        if done.runs > 0 {
             println!("{}", told(&done));
         }
         std::thread::sleep(every);
@@ -135,12 +135,7 @@ fn answer(spool: &Spool, metrics: &Metrics, request: &mut Request) -> Response {
     let parts: Vec<String> = request.parts().into_iter().map(str::to_owned).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match (method.as_str(), parts.as_slice()) {
-        ("GET", ["metrics"]) => Response::new(
-            200,
-            "text/plain; version=0.0.4; charset=utf-8",
-            metrics.text(),
-        )
-        .of("metrics"),
+        ("GET", ["metrics"]) => Response::metrics(metrics).of("metrics"),
         (method, ["v1", "logs", name]) => {
             let Some(run) = run_of(name) else {
                 return Response::words(400, "a run is 16 hexadecimal digits").of("logs");

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
+use super::metrics::Metrics;
+
 /// A whole answer.
 #[derive(Debug)]
 pub struct Response {
@@ -34,6 +36,13 @@ impl Response {
     #[must_use]
     pub fn json(status: u16, json: impl Into<String>) -> Response {
         Response::new(status, "application/json", json.into())
+    }
+
+    /// As Prometheus reads them.
+    #[must_use]
+    pub fn metrics(metrics: &Metrics) -> Response {
+        let kind = "text/plain; version=0.0.4; charset=utf-8";
+        Response::new(200, kind, metrics.text())
     }
 
     /// A sentence, for people: `{"error": "…"}`. What it holds of names must be escaped already, see `lucce_decoder::escape`.

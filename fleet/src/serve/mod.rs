@@ -106,8 +106,7 @@ impl Service {
             Route::View => self.view(first, request),
             Route::Metrics => {
                 self.measure()?;
-                let kind = "text/plain; version=0.0.4; charset=utf-8";
-                Ok(Response::new(200, kind, self.metrics.text()))
+                Ok(Response::metrics(&self.metrics))
             }
             Route::OpenApi => Ok(Response::json(200, openapi::document().to_string())),
         }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use lucce_decoder::{Number, RunId, StackFrame, StackTrace};
-use lucce_ship::{Endpoint, http};
+use lucce_ship::{Endpoint, http, token_text};
 use serde_json::{Value, json};
 
 use super::super::output::plural;
-use super::super::{End, Failure, about, complain};
+use super::super::{End, Failure, complain};
 
 /// The environment's token.
 const TOKEN: &str = "LUCCE_FLEET_TOKEN";
@@ -42,13 +42,7 @@ impl Fleet {
         let to = Endpoint::parse(url, "");
         let mut to = to.map_err(|what| Failure::Usage(format!("--fleet {url}: {what}")))?;
         to.path.truncate(to.path.trim_end_matches('/').len());
-        let token = match token {
-            Some(path) => {
-                let text = std::fs::read_to_string(path);
-                Some(text.map_err(|e| Failure::Usage(about(path, e)))?)
-            }
-            None => std::env::var(TOKEN).ok(),
-        };
+        let token = token_text(token, TOKEN).map_err(Failure::Usage)?;
         let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         if let Some(text) = token {
             let word = text.lines().next().unwrap_or_default().trim();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lucce_control::stop;
 use lucce_ship::spool::{Mark, host, marked};
 use lucce_ship::wire::Labels;
-use lucce_ship::{Collector, Endpoint, Pace, Sender, token};
+use lucce_ship::{Collector, Endpoint, Pace, Sender, token, token_text};
 use lucce_tracelog::Header;
 
 use super::super::output::plural;
@@ -29,13 +29,7 @@ pub struct Wish<'w> {
 /// Sends what is in these logs now; of a folder those that were not pushed.
 pub fn push(to: &Endpoint, what: &[String], wish: &Wish<'_>) -> Result<End, Failure> {
     stop::listen()?;
-    let text = match wish.token_file {
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            Some(text.map_err(|e| Failure::Usage(format!("{}: {e}", path.display())))?)
-        }
-        None => std::env::var("LUCCE_PUSH_TOKEN").ok(),
-    };
+    let text = token_text(wish.token_file, "LUCCE_PUSH_TOKEN").map_err(Failure::Usage)?;
     let token = text
         .as_deref()
         .map(token)
