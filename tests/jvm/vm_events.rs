@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, Setup, ensure};
 
 use crate::expected::expected;
 use crate::{Test, test};
@@ -143,6 +143,9 @@ impl Program {
                 )
             })?;
         }
+        if self.kind == "alloc" {
+            says_of_all_allocations(java.lucce(), &java.log(), &ended)?;
+        }
         // What the program does not expect of the kinds that it knows all of.
         let more = found.keys().filter(|place| self.knows(&place.0));
         let more: Vec<_> = more.filter(|place| !expected.contains_key(place)).collect();
@@ -195,4 +198,15 @@ impl Program {
         }
         Ok(counts)
     }
+}
+
+/// The agent's last line counts allocations once, those with and those without a hook: as many, in as many contexts, as the
+/// report does.
+fn says_of_all_allocations(lucce: Lucce, log: &Path, ended: &Ended) -> Checked {
+    let log = log.to_string_lossy();
+    let report = lucce.json(&["report", "--json", "--top", "1", "--event", "alloc", &*log])?;
+    let total = &report["totals"];
+    let (events, contexts) = (&total["count"], &total["contexts"]);
+    let line = format!("lucce: {events} allocations in {contexts} contexts recorded in ");
+    ended.ensure(ended.stderr.contains(&line), &line)
 }

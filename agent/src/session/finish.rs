@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use lucce_hooks::kinds::{ALLOC, THREAD};
-use lucce_tracelog::{Cell, End};
+use lucce_tracelog::{End, EventTypeId};
 
 use crate::book::fate::Fate;
 use crate::events;
@@ -29,10 +29,10 @@ pub fn finish(agent: &Agent) {
     for source in events::wanted(&agent.options.hooks()) {
         events::stop(agent.jvmti, source);
     }
-    let (allocations, contexts) = sum(agent);
-    let kinds = agent.events_by_kind();
+    let counted = Counted::by(agent);
+    let contexts = contexts(agent, Which::Allocations);
     let lost = agent.counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
-    note_counts(agent, (allocations + kinds.values().sum::<u64>(), lost));
+    note_counts(agent, (counted.all(), lost));
     note_bursts(agent, bursts);
     if let Some(warning) = agent.comparison.warning() {
         agent.say(Level::Warn, &warning);
@@ -41,10 +41,9 @@ pub fn finish(agent: &Agent) {
     let fate = agent.log.fate(&agent.options.out);
     let _ = agent.log.close();
     let recorded = Recorded {
-        allocations,
+        counted,
         contexts,
         sampled,
-        kinds,
         lost,
     };
     let level = match fate.is_lost() {
@@ -129,17 +128,64 @@ fn end_files_beside(agent: &Agent) {
     }
 }
 
-/// Events in all cells, and how many different contexts they have.
-pub fn sum(agent: &Agent) -> (u64, u64) {
-    let all = agent.all_cells();
-    let cells = || all.iter().flat_map(|counters| counters.iter());
-    let used = |cell: &&Cell| cell.count.load(Ordering::Relaxed) != 0;
-    let count = |cell: &Cell| u64::from_le(cell.count.load(Ordering::Relaxed));
-    let events = cells().map(count).sum();
-    let numbers = || cells().filter(used).map(|cell| cell.id().0);
-    let contexts = different(numbers);
-    all.iter().for_each(|counters| counters.release());
-    (events, contexts)
+/// How many events there were.
+pub struct Counted {
+    allocations: u64,
+    /// By kind; allocations are not among them.
+    others: HashMap<String, u64>,
+}
+
+impl Counted {
+    pub fn by(agent: &Agent) -> Counted {
+        let all = agent.all_cells();
+        let cells = all.iter().flat_map(|counters| counters.iter());
+        let untyped: u64 = cells
+            .map(|cell| u64::from_le(cell.count.load(Ordering::Relaxed)))
+            .sum();
+        drop(all);
+        let mut others = agent.events_by_kind();
+        // Of those that the VM makes the cells say a type.
+        let typed = others.remove(ALLOC.name).unwrap_or_default();
+        Counted {
+            allocations: untyped + typed,
+            others,
+        }
+    }
+
+    pub fn all(&self) -> u64 {
+        self.allocations + self.others.values().sum::<u64>()
+    }
+}
+
+/// Of which events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Allocations,
+    All,
+}
+
+/// How many different contexts events have had.
+pub fn contexts(agent: &Agent, which: Which) -> u64 {
+    let kinds = agent.event_types.kinds();
+    let is_meant = |event: EventTypeId| {
+        which == Which::All || kinds.get(&event).is_some_and(|kind| kind == ALLOC.name)
+    };
+    let (cells, event_cells) = (agent.all_cells(), agent.all_event_cells());
+    let untyped = || {
+        let all = cells.iter().flat_map(|counters| counters.iter());
+        let used = all.filter(|cell| cell.count.load(Ordering::Relaxed) != 0);
+        used.map(|cell| cell.id().0)
+    };
+    let typed = || {
+        let all = event_cells.iter().flat_map(|counters| counters.iter());
+        let used = all.filter(|cell| cell.count.load(Ordering::Relaxed) != 0);
+        used.filter(|cell| is_meant(cell.event()))
+            .map(|cell| cell.id().0)
+    };
+    let contexts = different(|| untyped().chain(typed()));
+    cells.iter().for_each(|counters| counters.release());
+    event_cells.iter().for_each(|counters| counters.release());
+    contexts
 }
 
 /// How many different ones there are, in little memory: a part of all possible numbers at a time.
@@ -168,11 +214,11 @@ fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
 
 /// What the user is told at the end.
 struct Recorded {
-    allocations: u64,
+    counted: Counted,
+    /// Of allocations.
     contexts: u64,
     /// With `events=leak`.
     sampled: Option<u64>,
-    kinds: HashMap<String, u64>,
     lost: u64,
 }
 
@@ -181,23 +227,24 @@ impl Recorded {
         let log = fate.path(&agent.options.out).display();
         let megabytes = agent.log.bytes() as f64 / 1e6;
         let Recorded {
-            allocations,
+            counted,
             contexts,
             lost,
             ..
         } = self;
+        let allocations = counted.allocations;
         let mut parts = Vec::new();
         if let Some(bytes) = agent.sampled_bytes() {
             parts.push(format!(
                 "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
             ));
-        } else if agent.options.events.has(&ALLOC) || *allocations > 0 {
+        } else if agent.options.events.has(&ALLOC) || allocations > 0 {
             parts.push(format!("{allocations} allocations in {contexts} contexts"));
         }
         if let Some(sampled) = self.sampled {
             parts.push(format!("{sampled} sampled objects"));
         }
-        let mut kinds: Vec<_> = self.kinds.iter().collect();
+        let mut kinds: Vec<_> = counted.others.iter().collect();
         kinds.sort_by_key(|(kind, count)| (u64::MAX - **count, *kind));
         let (first, rest) = kinds.split_at(kinds.len().min(4));
         parts.extend(
@@ -209,7 +256,7 @@ impl Recorded {
             parts.push(format!("{} more kinds of events", rest.len()));
         }
         if let Some(what) = fate.told(&agent.options.out).filter(|_| fate.is_lost()) {
-            let lost = self.lost + self.allocations + self.kinds.values().sum::<u64>();
+            let lost = lost + counted.all();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");
         }
         let mut line = match parts.is_empty() {

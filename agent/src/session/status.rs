@@ -9,14 +9,14 @@ use crate::book::fate::Fate;
 use crate::core::Streamer;
 use crate::options::names_of;
 use crate::session::Agent;
-use crate::session::finish;
+use crate::session::finish::{Counted, Which, contexts};
 use crate::session::push;
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.gate.state();
-    let (allocations, contexts) = finish::sum(agent);
-    let events = allocations + agent.events_by_kind().values().sum::<u64>();
+    let events = Counted::by(agent).all();
+    let contexts = contexts(agent, Which::All);
     let counts = &agent.counts;
     let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
     // What lies in no file any more is lost.
