@@ -65,7 +65,7 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { id, .. } if *id == ContextId::UNKNOWN => {
-                f.write_str("0 is no context's number")
+                f.write_str("0 stands for no context")
             }
             Self::Unknown { missing, .. } => missing.fmt(f),
             Self::NotHead { method, head, .. } => {
@@ -84,7 +84,7 @@ impl fmt::Display for DecodeError {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number => write!(f, "it has more bits than numbers of this run"),
+            Self::Number => f.write_str("it does not look like numbers of this run"),
             Self::Base(v) => write!(f, "the run has no numbers of version {}", v.0),
             Self::Node(v, m) => {
                 write!(

@@ -34,6 +34,6 @@ pub use ask::{AskError, ask};
 pub use clients::Clients;
 pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
-pub use perf::java_command;
+pub use perf::{is_starting, java_command};
 pub use place::{NoProcess, SocketPlace, sweep};
 pub use wire::Command;

@@ -41,6 +41,16 @@ pub fn has_started(place: &SocketPlace) -> Option<bool> {
     Some(u64::from_le_bytes(*time) != 0)
 }
 
+/// Whether the JVM has begun to tell of itself and has not started yet: what it runs may be missing until then.
+#[must_use]
+pub fn is_starting(place: &SocketPlace) -> bool {
+    let Some(file) = file(place).filter(|file| file.starts_with(&MAGIC)) else {
+        return false;
+    };
+    let time = entry(&file, STARTED).and_then(|value| value.first_chunk());
+    time.is_none_or(|time| u64::from_le_bytes(*time) == 0)
+}
+
 /// Whether the JVM lets agents be loaded. `None`: it does not say, as with `-XX:-UsePerfData`.
 pub fn lets_attach(place: &SocketPlace) -> Option<bool> {
     match text(&file(place)?, CAPABILITIES)?.first()? {
@@ -153,7 +163,15 @@ mod tests {
         ] {
             fs::write(own.join("7"), written(STARTED, time)).unwrap();
             assert_eq!(has_started(&place), wanted, "{time:?}");
+            assert_eq!(is_starting(&place), wanted != Some(true), "{time:?}");
         }
+        // What it runs it says before, and the file is there before that.
+        fs::write(own.join("7"), written(COMMAND, b"app.Main")).unwrap();
+        assert!(is_starting(&place));
+        fs::write(own.join("7"), b"").unwrap();
+        assert!(!is_starting(&place));
+        fs::remove_file(own.join("7")).unwrap();
+        assert!(!is_starting(&place));
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub use source::{Source, header_of, whole_log};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
 pub use symbols::Extract;
-pub use tags::UNTAGGED;
+pub use tags::{UNTAGGED, tags_in_line};
 pub use taken::Taken;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};

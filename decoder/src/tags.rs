@@ -20,8 +20,34 @@ impl Profile {
     #[must_use]
     pub fn tags_of(&self, thread: ThreadId) -> String {
         match self.tags.get(&thread) {
-            Some(tags) => list(tags).collect::<Vec<_>>().join(", "),
+            Some(tags) => tags_in_line(tags),
             None => UNTAGGED.to_owned(),
+        }
+    }
+
+    /// Those of a thread id by their keys, if it has any.
+    #[must_use]
+    pub fn tags_by_key(&self, thread: ThreadId) -> Option<&BTreeMap<String, String>> {
+        self.tags.get(&thread)
+    }
+
+    /// The thread ids that count under all of these tags, each as `key=value`.
+    #[must_use]
+    pub fn tagged(&self, wanted: &[String]) -> BTreeSet<ThreadId> {
+        let has_all = |thread: &ThreadId| {
+            let own: Vec<String> = self.tags.get(thread).into_iter().flat_map(list).collect();
+            wanted.iter().all(|tag| own.contains(tag))
+        };
+        self.tags.keys().copied().filter(has_all).collect()
+    }
+
+    /// # Errors
+    /// No thread has such a tag: those that there are.
+    pub fn has_all_tags(&self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
+        let known: BTreeSet<String> = self.tags.values().flat_map(list).collect();
+        match wanted.iter().all(|tag| known.contains(tag)) {
+            true => Ok(()),
+            false => Err(known),
         }
     }
 
@@ -30,19 +56,17 @@ impl Profile {
     /// # Errors
     /// No thread has such a tag: those that there are.
     pub fn keep_tagged(&mut self, wanted: &[String]) -> Result<(), BTreeSet<String>> {
-        let known: BTreeSet<String> = self.tags.values().flat_map(list).collect();
-        if !wanted.iter().all(|tag| known.contains(tag)) {
-            return Err(known);
-        }
-        let (events, tags) = (&self.events, &self.tags);
-        let has_all = |thread: &ThreadId| {
-            let own: Vec<String> = tags.get(thread).into_iter().flat_map(list).collect();
-            wanted.iter().all(|tag| own.contains(tag))
-        };
-        let threads: BTreeSet<ThreadId> = tags.keys().copied().filter(has_all).collect();
-        self.events = events.filtered(|share| threads.contains(&share.thread));
+        self.has_all_tags(wanted)?;
+        let tagged = self.tagged(wanted);
+        self.events = self.events.filtered(|share| tagged.contains(&share.thread));
         Ok(())
     }
+}
+
+/// As `endpoint=/search, tenant=a`.
+#[must_use]
+pub fn tags_in_line(tags: &BTreeMap<String, String>) -> String {
+    list(tags).collect::<Vec<_>>().join(", ")
 }
 
 fn list(tags: &BTreeMap<String, String>) -> impl Iterator<Item = String> {

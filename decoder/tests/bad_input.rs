@@ -295,7 +295,7 @@ fn what_is_asked_of_a_good_file_has_its_code() {
         (
             "decode sample.log 0x77",
             1,
-            "does not know 0x77, which may be of another run",
+            "no context of this run has the number 0x77, which may have been cut short or be of another run",
         ),
         (
             "decode sample.log lucce:fedcba9876543210:@A",

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use lucce_decoder::{Profile, ThreadId};
-use lucce_tracelog::{End, ThreadTag};
+use lucce_stream::{Header, Place, Writer, path_beside};
+use lucce_tracelog::{End, Log, ThreadTag};
 use serde_json::Value;
 
 /// The sample, whose second thread counts under two tags.
-fn tagged(path: &Path) {
-    let (mut writer, _) = fixture::running(path);
+fn tagged(path: &Path) -> fixture::Ids {
+    let (mut writer, ids) = fixture::running(path);
     for (key, value) in [("endpoint", "/a"), ("tenant", "\u{1b}[2J<b>")] {
         let tag = ThreadTag {
             thread: ThreadId(2),
@@ -22,6 +23,7 @@ fn tagged(path: &Path) {
     }
     writer.append(End).unwrap();
     writer.close().unwrap();
+    ids
 }
 
 fn lucce(dir: &Path, args: &[&str]) -> Output {
@@ -133,4 +135,64 @@ fn differences_gates_exports_and_pages_know_tags() {
         &[&["export", "tagged.log", "--format", "chrome"], &tag[..]].concat(),
     );
     assert_eq!(refused.status.code(), Some(2));
+}
+
+/// An allocation in each thread's first context.
+fn stream(log: &Path, ids: &fixture::Ids) {
+    let of = *Log::open(log).unwrap().header();
+    let header = Header {
+        pid: of.pid,
+        start: of.start,
+        clock: 0,
+    };
+    let writer = Writer::create(&path_beside(log), &header, 1 << 20).unwrap();
+    for (lane, name, context) in [(1, "main", 'A'), (2, "worker-1", 'D')] {
+        let thread = writer.thread(ThreadId(lane), name, false).unwrap();
+        let place = Place::default();
+        place.renew(&writer, (ThreadId(lane), thread), 1);
+        assert!(place.put(1, 0, ids[&context].0, 0));
+    }
+    writer.finish(2);
+}
+
+#[test]
+fn single_events_have_their_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("tagged.log");
+    let ids = tagged(&log);
+    stream(&log, &ids);
+    let run = |more: &[&str]| {
+        let output = lucce(dir.path(), &[&["stream", "tagged.log"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = run(&[]);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].contains("  main  alloc  "), "{text}");
+    let told = format!("  worker-1  [{TAGS}]  alloc  ");
+    assert!(lines[1].contains(&told), "{text}");
+    let only = run(&["--tag", "endpoint=/a"]);
+    assert_eq!(only.lines().collect::<Vec<_>>(), lines[1..]);
+    let json = run(&["--json"]);
+    let json: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(json.len(), 2);
+    assert!(json[0].get("tags").is_none());
+    assert_eq!(
+        json[1]["tags"],
+        serde_json::json!({"endpoint": "/a", "tenant": "\u{1b}[2J<b>"})
+    );
+    let csv = run(&["--csv"]);
+    let ends: Vec<_> = csv
+        .lines()
+        .map(|line| line.rsplit_once("),").unwrap_or((line, "")).1)
+        .collect();
+    assert_eq!(ends, ["", "", &format!("\"{TAGS}\"")]);
+    let refused = lucce(
+        dir.path(),
+        &["stream", "tagged.log", "--tag", "endpoint=/b"],
+    );
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }

@@ -4,7 +4,9 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::Text;
-use lucce_decoder::{ContextId, Number, Profile, RunId, StackFrame, StackTrace, Submissions};
+use lucce_decoder::{
+    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions,
+};
 use serde::Serialize;
 
 use super::classes::Classes;
@@ -75,6 +77,22 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(ending(&args.file, log.profile.damage.as_ref(), end))
 }
 
+/// What is said of a number that the run of a log has never given.
+pub fn unknown(number: Number, error: &DecodeError) -> String {
+    match number.run {
+        _ if number.id == ContextId::UNKNOWN => format!(
+            "{number} is no context: a program gets 0 where there is no agent, or where the agent does not know the context"
+        ),
+        Some(_) => format!(
+            "no context of this run has the number {number}, which may have been cut short ({error})"
+        ),
+        None => format!(
+            "no context of this run has the number {number}, which may have been cut short or be of another run \
+             ({error}); `lucce report` prints numbers with their run, lucce:RUN:0x…"
+        ),
+    }
+}
+
 fn no_number(text: &str) -> String {
     format!("{text:?} holds no number: lucce:RUN:0x…, or 0x… or a decimal number alone")
 }
@@ -134,10 +152,7 @@ impl Log<'_> {
                 }
                 return Ok(End::Fine);
             }
-            (Some(_), Err(error)) => format!("does not know {number}: {error}"),
-            (None, Err(error)) => {
-                format!("does not know {number}, which may be of another run: {error}")
-            }
+            (_, Err(error)) => unknown(number, &error),
         };
         // In order with what was decoded before it, where both go to one terminal.
         out.flush()?;

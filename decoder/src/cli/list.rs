@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use lucce_control::{Command, SocketPlace, ask, java_command};
+use lucce_control::{Command, SocketPlace, ask, is_starting, java_command};
 use lucce_decoder::escape::Text;
 use serde::Serialize;
 use serde_json::Value;
@@ -27,6 +27,8 @@ pub struct Jvm {
     pub pid: u32,
     /// Main class or jar, and arguments; `None`: it does not say (-XX:-UsePerfData).
     pub command: Option<String>,
+    /// What it runs it may not say yet.
+    pub starting: bool,
     /// None: the agent is not there, or has gone.
     pub agent: Option<Agent>,
 }
@@ -106,7 +108,9 @@ impl Jvm {
         let place = SocketPlace::of(pid).ok();
         Jvm {
             pid,
-            command: place.and_then(|place| java_command(&place)),
+            // Asked first: a JVM that has started since says what it runs.
+            starting: place.as_ref().is_some_and(is_starting),
+            command: place.as_ref().and_then(java_command),
             agent: ask(pid, &Command::Status)
                 .ok()
                 .and_then(|status| Agent::new(&status)),
@@ -115,7 +119,8 @@ impl Jvm {
 
     fn shown(&self) -> &str {
         match self.command.as_deref() {
-            None => "?",
+            None if self.starting => "(starting)",
+            None => "(does not say what it runs: -XX:-UsePerfData)",
             Some("") => "(no main class: started by native code)",
             Some(command) => command,
         }
@@ -169,6 +174,7 @@ mod tests {
         let jvm = |command: &str| Jvm {
             pid: 1,
             command: Some(command.to_owned()),
+            starting: false,
             agent: None,
         };
         let called = |command: &str, name: &str| jvm(command).is_called(name);
@@ -181,10 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn a_jvm_without_a_command_says_why() {
+        let shown = |command: Option<&str>, starting| {
+            let jvm = Jvm {
+                pid: 1,
+                command: command.map(str::to_owned),
+                starting,
+                agent: None,
+            };
+            jvm.shown().to_owned()
+        };
+        assert_eq!(shown(Some("a.Main --x"), true), "a.Main --x");
+        assert_eq!(shown(None, true), "(starting)");
+        assert!(shown(None, false).contains("-XX:-UsePerfData"));
+        assert!(shown(Some(""), false).contains("no main class"));
+    }
+
+    #[test]
     fn a_jvm_is_named_by_number_or_name() {
         let jvm = |pid, command: &str| Jvm {
             pid,
             command: Some(command.to_owned()),
+            starting: false,
             agent: None,
         };
         let jvms = [jvm(7, "a.Main"), jvm(8, "b.Main"), jvm(9, "b.Other x")];

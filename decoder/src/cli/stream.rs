@@ -1,7 +1,7 @@
 //! `lucce stream`: single events in the order of their times.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use lucce_decoder::escape::{Csv, Text};
 use lucce_decoder::{
     ContextId, Damage, Event, EventTypeId, Listed, Profile, Stream, ThreadId, ToldEvent, Traces,
-    path_beside,
+    path_beside, tags_in_line,
 };
 use regex_lite::Regex;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::classes::Classes;
 use super::output::{grouped, json, plural, stdout};
 use super::process::is_gone;
+use super::tagged::Tagged;
 use super::threshold::{complain_if_large, written};
 use super::window::{Times, complain_of_rest, explained, read};
 use super::{End, Failure, complain, ending, kind};
@@ -40,6 +41,8 @@ pub struct Args {
     class: Option<Regex>,
     #[command(flatten)]
     times: Times,
+    #[command(flatten)]
+    tagged: Tagged,
     #[command(flatten)]
     classes: Classes,
     /// At most so many events
@@ -67,7 +70,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let log = log_of(&args.file);
     let mut out = stdout();
     if args.csv {
-        writeln!(out, "time_ns,thread,event,detail,value,unit,id,at")?;
+        writeln!(out, "time_ns,thread,event,detail,value,unit,id,at,tags")?;
     }
     let mut printed = Printed::default();
     loop {
@@ -77,6 +80,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         if !args.follow {
             // Which is there; otherwise it may come.
             kind(&log, &profile, args.event.as_deref(), end)?;
+            args.tagged.check(&log, &profile)?;
         }
         let is_last = !args.follow || !runs(&log, &profile, &stream);
         let mut printer = Printer::new(args, &profile, &stream, &mut printed);
@@ -135,6 +139,8 @@ struct Printer<'p> {
     stream: &'p Stream,
     traces: Traces<'p>,
     told: HashMap<(ContextId, EventTypeId), Option<ToldEvent>>,
+    /// Under the tags that are asked for; `None`: all.
+    tagged: Option<BTreeSet<ThreadId>>,
     printed: &'p mut Printed,
     /// The first event that the log does not explain.
     damage: Option<Damage>,
@@ -147,6 +153,9 @@ struct Line<'l> {
     thread: &'l str,
     #[serde(rename = "virtual")]
     is_virtual: bool,
+    /// The program's own (`CallContext.tag`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<&'l BTreeMap<String, String>>,
     event: &'l str,
     detail: Option<&'l str>,
     value: i64,
@@ -168,6 +177,7 @@ impl<'p> Printer<'p> {
             stream,
             traces: Traces::new(profile),
             told: HashMap::new(),
+            tagged: args.tagged.threads(profile),
             printed,
             damage: None,
         }
@@ -183,7 +193,7 @@ impl<'p> Printer<'p> {
             if traces.len() == most {
                 break;
             }
-            if self.is_in_time(&event) {
+            if self.is_wanted(&event) {
                 traces.extend(self.told(&event).map(|told| told.trace));
             }
         }
@@ -197,9 +207,12 @@ impl<'p> Printer<'p> {
         complain_if_large(bytes.fold(0, u64::saturating_add), &what);
     }
 
-    fn is_in_time(&self, event: &Event) -> bool {
+    /// As far as its time, its thread and its tags say.
+    fn is_wanted(&self, event: &Event) -> bool {
         let times = &self.args.times;
-        times.with(|window| window.holds(self.stream, event))
+        let tagged = self.tagged.as_ref();
+        tagged.is_none_or(|tagged| tagged.contains(&event.lane))
+            && times.with(|window| window.holds(self.stream, event))
     }
 
     fn print(&mut self, out: &mut impl Write) -> io::Result<()> {
@@ -213,7 +226,7 @@ impl<'p> Printer<'p> {
             if self.printed.is_enough(self.args) {
                 break;
             }
-            if self.is_in_time(&event) {
+            if self.is_wanted(&event) {
                 self.event(&event, out)?;
             }
         }
@@ -242,6 +255,7 @@ impl<'p> Printer<'p> {
             time: stream.since_start(event.clock),
             thread: thread.map_or("", |thread| &thread.name),
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
+            tags: profile.tags_by_key(event.lane),
             event: &told.info.kind,
             detail,
             value: told.value(event),
@@ -281,12 +295,11 @@ impl Line<'_> {
     fn text(&self, traces: bool, out: &mut impl Write) -> io::Result<()> {
         let seconds = self.time / 1_000_000_000;
         let nanos = self.time % 1_000_000_000;
-        write!(
-            out,
-            "{seconds:>5}.{nanos:09}  {}  {}",
-            Text(self.thread),
-            Text(self.event)
-        )?;
+        write!(out, "{seconds:>5}.{nanos:09}  {}", Text(self.thread),)?;
+        if let Some(tags) = self.tags {
+            write!(out, "  [{}]", Text(&tags_in_line(tags)))?;
+        }
+        write!(out, "  {}", Text(self.event))?;
         if let Some(detail) = self.detail {
             write!(out, "  {}", Text(detail))?;
         }
@@ -311,12 +324,21 @@ impl Line<'_> {
         let at = self.frames.iter().next();
         let at = at.map_or_else(String::new, ToString::to_string);
         let detail = self.detail.unwrap_or_default();
-        let texts = [self.thread, self.event, detail, self.unit, &self.id, &at].map(Csv);
-        let [thread, event, detail, unit, id, at] = texts;
+        let tags = self.tags.map(tags_in_line).unwrap_or_default();
+        let texts = [
+            self.thread,
+            self.event,
+            detail,
+            self.unit,
+            &self.id,
+            &at,
+            &tags,
+        ];
+        let [thread, event, detail, unit, id, at, tags] = texts.map(Csv);
         let Line { time, value, .. } = self;
         writeln!(
             out,
-            "{time},{thread},{event},{detail},{value},{unit},{id},{at}"
+            "{time},{thread},{event},{detail},{value},{unit},{id},{at},{tags}"
         )
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use lucce_decoder::Profile;
 use lucce_decoder::escape::Text;
+use lucce_decoder::{Profile, ThreadId};
 
 use super::{Failure, about};
 
@@ -29,13 +29,27 @@ impl Tagged {
         if self.is_open() {
             return Ok(());
         }
-        profile.keep_tagged(&self.tag).map_err(|known| {
-            let asked = Text(&self.tag.join(", ")).to_string();
-            Failure::Usage(about(
-                log,
-                format_args!("no events under {asked}; {}", listed(&known)),
-            ))
-        })
+        let kept = profile.keep_tagged(&self.tag);
+        kept.map_err(|known| self.absent(log, &known))
+    }
+
+    /// Of a log that no thread is added to.
+    pub fn check(&self, log: &Path, profile: &Profile) -> Result<(), Failure> {
+        let there = profile.has_all_tags(&self.tag);
+        there.map_err(|known| self.absent(log, &known))
+    }
+
+    /// The thread ids that count under them; `None`: all are meant.
+    pub fn threads(&self, profile: &Profile) -> Option<BTreeSet<ThreadId>> {
+        (!self.is_open()).then(|| profile.tagged(&self.tag))
+    }
+
+    fn absent(&self, log: &Path, known: &BTreeSet<String>) -> Failure {
+        let asked = Text(&self.tag.join(", ")).to_string();
+        Failure::Usage(about(
+            log,
+            format_args!("no events under {asked}; {}", listed(known)),
+        ))
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use lucce_decoder::{DecodeError, Number, Profile, RunId, StackTrace, header_of};
 
 use super::super::classes::Classes;
+use super::super::decode::unknown;
 use super::super::output::plural;
 use super::super::{End, Failure, about, complain, ending};
 
@@ -86,7 +87,7 @@ impl<'a> Runs<'a> {
         } else if self.unknown.len() < NAMED {
             self.unknown.insert(number, 1);
             out.flush()?;
-            complain(about(path, format_args!("does not know {number}: {error}")));
+            complain(about(path, unknown(number, error)));
         } else {
             self.unnamed += 1;
         }
