@@ -71,26 +71,48 @@ pub fn tests(engines: &[&str]) -> Outcome {
     let dataset = dataset(&folder)?;
     equal(&dataset)?;
     pushed(&folder)?;
-    let questions = folder.join("questions.json");
-    let text = questions_of(&folder)?.to_string();
-    fs::write(&questions, text).map_err(|e| format!("{}: {e}", questions.display()))?;
+    tools::run(comparison(command(), &dataset, &questions_of(&folder)?, &folder)?.args(engines))
+}
+
+/// What engines take for questions of a dataset; DataFusion's answers come from the command that is measured. Prints nothing.
+///
+/// # Errors
+/// An engine answers otherwise than DataFusion.
+pub fn compared(
+    dataset: &Path,
+    questions: &[Value],
+    engines: &[String],
+    folder: &Path,
+) -> Result<String, String> {
+    let fleet = place::target().join("fleet/release/lucce-fleet");
+    let mut comparison = comparison(fleet, dataset, &questions.into(), folder)?;
+    let said = tools::output(comparison.args(engines))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Asks engines and compares their answers; the engines' names are to follow.
+fn comparison(
+    fleet: PathBuf,
+    dataset: &Path,
+    questions: &Value,
+    folder: &Path,
+) -> Result<Command, String> {
+    let file = folder.join("questions.json");
+    let text = questions.to_string();
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut python = python()?;
     python
         .arg(sources().join("compare.py"))
-        .arg(command())
-        .arg(&dataset)
-        .arg(&questions);
+        .arg(fleet)
+        .arg(dataset)
+        .arg(&file);
     // Spark starts its workers with it.
     let old = jdk::all()
         .into_iter()
         .find(|jdk| jdk.version == jdk::OLD)
         .ok_or("no JDK 17")?;
-    tools::run(
-        python
-            .env("JAVA_HOME", old.home)
-            .current_dir(&folder)
-            .args(engines),
-    )
+    python.env("JAVA_HOME", old.home).current_dir(folder);
+    Ok(python)
 }
 
 /// As the tests have it, so that nothing is compiled twice.

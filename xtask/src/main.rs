@@ -87,7 +87,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                         research/counts/counts.txt, and one quick ratio of the agent's cost
         [--bless]       writes the counts down
   bench [OPTIONS]       applications with and without agents, side by side; --dacapo JAR, --micro,
-                        --footprint: other programs, other costs; bench --help tells all
+                        --footprint: other programs, other costs; --fleet: datasets of many runs;
+                        bench --help tells all
 
 Set JAVA_HOME, JAVA17_HOME, JAVA21_HOME or JAVA25_HOME if the JDKs are not in /usr/lib/jvm.";
 

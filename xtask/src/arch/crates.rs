@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Outcome, place, tools};
 
-const ALLOWED: [(&str, &[&str]); 21] = [
+const ALLOWED: [(&str, &[&str]); 22] = [
     ("lucce-bytecode", &[]),
     ("lucce-callgraph", &[]),
     ("lucce-filter", &[]),
@@ -59,6 +59,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
         "lucce-counts",
         &["lucce-bytecode", "lucce-callgraph", "lucce-tracelog"],
     ),
+    ("lucce-variations", &["lucce-callgraph", "lucce-tracelog"]),
     ("lucce-tests", &[]),
     ("xtask", &["lucce-bench"]),
 ];

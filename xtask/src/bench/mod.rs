@@ -7,6 +7,7 @@ mod async_profiler;
 mod apps;
 mod callbacks;
 mod dacapo;
+mod fleet;
 mod footprint;
 mod growth;
 mod micro;
@@ -45,6 +46,7 @@ pub fn run(wish: &Wish) -> Outcome {
         Programs::Dacapo(jar) => show("dacapo", &dacapo::run(wish, jar)?, &wish.out),
         Programs::Micro => show("micro", &micro::run(wish)?, &wish.out),
         Programs::Footprint => footprint::run(wish),
+        Programs::Fleet => fleet::run(wish),
     }
 }
 

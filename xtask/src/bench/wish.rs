@@ -16,6 +16,9 @@ const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
 /// What the suite is run with: the paper's figure, beside what others have since.
 const FIGURE_5: &str = "tracking,alloc,cct,paper,async-alloc,async-alloc-1,jfr";
 
+/// Datasets of so many runs.
+const RUNS: [u64; 4] = [10, 100, 1_000, 10_000];
+
 /// Which programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Programs {
@@ -24,6 +27,7 @@ pub enum Programs {
     Dacapo(PathBuf),
     Micro,
     Footprint,
+    Fleet,
 }
 
 pub struct Wish {
@@ -39,6 +43,10 @@ pub struct Wish {
     pub dacapo_size: Option<String>,
     limit: Duration,
     pub threads: Option<usize>,
+    /// So many runs a dataset has, one number after the other.
+    pub runs: Vec<u64>,
+    /// Other engines that are asked what the dataset is asked.
+    pub engines: Vec<String>,
     jdk: Option<u32>,
     jvm: Vec<String>,
     pub out: PathBuf,
@@ -61,6 +69,8 @@ impl Wish {
             dacapo_size: None,
             limit: LIMIT,
             threads: None,
+            runs: Vec::new(),
+            engines: Vec::new(),
             jdk: None,
             jvm: Vec::new(),
             out: place::target().join("bench"),
@@ -76,6 +86,12 @@ impl Wish {
                 "--no-build" => wish.build = false,
                 "--micro" => wish.kind = Programs::Micro,
                 "--footprint" => wish.kind = Programs::Footprint,
+                "--fleet" => wish.kind = Programs::Fleet,
+                "--runs" => {
+                    let runs = value()?.split(',').map(|text| number(key, text));
+                    wish.runs = runs.collect::<Result<_, _>>()?;
+                }
+                "--engines" => wish.engines = value()?.split(',').map(str::to_owned).collect(),
                 "--dacapo" => wish.kind = Programs::Dacapo(value()?.into()),
                 "--apps" => wish.names = value()?.split(',').map(str::to_owned).collect(),
                 "--variants" | "--variant" => variants.push(value()?),
@@ -91,6 +107,15 @@ impl Wish {
                 "--out" => wish.out = value()?.into(),
                 _ => return Err(format!("unknown option {key}; try --help")),
             }
+        }
+        if wish.kind != Programs::Fleet && !(wish.runs.is_empty() && wish.engines.is_empty()) {
+            return Err("--runs and --engines go with --fleet".into());
+        }
+        if wish.runs.is_empty() {
+            wish.runs = RUNS.into();
+        }
+        if !wish.runs.is_sorted() || wish.runs.first() == Some(&0) {
+            return Err("--runs: numbers that become larger were expected".into());
         }
         let is_dacapo = matches!(wish.kind, Programs::Dacapo(_));
         if variants.is_empty() {
@@ -111,36 +136,44 @@ impl Wish {
     }
 
     /// A number that differs between the programs, for a full and for a quick run.
-    fn default<N>(&self, apps: [N; 2], dacapo: [N; 2], micro: [N; 2], footprint: [N; 2]) -> N {
+    fn default<N>(
+        &self,
+        apps: [N; 2],
+        dacapo: [N; 2],
+        micro: [N; 2],
+        footprint: [N; 2],
+        fleet: [N; 2],
+    ) -> N {
         let [full, quick] = match self.kind {
             Programs::Apps => apps,
             Programs::Dacapo(_) => dacapo,
             Programs::Micro => micro,
             Programs::Footprint => footprint,
+            Programs::Fleet => fleet,
         };
         if self.quick { quick } else { full }
     }
 
     /// Per JVM.
     pub fn iterations(&self) -> usize {
-        let default = self.default([45, 8], [31, 5], [5, 3], [12, 8]);
+        let default = self.default([45, 8], [31, 5], [5, 3], [12, 8], [2, 1]);
         self.iterations.unwrap_or(default)
     }
 
     /// How many of them are dropped.
     pub fn warm_up(&self) -> usize {
-        let default = self.default([30, 5], [1, 1], [0, 0], [6, 5]);
+        let default = self.default([30, 5], [1, 1], [0, 0], [6, 5], [0, 0]);
         self.warm_up.unwrap_or(default)
     }
 
     /// JVMs per program and variant.
     pub fn rounds(&self) -> usize {
-        let default = self.default([3, 2], [1, 1], [3, 1], [3, 1]);
+        let default = self.default([3, 2], [1, 1], [3, 1], [3, 1], [1, 1]);
         self.rounds.unwrap_or(default)
     }
 
     pub fn size(&self) -> f64 {
-        let default = self.default([0.3, 0.5], [1.0, 1.0], [1.0, 1.0], [1.0, 0.5]);
+        let default = self.default([0.3, 0.5], [1.0, 1.0], [1.0, 1.0], [1.0, 0.5], [1.0, 0.5]);
         self.size.unwrap_or(default)
     }
 
@@ -152,6 +185,15 @@ impl Wish {
             (_, true) => JVM.map(str::to_owned).into(),
             _ => self.jvm.clone(),
         }
+    }
+
+    /// Which JDK was asked for.
+    pub fn jdk_version(&self) -> Option<u32> {
+        self.jdk
+    }
+
+    pub fn limit(&self) -> Duration {
+        self.limit
     }
 
     /// # Errors
@@ -232,7 +274,7 @@ mod tests {
         let mut options: Vec<&str> = words.filter(|word| word.starts_with("--")).collect();
         options.sort_unstable();
         options.dedup();
-        assert_eq!(options.len(), 18, "{options:?}");
+        assert_eq!(options.len(), 21, "{options:?}");
         for option in options.into_iter().filter(|option| *option != "--help") {
             if let Err(error) = Wish::parse(&[option]) {
                 assert_eq!(error, format!("a value is missing after {option}"));
@@ -251,6 +293,17 @@ mod tests {
         assert!(Wish::parse(&["--dacapo-size", "large"]).is_err());
         let limited = Wish::parse(&["--limit", "90"]).unwrap();
         assert_eq!(limited.plan(Vec::new()).limit, Duration::from_secs(90));
+    }
+
+    #[test]
+    fn a_fleet_grows() {
+        let parse = |runs| Wish::parse(&["--fleet", "--runs", runs]);
+        assert_eq!(parse("10,100").unwrap().runs, [10, 100]);
+        assert_eq!(Wish::parse(&["--fleet"]).unwrap().runs, RUNS);
+        for wrong in ["100,10", "0", "", "x"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Wish::parse(&["--runs", "10"]).is_err());
     }
 
     #[test]

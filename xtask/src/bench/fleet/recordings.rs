@@ -1,0 +1,91 @@
+//! Runs of the applications, which all other runs are made of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::bench::wish::Wish;
+use crate::jdk::{self, Jdk};
+use crate::workloads::{APPS, App};
+use crate::{Outcome, place, tools};
+
+/// A log of a run of an application.
+pub struct Recording {
+    pub app: &'static str,
+    pub jdk: u32,
+    pub log: PathBuf,
+}
+
+/// One run of each application; of the first one, which questions are asked of, one for each JDK, in which objects are followed,
+/// too.
+///
+/// # Errors
+/// An application is unknown, or fails.
+pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let jdks: Vec<Jdk> = match wish.jdk_version() {
+        Some(_) => vec![wish.jdk()?],
+        None => jdk::tested()?,
+    };
+    let first = jdks.first().ok_or("no JDK")?;
+    let last = jdks.last().ok_or("no JDK")?;
+    let mut recordings = Vec::new();
+    for (at, app) in wanted(wish)?.into_iter().enumerate() {
+        let on = match at == 0 && first.version != last.version {
+            true => vec![first, last],
+            false => vec![first],
+        };
+        for jdk in on
+            .into_iter()
+            .filter(|jdk| jdk.compiles() || !app.wants_whole_jdk)
+        {
+            let log = folder.join(format!("{}-{}.lucce", app.name, jdk.version));
+            if wish.build || !log.exists() {
+                record(wish, app, jdk, at == 0, &log)?;
+            }
+            recordings.push(Recording {
+                app: app.name,
+                jdk: jdk.version,
+                log,
+            });
+        }
+    }
+    Ok(recordings)
+}
+
+/// An application that runs on each JDK first.
+fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {
+    let mut wanted: Vec<&App> = match wish.names.is_empty() {
+        true => APPS.iter().collect(),
+        false => {
+            let find = |name: &String| {
+                let found = APPS.iter().find(|app| app.name == name);
+                found.ok_or_else(|| format!("unknown application {name}"))
+            };
+            wish.names.iter().map(find).collect::<Result<_, _>>()?
+        }
+    };
+    wanted.sort_by_key(|app| app.wants_whole_jdk);
+    Ok(wanted)
+}
+
+fn record(wish: &Wish, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outcome {
+    println!("recording {} on JDK {}", app.name, jdk.version);
+    // The agent replaces no log.
+    let _ = fs::remove_file(log);
+    let events = if follows { "alloc+leak" } else { "alloc" };
+    let mut java = jdk.java();
+    java.arg(format!(
+        "-agentpath:{}=out={},events={events}",
+        place::agent().display(),
+        log.display()
+    ));
+    java.args(wish.jvm()).args(app.class_path_and_main());
+    let size = app.small * wish.size();
+    java.args([
+        "--iterations",
+        &wish.iterations().to_string(),
+        "--size",
+        &size.to_string(),
+    ]);
+    tools::run_quietly(java.args(app.operand()))
+}

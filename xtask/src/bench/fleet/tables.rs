@@ -1,0 +1,302 @@
+//! The report as tables for documents.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+pub fn all(report: &Value) -> String {
+    let mut out = String::new();
+    // Writing to a text does not fail.
+    let _ = single(report, &mut out);
+    let _ = sizes(report, &mut out);
+    let _ = questions(report, &mut out);
+    let _ = a_day(report, &mut out);
+    out
+}
+
+fn list<'r>(report: &'r Value, key: &str) -> &'r [Value] {
+    report[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+fn kilobytes(value: &Value) -> String {
+    format!("{:.0}", number(value) / 1e3)
+}
+
+/// Three digits, with a unit.
+fn bytes(bytes: f64) -> String {
+    match bytes {
+        1e9.. => format!("{:.1} GB", bytes / 1e9),
+        1e8.. => format!("{:.0} MB", bytes / 1e6),
+        1e6.. => format!("{:.1} MB", bytes / 1e6),
+        _ => format!("{:.0} KB", bytes / 1e3),
+    }
+}
+
+fn seconds(ms: f64) -> String {
+    match ms {
+        1e4.. => format!("{:.0} s", ms / 1e3),
+        1e3.. => format!("{:.1} s", ms / 1e3),
+        _ => format!("{:.2} s", ms / 1e3),
+    }
+}
+
+fn single(report: &Value, out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "| KB of a run | contexts | log | log, gzip | pprof, gzip | dataset: first run | each further run | its events | its numbers | its symbols |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|")?;
+    for row in list(report, "single") {
+        write!(
+            out,
+            "| {} | {}",
+            row["program"].as_str().unwrap_or_default(),
+            row["contexts"]
+        )?;
+        for key in [
+            "log",
+            "log_gzip",
+            "pprof_gzip",
+            "first_run",
+            "further_run",
+            "further_events",
+            "further_numbers",
+            "further_symbols",
+        ] {
+            write!(out, " | {}", kilobytes(&row[key]))?;
+        }
+        writeln!(out, " |")?;
+    }
+    writeln!(out)
+}
+
+/// Those that were made.
+fn made(report: &Value) -> impl Iterator<Item = &Value> {
+    list(report, "sizes")
+        .iter()
+        .filter(|size| size["not_run"].is_null())
+}
+
+type Cell = fn(&Value) -> String;
+
+fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
+    let rows: [(&str, Cell); 16] = [
+        ("paths", |size| size["rows"]["stacks"].to_string()),
+        ("rows of events", |size| size["rows"]["events"].to_string()),
+        ("contexts of a run", |size| {
+            format!(
+                "{:.0}",
+                number(&size["rows"]["contexts_of_runs"]) / number(&size["runs"])
+            )
+        }),
+        ("logs that were added", |size| {
+            bytes(number(&size["added"]["log_bytes"]))
+        }),
+        ("adding, runs a second", |size| {
+            let added = &size["added"];
+            format!(
+                "{:.1}",
+                number(&added["runs"]) / number(&added["wall_ms"]) * 1e3
+            )
+        }),
+        ("adding, MB of logs a second", |size| {
+            let added = &size["added"];
+            format!(
+                "{:.1}",
+                number(&added["log_bytes"]) / number(&added["wall_ms"]) / 1e3
+            )
+        }),
+        ("adding, CPU time of a run", |size| {
+            let added = &size["added"];
+            seconds(number(&added["cpu_ms"]) / number(&added["runs"]))
+        }),
+        ("adding, largest RSS", |size| {
+            bytes(number(&size["added"]["peak_rss"]))
+        }),
+        ("compacting", |size| {
+            seconds(number(&size["compacted"]["wall_ms"]))
+        }),
+        ("compacting, largest RSS", |size| {
+            bytes(number(&size["compacted"]["peak_rss"]))
+        }),
+        ("dataset before compacting", |size| {
+            bytes(number(&size["before"]["bytes"]))
+        }),
+        ("dataset", |size| bytes(number(&size["bytes"]))),
+        ("dataset, for each run", |size| {
+            bytes(number(&size["bytes"]) / number(&size["runs"]))
+        }),
+        ("its events, for each run", |size| {
+            bytes(number(&size["tables"]["events"]["bytes"]) / number(&size["runs"]))
+        }),
+        ("its numbers and symbols, for each run", |size| {
+            let of = |table: &str| number(&size["tables"][table]["bytes"]);
+            bytes((of("numbers") + of("symbols")) / number(&size["runs"]))
+        }),
+        ("decoding one number", |size| {
+            let decoded = &size["decoded"];
+            format!(
+                "{}, {}",
+                seconds(number(&decoded["wall_ms"])),
+                bytes(number(&decoded["peak_rss"]))
+            )
+        }),
+    ];
+    head("runs", report, out)?;
+    for (name, cell) in rows {
+        write!(out, "| {name}")?;
+        for size in made(report) {
+            write!(out, " | {}", cell(size))?;
+        }
+        writeln!(out, " |")?;
+    }
+    writeln!(out)?;
+    for size in list(report, "sizes") {
+        if let Some(why) = size["not_run"].as_str() {
+            writeln!(out, "{} runs: {why}.\n", size["runs"])?;
+        }
+    }
+    Ok(())
+}
+
+fn head(first: &str, report: &Value, out: &mut String) -> std::fmt::Result {
+    write!(out, "| {first}")?;
+    let mut count = 1;
+    for size in made(report) {
+        write!(out, " | {}", size["runs"])?;
+        count += 1;
+    }
+    writeln!(out, " |\n{}|", "|---".repeat(count))
+}
+
+/// Time and memory of each, and the rows of the answer; other engines' time.
+fn questions(report: &Value, out: &mut String) -> std::fmt::Result {
+    let sizes: Vec<&Value> = made(report).collect();
+    let Some(last) = sizes.last() else {
+        return Ok(());
+    };
+    head("question", report, out)?;
+    for question in list(last, "questions") {
+        let name = question["name"].as_str().unwrap_or_default();
+        write!(out, "| `{name}`")?;
+        for size in &sizes {
+            let of = list(size, "questions").iter().find(|of| of["name"] == name);
+            let cell = of.map_or_else(String::new, |of| {
+                format!(
+                    "{}, {}",
+                    seconds(number(&of["wall_ms"])),
+                    bytes(number(&of["peak_rss"]))
+                )
+            });
+            write!(out, " | {cell}")?;
+        }
+        writeln!(out, " |")?;
+    }
+    writeln!(out)?;
+    let others = list(report, "engines");
+    if others.is_empty() {
+        return Ok(());
+    }
+    let mut engines: Vec<&str> = others
+        .iter()
+        .filter_map(|of| of["engine"].as_str())
+        .collect();
+    engines.dedup();
+    writeln!(
+        out,
+        "| {} runs | {} |\n|---{}|",
+        last["runs"],
+        engines.join(" | "),
+        "|---".repeat(engines.len())
+    )?;
+    for question in list(last, "questions") {
+        let name = question["name"].as_str().unwrap_or_default();
+        write!(out, "| `{name}`")?;
+        for engine in &engines {
+            let of = others
+                .iter()
+                .find(|of| of["engine"] == *engine && of["question"] == name);
+            write!(
+                out,
+                " | {}",
+                of.map_or_else(String::new, |of| seconds(number(&of["wall_ms"])))
+            )?;
+        }
+        writeln!(out, " |")?;
+    }
+    writeln!(out)
+}
+
+/// What ten thousand JVMs cost, as the last size says.
+fn a_day(report: &Value, out: &mut String) -> std::fmt::Result {
+    let Some(last) = made(report).last() else {
+        return Ok(());
+    };
+    let runs = number(&last["runs"]);
+    let added = &last["added"];
+    let cpu = number(&added["cpu_ms"]) / number(&added["runs"]) * 1e4 / 1e3;
+    writeln!(
+        out,
+        "Ten thousand such runs a day: {} of logs, {} of dataset; adding them takes {:.1} hours of one processor.",
+        bytes(number(&added["log_bytes"]) / number(&added["runs"]) * 1e4),
+        bytes(number(&last["bytes"]) / runs * 1e4),
+        cpu / 3600.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report() -> Value {
+        let size = |runs: u64| {
+            json!({
+                "runs": runs,
+                "rows": { "stacks": 5, "events": 7 * runs, "contexts_of_runs": 6 * runs },
+                "added": { "runs": runs, "wall_ms": 2000.0, "cpu_ms": 500.0 * runs as f64, "peak_rss": 3e8, "log_bytes": 1e6 * runs as f64 },
+                "compacted": { "wall_ms": 20.0, "peak_rss": 2.5e9 },
+                "before": { "bytes": 1e6 },
+                "bytes": 2e5 * runs as f64,
+                "tables": { "events": { "bytes": 1e5 * runs as f64 }, "numbers": { "bytes": 0 }, "symbols": { "bytes": 5e4 * runs as f64 } },
+                "questions": [{ "name": "top", "wall_ms": 12_345.0, "peak_rss": 1e8, "rows": 3 }],
+                "decoded": { "wall_ms": 30.0, "peak_rss": 1.5e7 },
+            })
+        };
+        json!({
+            "single": [{ "program": "H2Mix", "contexts": 12, "log": 5000 }],
+            "sizes": [size(10), size(100), { "runs": 1000, "not_run": "not run: no room" }],
+            "engines": [{ "engine": "spark", "question": "top", "wall_ms": 3210.0 }],
+        })
+    }
+
+    #[test]
+    fn tables_have_each_size_that_was_made() {
+        let text = all(&report());
+        for line in [
+            "| H2Mix | 12 | 5 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |",
+            "| runs | 10 | 100 |\n|---|---|---|",
+            "| adding, runs a second | 5.0 | 50.0 |",
+            "| adding, CPU time of a run | 0.50 s | 0.50 s |",
+            "| compacting, largest RSS | 2.5 GB | 2.5 GB |",
+            "| dataset, for each run | 200 KB | 200 KB |",
+            "| decoding one number | 0.03 s, 15.0 MB | 0.03 s, 15.0 MB |",
+            "1000 runs: not run: no room.",
+            "| `top` | 12 s, 100 MB | 12 s, 100 MB |",
+            "| 100 runs | spark |\n|---|---|\n| `top` | 3.2 s |",
+            "Ten thousand such runs a day: 10.0 GB of logs, 2.0 GB of dataset; adding them takes 1.4 hours of one processor.",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_report_that_has_only_begun_has_tables() {
+        assert!(all(&json!({})).contains("| KB of a run"));
+    }
+}
