@@ -13,6 +13,7 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -22,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use crate::commits::{Log, State};
 use crate::error::Error;
+use crate::joins;
 use crate::layout::{Table, file};
 use crate::questions::Parameter;
 
@@ -49,7 +51,17 @@ pub struct Engine {
     time: Option<Duration>,
     /// Rows that were handed over.
     told: AtomicU64,
-    runtime: Runtime,
+    /// Always there, until the engine ends.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Who gave up waiting for a file that cannot be read must not wait for it here.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Engine {
@@ -82,7 +94,7 @@ impl Engine {
             context,
             time: limits.time,
             told: AtomicU64::new(0),
-            runtime,
+            runtime: Some(runtime),
         })
     }
 
@@ -138,7 +150,10 @@ impl Engine {
             }
             Ok(())
         };
-        self.runtime.block_on(async {
+        let Some(runtime) = &self.runtime else {
+            return Ok(());
+        };
+        runtime.block_on(async {
             match self.time {
                 None => answered.await,
                 Some(time) => match tokio::time::timeout(time, answered).await {
@@ -205,10 +220,12 @@ fn context(limits: &Limits) -> Result<SessionContext, Error> {
     // Comparisons of a column with few different values decode only the rows that are wanted.
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
-    Ok(SessionContext::new_with_config_rt(
-        config,
-        runtime.build_arc()?,
-    ))
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime.build_arc()?)
+        .with_default_features()
+        .with_physical_optimizer_rules(joins::rules());
+    Ok(SessionContext::new_with_state(state.build()))
 }
 
 fn register(

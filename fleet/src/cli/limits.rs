@@ -42,8 +42,17 @@ impl Args {
     }
 }
 
-/// `2g`, `500m`, `64k`, or bytes.
+/// As [`size`], and not less than a process can do with.
 pub fn bytes(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    match bytes >= 16 << 20 {
+        true => Ok(bytes),
+        false => Err("at least 16m".to_owned()),
+    }
+}
+
+/// `2g`, `500m`, `64k`, or bytes.
+pub fn size(text: &str) -> Result<usize, String> {
     let wrong = || "a number with k, m or g was expected, as 2g".to_owned();
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -57,10 +66,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         "g" => 30,
         _ => return Err(wrong()),
     };
-    number
-        .checked_mul(1 << shift)
-        .filter(|bytes| *bytes >= 16 << 20)
-        .ok_or_else(|| "at least 16m".to_owned())
+    number.checked_mul(1 << shift).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -71,6 +77,7 @@ mod tests {
     fn sizes_have_units() {
         assert_eq!(bytes("2g"), Ok(2 << 30));
         assert_eq!(bytes("64M"), Ok(64 << 20));
+        assert_eq!(size("1k"), Ok(1 << 10));
         for wrong in ["", "g", "2gb", "-1", "1k", "99999999999g"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }

@@ -29,6 +29,9 @@ pub struct Args {
     /// Seconds that a question may take.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
+    /// What the rows of an answer may have: 64m, 500k; others are refused with 507.
+    #[arg(long, value_parser = limits::size, default_value = "64m")]
+    answer: usize,
     /// What all questions at a time may use, about: 2g, 500m; what has no room goes to files.
     #[arg(long, value_parser = limits::bytes, default_value = "1g")]
     memory: usize,
@@ -51,7 +54,7 @@ pub fn run(args: &Args) -> Result<End, Error> {
         time: Some(time),
     };
     let metrics = Metrics::new("lucce_fleet");
-    let service = Service::new(&args.dataset, each, metrics.clone())?;
+    let service = Service::new(&args.dataset, each, args.answer, metrics.clone())?;
     let limits = Limits {
         requests,
         request: time.max(Limits::default().request),

@@ -24,8 +24,6 @@ use crate::questions::{Parameter, Question};
 use numbers::Numbers;
 use routes::{Form as Shown, Route};
 
-/// An answer has not more bytes.
-const ANSWER: usize = 64 << 20;
 /// A request's body has not more.
 const BODY: usize = 1 << 20;
 
@@ -33,6 +31,8 @@ const BODY: usize = 1 << 20;
 pub struct Service {
     dataset: PathBuf,
     limits: Limits,
+    /// An answer has not more bytes.
+    answer: usize,
     numbers: Numbers,
     metrics: Metrics,
     gauges: Option<Gauges>,
@@ -46,15 +46,21 @@ struct Gauges {
 }
 
 impl Service {
-    /// `limits`: of each question.
+    /// `limits`: of each question. `answer`: the most bytes of rows that are answered.
     ///
     /// # Errors
     /// The folder is no dataset.
-    pub fn new(dataset: &Path, limits: Limits, metrics: Metrics) -> Result<Service, Error> {
+    pub fn new(
+        dataset: &Path,
+        limits: Limits,
+        answer: usize,
+        metrics: Metrics,
+    ) -> Result<Service, Error> {
         Log::open(dataset)?.state()?;
         Ok(Service {
             dataset: dataset.to_owned(),
             limits,
+            answer,
             numbers: Numbers::default(),
             gauges: Gauges::new(&metrics).ok(),
             metrics,
@@ -155,7 +161,7 @@ impl Service {
         let (question, parameters) = self.question(name, request.query())?;
         let form = Shown::of_rows(request)?;
         let engine = self.engine(&parameters)?;
-        let mut out = Bounded::default();
+        let mut out = Bounded::new(self.answer);
         let (form, kind) = match form {
             Shown::Csv => (Form::Csv, "text/csv; charset=utf-8"),
             Shown::Text => (Form::Table, "text/plain; charset=utf-8"),
@@ -240,17 +246,26 @@ fn plain(json: &str) -> String {
 }
 
 /// What an answer is written to, as long as it is not too large.
-#[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,
+    most: usize,
     is_full: bool,
 }
 
 impl Bounded {
+    fn new(most: usize) -> Bounded {
+        Bounded {
+            bytes: Vec::new(),
+            most,
+            is_full: false,
+        }
+    }
+
     fn checked<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         match self.is_full {
             true => Err(Error::Output(io::Error::other(format!(
-                "the answer has more than {ANSWER} bytes"
+                "the answer has more than {} bytes",
+                self.most
             )))),
             false => written,
         }
@@ -259,7 +274,7 @@ impl Bounded {
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > ANSWER {
+        if self.bytes.len() + bytes.len() > self.most {
             self.is_full = true;
             return Err(io::Error::other("too large"));
         }

@@ -88,6 +88,25 @@ fn schemas() -> Value {
                 "error": { "type": "string" },
             },
         },
+        "Question": {
+            "type": "object",
+            "required": ["name", "about", "parameters"],
+            "additionalProperties": false,
+            "properties": {
+                "name": { "type": "string" },
+                "about": { "type": "string", "description": "What is asked." },
+                "parameters": { "type": "array", "items": {
+                    "type": "object",
+                    "required": ["name", "default", "meaning"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "name": { "type": "string" },
+                        "default": { "type": ["string", "null"], "description": "null: it must be given." },
+                        "meaning": { "type": "string" },
+                    },
+                } },
+            },
+        },
         "Error": {
             "type": "object",
             "required": ["error"],
@@ -157,12 +176,16 @@ fn operation(route: Route) -> Value {
             "responses": responses("Metrics.", text, &[]),
         }),
         // Ask and View are described for each question.
-        Route::Questions | Route::OpenApi | Route::Ask | Route::View => json!({
-            "summary": match route {
-                Route::Questions => "The questions and their parameters.",
-                _ => "This document.",
-            },
-            "responses": responses("JSON.", any(json!({ "type": ["array", "object"] })), &[]),
+        Route::Questions => json!({
+            "summary": "The questions and their parameters.",
+            "responses": responses("All of them.", any(json!({
+                "type": "array",
+                "items": { "$ref": "#/components/schemas/Question" },
+            })), &[]),
+        }),
+        Route::OpenApi | Route::Ask | Route::View => json!({
+            "summary": "This document.",
+            "responses": responses("It.", any(json!({ "type": "object", "required": ["openapi", "paths"] })), &[]),
         }),
     }
 }

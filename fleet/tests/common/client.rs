@@ -1,4 +1,5 @@
 //! The service as a process, and a client that sends what it is told to, whether that is a request or not.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,9 +22,22 @@ pub struct Answer {
 
 impl Served {
     pub fn start(dir: &Path, dataset: &str, more: &[&str]) -> Served {
+        // An option comes once.
+        let memory = match more.iter().any(|arg| arg.starts_with("--memory")) {
+            true => &[][..],
+            false => &["--memory=256m"],
+        };
+        Served::verb(dir, "serve", dataset, &[memory, more].concat())
+    }
+
+    pub fn collect(dir: &Path, dataset: &str, more: &[&str]) -> Served {
+        Served::verb(dir, "collect", dataset, more)
+    }
+
+    fn verb(dir: &Path, verb: &str, dataset: &str, more: &[&str]) -> Served {
         let mut process = Command::new(env!("CARGO_BIN_EXE_lucce-fleet"))
             .current_dir(dir)
-            .args(["serve", dataset, "--listen", "127.0.0.1:0", "--memory=256m"])
+            .args([verb, dataset, "--listen", "127.0.0.1:0"])
             .args(more)
             .stdout(Stdio::piped())
             .spawn()
@@ -31,7 +45,8 @@ impl Served {
         let mut line = String::new();
         let out = process.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap().to_owned();
+        let (_, address) = line.trim().rsplit_once("http://").unwrap();
+        let address = address.to_owned();
         Served {
             process,
             address,
