@@ -22,13 +22,14 @@ const MODES: [(&str, &str, &[&str]); 3] = [
 ];
 
 /// Options with which nothing can be counted exactly, and what is said of it.
-const UNABLE: [(&str, &str); 4] = [
+const UNABLE: [(&str, &str); 5] = [
     (
         "events=none",
         "the agent does not count every allocation now",
     ),
+    ("events=alloc=512k", "no class has hooks"),
     (
-        "events=alloc=512k",
+        "events=alloc=512k,tracking=lazy",
         "the agent does not count every allocation now",
     ),
     ("instrument=app", "the agent counts in some classes only"),

@@ -18,6 +18,7 @@ const HEAP: &str = "-Xmx40m";
 /// G1 marks what lives beside the program: 40 times in a run, and a few times only where other programs have the
 /// processors. So that what is judged does not depend on that, it is told to collect after so many requests, too.
 const ASKED: &str = "-Dcollect=1500";
+/// Without hooks.
 const AGENT: &str = "events=leak=16k";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -105,9 +106,14 @@ fn of_collector(collector: &str) -> Vec<String> {
 }
 
 fn judged(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
-    let java = java(setup, jdk, &format!("{collector}-{kind}"), AGENT)
-        .flags(of_collector(collector))
-        .main([PROGRAM, kind]);
+    let java = java(
+        setup,
+        jdk,
+        &format!("{collector}-{kind}"),
+        &format!("{AGENT},tracking=lazy"),
+    )
+    .flags(of_collector(collector))
+    .main([PROGRAM, kind]);
     let ended = java.run()?.expect(0)?;
     let log = java.log().to_string_lossy().into_owned();
     let output = java.lucce().run(&["leaks", "--json", &log])?;
@@ -118,8 +124,7 @@ fn judged(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
 }
 
 fn walked(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
-    let options = format!("{AGENT},tracking=auto");
-    let java = java(setup, jdk, &format!("walked-{collector}-{kind}"), &options)
+    let java = java(setup, jdk, &format!("walked-{collector}-{kind}"), AGENT)
         .flags(of_collector(collector))
         .main([PROGRAM, kind]);
     let ended = java.run()?.expect(0)?;

@@ -17,7 +17,7 @@ type Way = (
     &'static [&'static str],
 );
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 8] = [
     ("default", &[], &[LEAKS, "thread-local", "2000"]),
     (
         "int",
@@ -40,7 +40,25 @@ const WAYS: [Way; 6] = [
         &["-Xmx400m"],
         &["io.lucce.programs.VirtualThreads"],
     ),
+    (
+        "walked",
+        &["-XX:+UseParallelGC"],
+        &[LEAKS, "thread-local", "2000"],
+    ),
+    (
+        "virtual-walked",
+        &["-Xmx400m"],
+        &["io.lucce.programs.VirtualThreads"],
+    ),
 ];
+
+/// What is recorded beside the events of the other agent: exceptions need no hooks.
+fn options(name: &str) -> &'static str {
+    match name.ends_with("walked") {
+        true => "events=exception",
+        false => "events=none",
+    }
+}
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
@@ -48,7 +66,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         for way in WAYS {
             let quick = jdk == setup.jdk() && way.0 == "default";
             let name = format!("native_api::{}::{}", jdk.version, way.0);
-            if way.0 != "virtual" || jdk.version >= 21 {
+            if !way.0.starts_with("virtual") || jdk.version >= 21 {
                 tests.push(test(name, quick, move || beside(setup, jdk, way)));
             }
         }
@@ -75,7 +93,7 @@ fn run(setup: &Setup, jdk: &Jdk, java: &Java) -> Result<Ended, String> {
 }
 
 fn beside(setup: &Setup, jdk: &Jdk, (name, flags, program): Way) -> Checked {
-    let java = java(setup, jdk, name, "events=none")
+    let java = java(setup, jdk, name, options(name))
         .flags(flags)
         .main(program);
     let ended = run(setup, jdk, &java)?.expect(0)?;

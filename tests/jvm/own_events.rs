@@ -15,7 +15,7 @@ const PROGRAM: &str = "io.lucce.programs.OwnEvents";
 type Counts = BTreeMap<(String, i64), (u64, u64)>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    const MODES: [Mode; 5] = [
+    const MODES: [Mode; 6] = [
         ("default", &[], "events=none,verify=5"),
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
         (
@@ -33,6 +33,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             &["-XX:+UseSerialGC"],
             "events=alloc,tracking=cct,verify=9",
         ),
+        ("walked", &["-Xcheck:jni"], "events=exception,verify=1"),
     ];
     modes::each(setup, "own-events", &MODES, check)
 }
@@ -58,7 +59,7 @@ fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
     let kinds = stats["kinds"].as_array().ok_or("no kinds")?;
     let mut counts = Counts::new();
     for kind in kinds.iter().filter_map(|kind| kind["kind"].as_str()) {
-        if kind == "alloc" {
+        if ["alloc", "exception"].contains(&kind) {
             continue;
         }
         let report = lucce.json(&["report", "--json", "--top", "0", "--event", kind, &*log])?;

@@ -43,7 +43,7 @@ struct Mode {
     programs: Option<&'static [&'static str]>,
 }
 
-const MODES: [Mode; 14] = [
+const MODES: [Mode; 15] = [
     Mode {
         name: "default",
         flags: &[],
@@ -106,8 +106,36 @@ const MODES: [Mode; 14] = [
     Mode {
         name: "exception",
         flags: &[],
-        options: ",events=exception",
+        options: ",events=exception,tracking=lazy",
         programs: Some(&["ClassInit", "ClassLoading", "Finalizers"]),
+    },
+    Mode {
+        // No class has hooks: the VM is asked for the stack, also by what programs ask.
+        name: "walked",
+        flags: &[],
+        options: ",events=exception+leak=64k",
+        programs: Some(&[
+            "ClassInit",
+            "ClassLoading",
+            "ClassUnloading",
+            "Exceptions",
+            "Finalizers",
+            "ForeignCallbacks",
+            "Handed",
+            "Lambdas",
+            "LibraryCallbacks",
+            "ManyThreads",
+            "MethodHandleCalls",
+            "NativeCallback",
+            "NativeThreads",
+            "PinnedVirtualThreads",
+            "ReflectionCalls",
+            "Scopes",
+            "ShutdownHooks",
+            "Tasks",
+            "VirtualThreads",
+            "VmCalls",
+        ]),
     },
     Mode {
         name: "app",

@@ -12,26 +12,28 @@ use crate::modes::{self, Case, Mode};
 type SourceLine = (String, i64);
 
 const PROGRAM: &str = "io.lucce.programs.Sampled";
+/// Samples alone need no hooks.
+const HOOKED: &str = ",tracking=lazy";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 10] = [
-        ("default", &[], ""),
-        ("int", &["-Xint", "-Xcheck:jni"], ""),
+        ("default", &[], HOOKED),
+        ("int", &["-Xint", "-Xcheck:jni"], HOOKED),
         (
             "comp",
             &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
-            "",
+            HOOKED,
         ),
-        ("app", &["-XX:+UseParallelGC"], ",instrument=app"),
-        ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
-        ("leak", &[], "+leak=16k"),
-        ("walked", &["-Xcheck:jni"], ",tracking=auto"),
-        ("walked-int", &["-Xint"], "+leak=16k,tracking=auto"),
         (
-            "walked-app",
-            &["-XX:+UseZGC"],
-            ",instrument=app,tracking=auto",
+            "app",
+            &["-XX:+UseParallelGC"],
+            ",instrument=app,tracking=lazy",
         ),
+        ("cct", &["-XX:+UseZGC"], ",tracking=cct"),
+        ("leak", &[], "+leak=16k,tracking=lazy"),
+        ("walked", &["-Xcheck:jni"], ""),
+        ("walked-int", &["-Xint"], "+leak=16k"),
+        ("walked-app", &["-XX:+UseZGC"], ",instrument=app"),
         // A burst that no test outlasts.
         ("burst", &[], ",burst=3600s/7200s"),
     ];

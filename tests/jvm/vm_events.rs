@@ -58,17 +58,21 @@ const PROGRAMS: [Program; 4] = [
 type Mode = (&'static str, &'static [&'static str], &'static str);
 
 const MODES: [Mode; 8] = [
-    ("default", &[], "verify=1"),
-    ("int", &["-Xint", "-Xcheck:jni"], "verify=1"),
+    ("default", &[], "tracking=lazy,verify=1"),
+    ("int", &["-Xint", "-Xcheck:jni"], "tracking=lazy,verify=1"),
     (
         "comp",
         &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
-        "verify=1",
+        "tracking=lazy,verify=1",
     ),
-    ("z", &["-XX:+UseZGC", "-Xcheck:jni"], "verify=0"),
+    (
+        "z",
+        &["-XX:+UseZGC", "-Xcheck:jni"],
+        "tracking=lazy,verify=0",
+    ),
     ("cct", &[], "tracking=cct,verify=1"),
-    ("walked", &["-Xcheck:jni"], "tracking=auto,verify=1"),
-    ("walked-comp", &["-Xcomp"], "tracking=auto,verify=1"),
+    ("walked", &["-Xcheck:jni"], "verify=1"),
+    ("walked-comp", &["-Xcomp"], "verify=1"),
     (
         OUTSIDE,
         &["-Xcheck:jni"],

@@ -1,4 +1,4 @@
-//! `tracking=auto`: where only rare events are asked for no class has hooks, and everything else is as it is with them.
+//! `tracking=auto`, the default: where only rare events are asked for no class has hooks, and everything else is as it is with them.
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
@@ -32,7 +32,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
     let java = Java::new(setup, jdk, &format!("walked-{}-{name}", jdk.version));
-    java.agent(&format!("{options},tracking=auto"))
+    java.agent(options)
 }
 
 /// Of a JVM that has ended: how many classes were rewritten.

@@ -27,6 +27,11 @@ pub fn cpu_time() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Nanoseconds that the current thread has worked.
+pub fn thread_time() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

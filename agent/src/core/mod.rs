@@ -240,6 +240,11 @@ impl Core {
         self.book_mut().extra_allocation(method, line, what)
     }
 
+    /// Whether classes have no hooks, so the VM is asked for each stack.
+    pub fn walks(&self) -> bool {
+        self.attached.is_some()
+    }
+
     /// Whether the JVM ran before the agent came.
     pub fn came_later(&self) -> bool {
         self.attached.is_some_and(|attached| attached.later)

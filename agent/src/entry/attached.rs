@@ -14,7 +14,7 @@ use crate::session::attach;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event};
 use crate::thread::found::EventKind;
-use crate::walked::{locks, options, sampled, thrown as exceptions};
+use crate::walked::{kept, locks, options, sampled, thrown as exceptions};
 
 /// The VM loads the agent because `lucce attach` says so.
 ///
@@ -45,6 +45,7 @@ pub fn doors() -> ti::jvmtiEventCallbacks {
     callbacks.GarbageCollectionFinish = Some(callbacks::garbage_collection_finish);
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
+    callbacks.VirtualThreadEnd = Some(virtual_thread_end);
     callbacks.Exception = Some(thrown);
     callbacks.VMInit = Some(vm_init);
     callbacks.VMDeath = Some(vm_death);
@@ -81,8 +82,19 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
     });
 }
 
-unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: jobject) {
-    guard((), |agent| agent.coverage.ends(agent, agent.env(env)));
+unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
+    guard((), |agent| {
+        kept::ends(agent.jvmti, thread);
+        agent.coverage.ends(agent, agent.env(env));
+    });
+}
+
+unsafe extern "system" fn virtual_thread_end(
+    _: *mut ti::jvmtiEnv,
+    _: *mut JNIEnv,
+    thread: jobject,
+) {
+    guard((), |agent| kept::ends(agent.jvmti, thread));
 }
 
 unsafe extern "system" fn allocated(

@@ -24,6 +24,7 @@ use crate::stack::trace::Element;
 use crate::stack::{contexts, here};
 use crate::thread::life::current_state;
 use crate::thread::{OwnState, ThreadState};
+use crate::walked::asked;
 use lucce_vm::Env;
 
 /// As in the header.
@@ -135,10 +136,14 @@ pub extern "C" fn lucce_event(env: *mut JNIEnv, kind: *const c_char, value: i64)
         // SAFETY: the caller passes a text that ends with a zero byte.
         let kind = unsafe { CStr::from_ptr(kind) }.to_string_lossy();
         let kind: String = kind.chars().take(MOST_OF_KIND).collect();
-        let kind = own_kind(&kind);
         if !agent.gate.is_open(gate::OWN) {
             return Ok(());
         }
+        if agent.walks() {
+            let counted = asked::event(agent, thread.env, (&kind, value), 0);
+            return counted.map(|_| ()).ok_or(Status::Full);
+        }
+        let kind = own_kind(&kind);
         let number = thread.number(agent)?;
         let event = agent.event_type(&kind, "", "");
         let counted = agent.event(thread.env, thread.state()?, number, event, value);
@@ -287,7 +292,10 @@ impl Caller {
         self.own.get().ok_or(Status::NoContext)
     }
 
-    fn number(&self, agent: &Agent) -> Result<ContextId, Status> {
+    fn number(&self, agent: &'static Agent) -> Result<ContextId, Status> {
+        if agent.walks() {
+            return asked::number(agent, self.env, 0).ok_or(Status::NoContext);
+        }
         let state = self.state()?;
         let here = here::current(agent, self.env, state, 0).ok_or(Status::NoContext)?;
         match contexts::event(agent, state, here) {

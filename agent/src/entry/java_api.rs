@@ -9,7 +9,7 @@ use lucce_callgraph::ContextId;
 
 use lucce_vm::Env;
 
-use crate::counting::event_types::own_event;
+use crate::counting::event_types::{MOST_OF_KIND, own_event};
 use crate::events::marks;
 use crate::memory::counter::count;
 use crate::memory::gate;
@@ -19,6 +19,7 @@ use crate::stack::trace::Element;
 use crate::stack::{contexts, here, trace};
 use crate::thread::life::{current_state, state_of};
 use crate::thread::{OwnState, ThreadState, tags, under};
+use crate::walked::asked;
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -97,7 +98,11 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_told0(
 
 /// The number of the context in which the current thread is, whose innermost `own` frames do not count. `None`: nothing is
 /// recorded in it.
-fn number_here(agent: &Agent, env: Env, own: usize) -> Option<ContextId> {
+fn number_here(agent: &'static Agent, env: Env, own: usize) -> Option<ContextId> {
+    if agent.walks() {
+        let number = || asked::number(agent, env, own).unwrap_or(ContextId::UNKNOWN);
+        return agent.is_live().then(number);
+    }
     let state = current_state(agent, env);
     let state = state.get().filter(|_| agent.is_live())?;
     let here = here::current(agent, env, state, own);
@@ -107,7 +112,20 @@ fn number_here(agent: &Agent, env: Env, own: usize) -> Option<ContextId> {
 }
 
 /// An event of the program's own there; its number.
-fn event_here(agent: &Agent, env: Env, (kind, value): (jobject, jlong), own: usize) -> ContextId {
+fn event_here(
+    agent: &'static Agent,
+    env: Env,
+    (kind, value): (jobject, jlong),
+    own: usize,
+) -> ContextId {
+    if agent.walks() {
+        let event = || {
+            let kind = env.text(kind, MOST_OF_KIND);
+            asked::event(agent, env, (&kind, value), own)
+        };
+        let counted = (agent.is_live() && !kind.is_null()).then(event).flatten();
+        return counted.unwrap_or(ContextId::UNKNOWN);
+    }
     let own_state = current_state(agent, env);
     let number = number_here(agent, env, own).filter(|_| !kind.is_null());
     let (Some(state), Some(number)) = (own_state.get(), number) else {
@@ -136,6 +154,12 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
         if key.is_empty() || key.encode_utf16().count() > tags::LONGEST {
             return 0;
         }
+        if agent.walks() {
+            return match agent.is_live() {
+                true => asked::tag(agent, env, (&key, &value)) as jlong,
+                false => 0,
+            };
+        }
         let number = in_other_lane(agent, env, |state| {
             under::open(agent, env, state, (&key, &value))
         });
@@ -152,9 +176,41 @@ pub extern "system" fn Java_io_lucce_CallContext_untag0(
 ) {
     guard((), |agent| {
         let env = agent.env(env);
+        if agent.walks() {
+            return asked::untag(agent, env, number as u64);
+        }
         in_other_lane(agent, env, |state| {
             under::close(agent, env, state, number as u64);
         });
+    });
+}
+
+/// These frames ask: `begin0` and `begin`, which the method of the scope has called.
+const BEGINNING: usize = 2;
+
+/// `CallContext.Scope.begin0`: the method that has called `begin` goes on from where the number was taken. Only where
+/// classes have no hooks: these replace calls of `begin`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_begin0(
+    env: *mut JNIEnv,
+    _: jclass,
+    id: jlong,
+) {
+    guard((), |agent| {
+        if agent.walks() && agent.is_live() {
+            let number = ContextId(id as u64);
+            asked::scope_begins(agent, agent.env(env), number, BEGINNING);
+        }
+    });
+}
+
+/// `CallContext.Scope.end0`: it has its own callers again.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEnv, _: jclass) {
+    guard((), |agent| {
+        if agent.walks() {
+            asked::scope_ends(agent, agent.env(env));
+        }
     });
 }
 
@@ -230,6 +286,10 @@ pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jc
     guard(std::ptr::null_mut(), |agent| {
         let env = agent.env(env);
         let text = match current_state(agent, env).get() {
+            _ if agent.walks() => Some(
+                "no class has hooks, so not every allocation is counted: it wants events=alloc, or tracking=lazy and \
+                 `lucce ctl`",
+            ),
             Some(state) => marks::unable(agent, state),
             None => Some("the agent does not know this thread"),
         };

@@ -41,7 +41,7 @@ use crate::stack::here;
 use crate::stack::here::Made;
 use crate::thread::coverage::Coverage;
 use crate::thread::life::current_state;
-use crate::walked;
+use crate::walked::asked;
 use lucce_vm::{Env, Failed, Jvmti};
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
@@ -400,8 +400,8 @@ fn is_alive(env: Env) -> impl Fn(usize) -> bool {
 
 /// The current thread's context. `Err`: what the slow paths of hooks make is not the program's.
 fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, NotTheProgram> {
-    if counting.attached.is_some() {
-        return Ok(walked::number(counting, env));
+    if counting.walks() {
+        return Ok(asked::number(counting, env, 0));
     }
     let own = current_state(counting, env);
     let Some(state) = own.get() else {

@@ -46,7 +46,7 @@ pub struct Options {
     pub record_limit: u64,
     /// How contexts are kept, where classes have hooks.
     pub tracking: Tracking,
-    /// The user leaves it to the agent whether they have (`tracking=auto`).
+    /// The agent decides whether they have (`tracking=auto`).
     auto: bool,
     /// Whether `lucce ctl` finds the JVM.
     pub ctl: Ctl,
@@ -199,7 +199,7 @@ impl Options {
             record: Record::None,
             record_limit: 64 << 20,
             tracking: Tracking::Lazy,
-            auto: false,
+            auto: true,
             ctl: Ctl::On,
             log: Level::Info,
             push: Push::default(),
@@ -289,8 +289,10 @@ impl Options {
 
     /// Whether no class has hooks: everything that is asked for is rare, and the VM itself tells of it.
     pub fn walks(&self) -> bool {
-        let needs_hooks =
-            self.ctl == Ctl::All || self.record != Record::None || self.burst.is_some();
+        let needs_hooks = self.ctl == Ctl::All
+            || self.record != Record::None
+            || self.burst.is_some()
+            || self.planned;
         self.auto && !needs_hooks && self.events.are_told_by_the_vm()
     }
 
@@ -592,8 +594,11 @@ mod tests {
             "events=alloc=64k+leak=64k+exception",
             "events=leak,verify=1,include=a.*,instrument=app",
         ] {
-            assert!(walks(&format!("tracking=auto,{text}")), "{text}");
-            assert!(!walks(text) && !walks(&format!("tracking=lazy,{text}")));
+            assert!(
+                walks(text) && walks(&format!("tracking=auto,{text}")),
+                "{text}"
+            );
+            assert!(!walks(&format!("tracking=lazy,{text}")), "{text}");
         }
         for text in [
             "events=alloc",
@@ -608,8 +613,12 @@ mod tests {
             "events=leak,record=stream",
             "events=leak,record=calls",
             "events=exception,burst=1ms/10ms",
+            "events=exception,encoding=static,graph=a.lucce",
         ] {
-            assert!(!walks(&format!("tracking=auto,{text}")), "{text}");
+            assert!(
+                !walks(text) && !walks(&format!("tracking=auto,{text}")),
+                "{text}"
+            );
         }
     }
 

@@ -20,7 +20,7 @@ use crate::session::finish::finish;
 use crate::session::start::refused;
 use crate::session::{control, fate, holders, live, push, start};
 use crate::walked::options::{AttachOptions, DEFAULT_INTERVAL};
-use crate::walked::{locks, often};
+use crate::walked::{kept, often};
 
 /// An agent that can leave.
 #[derive(Clone, Copy)]
@@ -184,7 +184,11 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
         jvmti.enable(event).map_err(refused("the agent's events"))?;
     }
     if let Some(env) = env {
-        agent.coverage.start(agent, agent.env(env));
+        let env = agent.env(env);
+        agent.coverage.start(agent, env);
+        if !agent.came_later() {
+            live::tell_programs(agent, env);
+        }
     }
     if let Some(leaks) = &agent.leaks {
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
@@ -301,7 +305,7 @@ pub fn leave() {
         // Where the VM does not know this thread, its references and its tool interface stay.
         let _ = vm.in_thread(|env| {
             let env = agent.env(env);
-            locks::let_go(agent.jvmti, env);
+            kept::let_go(agent.jvmti, env);
             agent.loaders.let_go(env);
             agent.jvmti.dispose();
         });

@@ -59,6 +59,14 @@ pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
             "reflection shows helpers among the methods of Object",
         );
     }
+    tell_programs(agent, env)
+}
+
+/// What classes of the interface for programs look at when they are initialised.
+pub fn tell_programs(agent: &Agent, env: Env) -> Option<()> {
+    if agent.walks() {
+        set_property(env, "lucce.hooks", "none")?;
+    }
     set_property(env, "lucce.run", &agent.run.to_string())?;
     set_property(env, "lucce.version", env!("CARGO_PKG_VERSION"))
 }

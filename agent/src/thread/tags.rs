@@ -202,6 +202,18 @@ pub struct OpenTags {
 const MOST_OPEN: usize = 256;
 
 impl OpenTags {
+    /// The first tag's number is the next one.
+    pub fn numbered_from(last: u64) -> OpenTags {
+        OpenTags {
+            last,
+            ..OpenTags::default()
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     pub fn now(&self) -> TagSet {
         self.now
     }

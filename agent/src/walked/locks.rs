@@ -1,16 +1,14 @@
 //! Contended monitors of a JVM that the agent was attached to: entering one, and waiting.
 //!
 //! A virtual thread may go on on another native thread than it waited on, so what it waits for is kept with
-//! it, in the tool interface's storage for threads, and its cell is looked up when it goes on. Parking has no event in
-//! the tool interface.
-#![allow(unsafe_code, reason = "storage by a pointer")]
+//! it, and its cell is looked up when it goes on. Parking has no event in the tool interface.
 
 use std::ptr;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
 use lucce_tracelog::EventTypeId;
-use lucce_vm::{Env, Jvmti};
+use lucce_vm::Env;
 
 use crate::counting::Counting;
 use crate::events::lock::ENTER;
@@ -18,7 +16,8 @@ use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::stack::monitor::monitor as at_monitor;
 use crate::thread::found::EventKind;
-use crate::walked::sampled::with_local;
+use crate::walked::kept;
+use crate::walked::sampled::{Place, with_local};
 
 /// What a thread waits for, and since when.
 #[derive(Clone, Copy)]
@@ -33,6 +32,12 @@ pub struct Waiting {
 pub struct Waits {
     enter: Option<Waiting>,
     wait: Option<Waiting>,
+}
+
+impl Waits {
+    pub fn is_empty(&self) -> bool {
+        self.enter.is_none() && self.wait.is_none()
+    }
 }
 
 /// What a thread waits for by an event of this kind.
@@ -53,7 +58,8 @@ pub fn begins(
 ) {
     // Where the interpreter enters a monitor it stands behind that already.
     let location = ptr::eq(kind, &ENTER).then(|| monitor(counting)).flatten();
-    let number = with_local(counting, |local| local.number(env, location));
+    let place = Place { own: 0, location };
+    let number = with_local(counting, |local| local.number((env, thread), place));
     let Some(number) = number.flatten() else {
         count(&counting.counts.events_lost);
         return;
@@ -66,7 +72,10 @@ pub fn begins(
         event,
         since,
     });
-    if waiting.is_none() || set(counting, thread, kind, waiting).is_none() {
+    let kept = kept::with(counting, thread, |kept| {
+        *of(&mut kept.waits, kind) = waiting;
+    });
+    if waiting.is_none() || kept.is_none() {
         count(&counting.counts.events_lost);
     }
 }
@@ -79,8 +88,9 @@ pub fn ends(
     kind: &'static EventKind,
     now: u64,
 ) {
-    let Some(waiting) = take(counting, thread, kind).filter(|_| counting.gate.is_open(gate::LOCK))
-    else {
+    let taken = kept::with_known(counting, thread, |kept| of(&mut kept.waits, kind).take());
+    let is_counted = counting.gate.is_open(gate::LOCK);
+    let Some(waiting) = taken.flatten().filter(|_| is_counted) else {
         return;
     };
     let passed = now.saturating_sub(waiting.since);
@@ -91,59 +101,7 @@ pub fn ends(
     }
 }
 
-/// The agent leaves the VM, and no event comes any more: what threads wait for is forgotten.
-pub fn let_go(jvmti: Jvmti, env: Env) {
-    for thread in jvmti.threads() {
-        let kept = jvmti.kept(thread).filter(|kept| !kept.is_null());
-        if let Some(kept) = kept
-            && jvmti.keep(thread, ptr::null_mut()).is_ok()
-        {
-            // SAFETY: made in set(); the thread has it no more, and no callback uses it.
-            drop(unsafe { Box::from_raw(kept.cast::<Waits>()) });
-        }
-        env.forget(thread);
-    }
-}
-
 fn monitor(counting: &Counting) -> Option<i64> {
     let (method, location) = counting.jvmti.frame(0)?;
     at_monitor(&counting.jvmti.bytecodes(method), location)
-}
-
-/// `None`: the VM has no memory for it.
-fn set(
-    counting: &Counting,
-    thread: jobject,
-    kind: &EventKind,
-    waiting: Option<Waiting>,
-) -> Option<()> {
-    let known = counting.jvmti.kept(thread)?.cast::<Waits>();
-    let kept = match known.is_null() {
-        true => Box::into_raw(Box::default()),
-        false => known,
-    };
-    // SAFETY: made here, and used by callbacks of its own thread only, one after the other.
-    let waits = unsafe { &mut *kept };
-    *of(waits, kind) = waiting;
-    if known.is_null() && counting.jvmti.keep(thread, kept.cast()).is_err() {
-        // SAFETY: made above, and no other owner has it.
-        drop(unsafe { Box::from_raw(kept) });
-        return None;
-    }
-    Some(())
-}
-
-fn take(counting: &Counting, thread: jobject, kind: &EventKind) -> Option<Waiting> {
-    let kept = counting.jvmti.kept(thread)?.cast::<Waits>();
-    // SAFETY: null, or as in set().
-    let waits = unsafe { kept.as_mut() }?;
-    let taken = of(waits, kind).take();
-    if waits.enter.is_none()
-        && waits.wait.is_none()
-        && counting.jvmti.keep(thread, ptr::null_mut()).is_ok()
-    {
-        // SAFETY: made in set(), and the thread has it no more.
-        drop(unsafe { Box::from_raw(kept) });
-    }
-    taken
 }

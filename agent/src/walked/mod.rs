@@ -8,6 +8,7 @@
 //!                └► leaks   ─► the VM's own stack
 //! contended lock ─► locks   ─► the VM's own stack                   only where it was attached
 //! exception      ─► thrown  ─► the VM's own stack                   only where it was there from the start
+//! CallContext    ─► asked   ─► the VM's own stack                   only where it was there from the start
 //! detach         ─► events off, the log's end
 //! ```
 //!
@@ -15,6 +16,8 @@
 //! ones: each event asks the VM for the whole stack. That costs more per event than a shadow stack, so
 //! by default allocations are sampled by bytes, and the user is told when events are too many (`often`).
 
+pub mod asked;
+pub mod kept;
 pub mod locks;
 pub mod often;
 pub mod options;
@@ -22,20 +25,12 @@ pub mod sampled;
 pub mod thrown;
 
 use jvmti_bindings::sys::jni::jobject;
-use lucce_callgraph::ContextId;
 use lucce_tracelog::EventTypeId;
 use lucce_vm::Env;
 
 use crate::counting::Counting;
 use crate::counting::found::detail;
 use crate::thread::found::EventKind;
-
-/// Of an event that happens where the current thread is. `None`: that is not known, or no frame is shown.
-pub fn number(counting: &'static Counting, env: Env) -> Option<ContextId> {
-    sampled::with_local(counting, |local| local.number(env, None))
-        .flatten()
-        .flatten()
-}
 
 /// The type of such an event that happened to `object`.
 fn event(

@@ -16,7 +16,9 @@ use crate::options::Level;
 const LINE: u64 = 20;
 /// Nanoseconds between two looks.
 const WINDOW: u64 = 5_000_000_000;
-/// Only after so many walks the clocks are looked at.
+/// One of so many walks is timed, by a clock that is a call of the system.
+const TIMED: u64 = 8;
+/// Only after so many walks the other clocks are looked at.
 const BATCH: u64 = 1024;
 
 /// What walks took so far.
@@ -32,7 +34,7 @@ static LAST: Mutex<Option<Sums>> = Mutex::new(None);
 struct Sums {
     walks: u64,
     frames: u64,
-    /// Nanoseconds in walks, of CPU time of the process, and that have passed.
+    /// Nanoseconds of CPU time in walks and of the whole process, and those that have passed.
     walking: u64,
     cpu: u64,
     time: u64,
@@ -47,11 +49,20 @@ pub fn begins() {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// The stack of a thread was asked for, with so many frames, at `since`.
-pub fn walked(counting: &Counting, frames: usize, since: u64) {
+/// The stack of the current thread is about to be asked for: what the thread has worked until now, if this walk is timed.
+pub fn begin() -> Option<u64> {
+    let is_timed = WALKS.load(Ordering::Relaxed).is_multiple_of(TIMED);
+    is_timed.then(clock::thread_time)
+}
+
+/// The stack was asked for, with so many frames, at `since`.
+pub fn walked(counting: &Counting, frames: usize, since: Option<u64>) {
     // Relaxed: sums that nothing depends on.
     FRAMES.fetch_add(frames as u64, Ordering::Relaxed);
-    NANOS.fetch_add(clock::nano_time().saturating_sub(since), Ordering::Relaxed);
+    if let Some(since) = since {
+        let worked = clock::thread_time().saturating_sub(since);
+        NANOS.fetch_add(TIMED * worked, Ordering::Relaxed);
+    }
     let walks = WALKS.fetch_add(1, Ordering::Relaxed) + 1;
     if walks.is_multiple_of(BATCH) && !TOLD.load(Ordering::Relaxed) {
         look(counting, walks);

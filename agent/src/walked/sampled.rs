@@ -4,20 +4,23 @@
 //! the last one with the context of each frame, and goes on from the outermost frame that differs.
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::mem;
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::{EventTypeId, RunId};
-use lucce_vm::{Env, Failed, FrameInfo, clock};
+use lucce_vm::{Env, Failed, FrameInfo};
 
 use crate::core::inside::Inside;
 use crate::counting::Counting;
 use crate::events::samples;
 use crate::memory::counter::count;
 use crate::stack::frames::{MethodKind, Walk};
-use crate::stack::verify;
+use crate::stack::{scopes, verify};
 use crate::thread::cells;
-use crate::thread::lane::Lane;
+use crate::thread::lane::{Lane, kind};
+use crate::thread::tags::TagSet;
+use crate::walked::kept::{self, Scope};
 use crate::walked::often;
 
 /// `JVMTI_ERROR_THREAD_NOT_ALIVE`
@@ -72,10 +75,21 @@ pub struct Local {
     /// The last stack, outermost frame first.
     last: Vec<Known>,
     places: HashMap<(usize, i64), Standing>,
-    lane: Option<Lane>,
-    virtual_lane: Option<Lane>,
+    /// Whose it is: virtual threads', or its own; and what they count under.
+    lanes: Vec<((bool, TagSet), Lane)>,
+    /// The scopes that the last stack was seen with.
+    scopes: Vec<Scope>,
     until_verified: u32,
     walked: Walked,
+}
+
+/// Where in the current thread something happens.
+#[derive(Clone, Copy, Default)]
+pub struct Place {
+    /// So many of the innermost frames ask, and are none of the trace.
+    pub own: usize,
+    /// Where the innermost frame stands, if that is not where the VM says.
+    pub location: Option<i64>,
 }
 
 /// How often the VM is asked for the stack.
@@ -137,8 +151,8 @@ impl Local {
             frames: Vec::new(),
             last: Vec::new(),
             places: HashMap::new(),
-            lane: None,
-            virtual_lane: None,
+            lanes: Vec::new(),
+            scopes: Vec::new(),
             until_verified: 0,
             walked: Walked::EachTime,
         }
@@ -147,7 +161,7 @@ impl Local {
     /// `None`: it is lost.
     fn record(&mut self, env: Env, thread: jobject, (class, size): (jclass, u64)) -> Option<()> {
         // Without a Java frame it has no context: the VM's own.
-        let Some(at) = self.here(env, None)? else {
+        let Some(at) = self.here((env, thread), Place::default())? else {
             return Some(());
         };
         let allocated = self.counting.jvmti.signature(class)?;
@@ -161,40 +175,57 @@ impl Local {
         if number == ContextId::UNKNOWN {
             return None;
         }
-        self.add(env, thread, number, size);
+        self.add(env, thread, number, size)?;
         if self.must_verify() {
             verify::compare(self.counting, env, number, 0);
         }
         Some(())
     }
 
-    /// Where the current thread is; its innermost frame stands at `location`, if that is not where the VM
-    /// says. `None`: it is lost; without any: no frame is shown.
-    fn here(&mut self, env: Env, location: Option<i64>) -> Option<Option<At>> {
-        let is_known = location.is_none() && matches!(self.walked, Walked::Once { done: true });
+    /// Where the current thread is. `None`: it is lost; without any: no frame is shown.
+    fn here(&mut self, whose: (Env, jobject), place: Place) -> Option<Option<At>> {
+        let is_plain = place.own == 0 && place.location.is_none();
+        let is_known = is_plain && matches!(self.walked, Walked::Once { done: true });
         if !is_known {
-            self.walk(env, location)?;
+            self.walk(whose, place)?;
+            if let Walked::Once { done } = &mut self.walked {
+                *done = is_plain;
+            }
         }
         Some(self.last.last().and_then(|known| known.at))
     }
 
-    fn walk(&mut self, env: Env, location: Option<i64>) -> Option<()> {
-        let since = clock::nano_time();
-        self.stack()?;
-        if let (Some(top), Some(location)) = (self.frames.first_mut(), location) {
+    fn walk(&mut self, (env, thread): (Env, jobject), place: Place) -> Option<()> {
+        let since = often::begin();
+        self.stack(place.own)?;
+        if let (Some(top), Some(location)) = (self.frames.first_mut(), place.location) {
             top.location = location;
         }
+        let (_, scopes) = kept::under(self.counting, thread);
+        self.go_on_in(scopes);
         self.contexts(env)?;
         often::walked(self.counting, self.frames.len(), since);
-        if let Walked::Once { done } = &mut self.walked {
-            *done = location.is_none();
-        }
         Some(())
     }
 
-    /// The number of an event that happens where the current thread is. As [`Local::here`].
-    pub fn number(&mut self, env: Env, location: Option<i64>) -> Option<Option<ContextId>> {
-        let Some(at) = self.here(env, location)? else {
+    /// Frames whose callers are others than in the last stack are looked at anew.
+    fn go_on_in(&mut self, scopes: Vec<Scope>) {
+        let same = self.scopes.iter().zip(&scopes);
+        let same = same.take_while(|(known, now)| known == now).count();
+        let others = self
+            .scopes
+            .iter()
+            .skip(same)
+            .chain(scopes.iter().skip(same));
+        if let Some(depth) = others.map(|scope| scope.depth).min() {
+            self.last.truncate(depth.saturating_sub(1));
+            self.scopes = scopes;
+        }
+    }
+
+    /// The number of what happens there. As [`Local::here`].
+    pub fn number(&mut self, whose: (Env, jobject), place: Place) -> Option<Option<ContextId>> {
+        let Some(at) = self.here(whose, place)? else {
             return Some(None);
         };
         let Site { method, site, .. } = at.place;
@@ -203,10 +234,17 @@ impl Local {
             return None;
         }
         if self.must_verify() {
-            let frames = Walk::new(self.counting, env, 256).standing_at(location);
+            let frames = Walk::new(self.counting, whose.0, 256);
+            let frames = frames.standing_at(place.location).below(place.own);
             verify::compare_with(self.counting, frames, number, 0);
         }
         Some(Some(number))
+    }
+
+    /// How many frames the current thread has, but the innermost `own`.
+    pub fn depth(&mut self, own: usize) -> Option<usize> {
+        self.stack(own)?;
+        Some(self.frames.len())
     }
 
     /// One more event of a kind that has types.
@@ -218,20 +256,20 @@ impl Local {
         value: u64,
     ) -> Option<()> {
         let counting = self.counting;
-        let lane = self.lane(env, thread);
+        let lane = self.lane(env, thread)?;
         cells::event_cell(counting, lane, number, event)?.count(value);
         Some(())
     }
 
-    /// The VM's frames, innermost first.
-    fn stack(&mut self) -> Option<()> {
+    /// The VM's frames but the innermost `own`, innermost first.
+    fn stack(&mut self, own: usize) -> Option<()> {
         let empty = FrameInfo {
             method: std::ptr::null_mut(),
             location: 0,
         };
         self.frames.resize(self.frames.capacity().max(128), empty);
         loop {
-            let found = match self.counting.jvmti.stack(0, &mut self.frames) {
+            let found = match self.counting.jvmti.stack(own, &mut self.frames) {
                 Ok(found) => found,
                 // It has left its last frame, and waits for its own monitor to end.
                 Err(Failed(code)) if code == NOT_ALIVE => 0,
@@ -264,7 +302,8 @@ impl Local {
                 Standing::NotShown => {}
                 Standing::Unknown => return None,
                 Standing::Shown(place) => {
-                    let context = match at {
+                    let elsewhere = self.elsewhere(place.method);
+                    let context = elsewhere.unwrap_or_else(|| match at {
                         None => self.counting.encoder.root(place.method),
                         Some(caller) => self.counting.encoder.step(
                             caller.context,
@@ -272,7 +311,7 @@ impl Local {
                             caller.place.method,
                             place.method,
                         ),
-                    };
+                    });
                     if context == ContextId::UNKNOWN {
                         return None;
                     }
@@ -286,6 +325,15 @@ impl Local {
             });
         }
         Some(())
+    }
+
+    /// The context of the next frame, of `method`, if a scope has it go on elsewhere.
+    fn elsewhere(&self, method: MethodId) -> Option<ContextId> {
+        let depth = self.last.len() + 1;
+        let scope = self.scopes.iter().find(|scope| scope.depth == depth)?;
+        let is_scope = scopes::goes_on(&self.counting.book(), method.0);
+        let found = is_scope.then(|| scopes::going_on(self.counting, scope.number, method));
+        found.flatten()
     }
 
     fn place(&mut self, env: Env, frame: FrameInfo) -> Standing {
@@ -320,26 +368,52 @@ impl Local {
     }
 
     /// For a context's number: it stands for the site, too.
-    fn add(&mut self, env: Env, thread: jobject, number: ContextId, size: u64) {
+    fn add(&mut self, env: Env, thread: jobject, number: ContextId, size: u64) -> Option<()> {
         let counting = self.counting;
         let interval = counting.sampled_bytes().unwrap_or(0);
-        let lane = self.lane(env, thread);
+        let lane = self.lane(env, thread)?;
         samples::add(counting, lane, number, (size, interval));
+        Some(())
     }
 
-    fn lane(&mut self, env: Env, thread: jobject) -> &mut Lane {
-        let is_virtual = env.is_virtual_thread(thread);
-        let lane = match is_virtual {
-            false => &mut self.lane,
-            true => &mut self.virtual_lane,
+    fn lane(&mut self, env: Env, thread: jobject) -> Option<&mut Lane> {
+        let (tags, _) = kept::under(self.counting, thread);
+        let whose = (env.is_virtual_thread(thread), tags);
+        let known = self.lanes.iter().position(|(of, _)| *of == whose);
+        let at = known.unwrap_or_else(|| {
+            let lane = self.new_lane(env, whose);
+            self.lanes.push((whose, lane));
+            self.lanes.len() - 1
+        });
+        self.lanes.get_mut(at).map(|(_, lane)| lane)
+    }
+
+    fn new_lane(&self, env: Env, (is_virtual, tags): (bool, TagSet)) -> Lane {
+        let counting = self.counting;
+        let name = match is_virtual {
+            false => counting.jvmti.thread_name(env).unwrap_or_default(),
+            true => "virtual threads".into(),
         };
-        lane.get_or_insert_with(|| {
-            let name = match is_virtual {
-                false => self.counting.jvmti.thread_name(env).unwrap_or_default(),
-                true => "virtual threads".into(),
-            };
-            cells::take(self.counting, env, name, (is_virtual, ContextId::UNKNOWN))
-        })
+        let whose = (is_virtual, ContextId::UNKNOWN);
+        if tags == TagSet::NONE {
+            return cells::take(counting, env, name, whose);
+        }
+        let kind = kind(&name);
+        let lane = cells::take_under(counting, env, (tags, &*kind, &*name), whose);
+        counting.coverage.counts_in(&lane);
+        lane
+    }
+
+    /// No thread that is here counts under these tags any more: others may go on with the lanes.
+    pub fn leaves(&mut self, tags: TagSet) {
+        let (left, kept) = mem::take(&mut self.lanes)
+            .into_iter()
+            .partition(|((_, of), _)| *of == tags && tags != TagSet::NONE);
+        self.lanes = kept;
+        let left: Vec<_> = left;
+        for (_, lane) in left {
+            self.counting.lanes.give(lane);
+        }
     }
 
     /// One more event: whether it is the one to compare, of so many.
@@ -356,13 +430,16 @@ impl Local {
 impl Drop for Local {
     /// The thread ends: another one of its kind goes on with its lanes.
     fn drop(&mut self) {
-        let lanes = [self.lane.take(), self.virtual_lane.take()];
+        let lanes = mem::take(&mut self.lanes);
         let inside = Inside::enter();
         if !inside.is_of(self.run) {
             return;
         }
-        for lane in lanes.into_iter().flatten() {
-            cells::give(self.counting, lane);
+        for ((_, tags), lane) in lanes {
+            match tags == TagSet::NONE {
+                true => cells::give(self.counting, lane),
+                false => self.counting.lanes.give(lane),
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ import java.util.concurrent.Callable;
  * <p>A calling context is the stack of calls that leads to a line of code, the line included. Under
  * the lucce agent every calling context has a number, 64 bits wide. Equal numbers mean equal stack
  * traces (the reverse need not hold: over a run a context may get more than one number), and a
- * number stays valid until the Java virtual machine ends, on every thread. Taking a number walks no
- * stack, so a program can keep one wherever it would have wanted a stack trace but could not pay
+ * number stays valid until the Java virtual machine ends, on every thread. Where classes have the
+ * agent's hooks taking a number walks no stack, so a program can keep one wherever it would have wanted a stack trace but could not pay
  * for it:
  *
  * <pre>{@code
@@ -23,6 +23,9 @@ import java.util.concurrent.Callable;
  *     }
  * }
  * }</pre>
+ *
+ * <p>If the agent is asked for rare events only (leaks, exceptions, samples of allocations) it puts no hooks in, and each
+ * number is a walk of the stack, some microseconds; the agent's option {@code tracking=lazy} puts them in.
  *
  * <p>A number can also be decoded after the run, from the log that the agent wrote:
  * {@code lucce decode run.lucce 'lucce:0123456789abcdef:0x…'}. It means something in this run's log only, so write it
@@ -41,6 +44,9 @@ public final class CallContext {
 
     /** What numbers begin with as text: the agent sets this property, too. */
     private static final String PREFIX = ACTIVE ? prefix(System.getProperty("lucce.run")) : "0x";
+
+    /** Whether the agent works without hooks, and asks the virtual machine for each stack. */
+    private static final boolean WALKS = ACTIVE && "none".equals(System.getProperty("lucce.hooks"));
 
     private CallContext() {}
 
@@ -312,10 +318,24 @@ public final class CallContext {
             return context == 0 ? task : () -> call(task);
         }
 
-        /** The agent replaces its calls: the calling frame goes on from there. */
-        private static void begin(long id) {}
+        /** The calling frame goes on from there. Hooks replace calls of it. */
+        private static void begin(long id) {
+            if (WALKS) {
+                begin0(id);
+            }
+        }
 
-        /** The agent replaces its calls, too: the calling frame has its own callers again. */
-        private static void end() {}
+        /** The calling frame has its own callers again. Hooks replace calls of it, too. */
+        private static void end() {
+            if (WALKS) {
+                end0();
+            }
+        }
+
+        /** Exported by the agent's library. */
+        private static native void begin0(long id);
+
+        /** Exported, too. */
+        private static native void end0();
     }
 }
