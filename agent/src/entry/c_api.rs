@@ -14,6 +14,7 @@ use jvmti_bindings::sys::jni::{JNI_EDETACHED, JNI_OK, JNIEnv, JavaVM};
 use lucce_callgraph::ContextId;
 use lucce_tracelog::Number;
 
+use crate::core::inside::Inside;
 use crate::counting::event_types::{MOST_OF_KIND, own_kind};
 use crate::memory::gate;
 use crate::session::Agent;
@@ -219,7 +220,7 @@ pub extern "C" fn lucce_decode(
 /// Takes no lock and no memory of the heap: signal handlers may ask.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_text(context: u64, text: *mut c_char, size: usize) -> i32 {
-    let Some(agent) = Agent::that_stays() else {
+    let Some((_inside, agent)) = from_start() else {
         return Status::NotRunning as i32;
     };
     if text.is_null() {
@@ -252,11 +253,18 @@ unsafe fn write_text(number: Number, text: *mut u8, size: usize) -> Done {
     Ok(())
 }
 
+/// The agent, if it was there from the start. It does not go as long as the first of the two is there.
+fn from_start() -> Option<(Inside, &'static Agent)> {
+    let inside = Inside::enter();
+    let agent = Agent::get().filter(|agent| !agent.came_later())?;
+    Some((inside, agent))
+}
+
 /// Before the agent has started, there is none.
 fn answered(body: impl FnOnce(&'static Agent) -> Done) -> i32 {
-    if Agent::that_stays().is_none() {
+    let Some(_agent) = from_start() else {
         return Status::NotRunning as i32;
-    }
+    };
     let done = guard(Err(Status::Internal), body);
     done.err().unwrap_or(Status::Ok) as i32
 }
