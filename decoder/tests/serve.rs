@@ -196,6 +196,28 @@ fn without_the_secret_or_by_another_name_nothing_is_told() {
     assert_eq!(server.ask(&page, &local).status, 200);
 }
 
+/// Of a JVM that has ended nothing can be asked.
+#[test]
+fn a_leak_of_a_jvm_that_runs_is_shown_with_the_command_that_says_what_holds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = fixture::leaks::live(&dir.path().join("live.log"));
+    fixture::leaks::leaking(&dir.path().join("ended.log"));
+    let says = |log: &str| {
+        let data = data_of(&Server::start(dir.path(), &[log]).get("").body);
+        assert_eq!(data["leaks"]["found"].as_array().unwrap().len(), 1, "{log}");
+        data["leaks"]["says"].as_str().unwrap().to_owned()
+    };
+    let command = format!(
+        "what holds such objects: lucce ctl {} holders lucce:",
+        std::process::id()
+    );
+    let told = says("live.log");
+    assert!(told.contains(&command), "{told}");
+    let ended = says("ended.log");
+    assert!(!ended.contains("holders"), "{ended}");
+    drop(writer);
+}
+
 /// Only this machine can connect at all.
 #[test]
 fn it_listens_on_the_loopback_device_only() {

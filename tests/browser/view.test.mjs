@@ -234,6 +234,10 @@ describe("a page of two runs", () => {
     assert.equal(await inPage(`location.hash`), "");
     await tab("Overview").click();
     assert.match(await inPage(`location.hash`), /tab=overview/);
+    // Types are no part of a stack: the sums over stacks are by method then.
+    await tab("Methods").click();
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "method");
+    assert.ok((await page.locator("#main tbody tr").count()) > 1);
   });
 
   test("tells amounts per event of another kind", async () => {

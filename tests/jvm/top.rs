@@ -81,6 +81,30 @@ fn screen(setup: &Setup) -> Checked {
         "    at Forever.main(Forever.java:",
         "paused",
     ])?;
+    // What the program prints is made in the JDK: the next row's trace is another one.
+    terminal.until(&["  Forever.main(Forever.java:9) … java."])?;
+    ensure(!terminal.shows()?.contains("    at java."), || {
+        "the first trace has no frame of the JDK".into()
+    })?;
+    terminal.press("Down")?;
+    terminal.until(&[
+        "lucce:",
+        "    at java.",
+        "    at Forever.main(Forever.java:9)",
+    ])?;
+    terminal.press("Up")?;
+    terminal.until(&["    at Forever.work(Forever.java:15)"])?;
+    // Half of the screen is too small for its three lines.
+    terminal.resize("11")?;
+    terminal.until(&["trace, lines 1 to 2 of 3: PgUp PgDn"])?;
+    terminal.press("PageDown")?;
+    terminal.until(&[
+        "trace, lines 2 to 3 of 3",
+        "    at Forever.main(Forever.java:",
+    ])?;
+    terminal.press("PageUp")?;
+    terminal.until(&["trace, lines 1 to 2 of 3"])?;
+    terminal.resize("40")?;
     terminal.press("Enter")?;
     terminal.press("Right")?;
     terminal.until(&["events types", "Forever"])?;
@@ -161,6 +185,12 @@ impl Terminal {
 
     fn press(&self, key: &str) -> Checked {
         self.tmux(&["send-keys", key]).map(|_| ())
+    }
+
+    /// So many lines high.
+    fn resize(&self, lines: &str) -> Checked {
+        self.tmux(&["resize-window", "-x", "110", "-y", lines])
+            .map(|_| ())
     }
 
     fn until(&self, words: &[&str]) -> Checked {

@@ -21,11 +21,13 @@ pub fn change(amount: f64, unit: &str) -> String {
     format!("{plus}{}", human(amount, unit))
 }
 
-/// By how many percent something grew; `new`, if there was nothing.
+/// By how many percent something grew, or to how many times as much; `new`, if there was nothing.
 pub fn growth(old: f64, new: f64) -> String {
     match old {
         0.0 if new == 0.0 => "0%".to_owned(),
         0.0 => "new".to_owned(),
+        // A percentage of more than four digits says little.
+        old if new / old >= 100.0 => format!("{} times", grouped((new / old).round() as u64)),
         old => {
             let percent = (new - old) / old * 100.0;
             let plus = if percent > 0.0 { "+" } else { "" };
@@ -105,6 +107,8 @@ mod tests {
         assert_eq!(change(-5.0, ""), "-5");
         assert_eq!(growth(100.0, 107.2), "+7.2%");
         assert_eq!(growth(100.0, 50.0), "-50.0%");
+        assert_eq!(growth(1.0, 99.9), "+9890.0%");
+        assert_eq!(growth(264.0, 1_080_264.0), "4,092 times");
         assert_eq!(growth(0.0, 1.0), "new");
     }
 }

@@ -120,7 +120,7 @@ impl Jvm {
     fn shown(&self) -> &str {
         match self.command.as_deref() {
             None if self.starting => "(starting)",
-            None => "(does not say what it runs: -XX:-UsePerfData)",
+            None => "(starting or ending, or run with -XX:-UsePerfData)",
             Some("") => "(no main class: started by native code)",
             Some(command) => command,
         }

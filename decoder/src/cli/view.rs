@@ -128,7 +128,7 @@ fn add(
     page.add(said, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
     if profile.meta.contains_key("leak.interval") {
-        page.leaks(leaks::text(&profile));
+        page.leaks(leaks::text(&profile, None));
     }
     end = ending(file, profile.damage.as_ref(), end);
     Ok(end)

@@ -55,14 +55,15 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(ended(&log, &profile, &leaks))
 }
 
-/// For a page: what `lucce leaks` prints.
-pub fn text(profile: &Profile) -> LeaksText {
+/// For a page: what `lucce leaks` prints; of the JVM `pid`, if it runs, also how it is asked what holds the objects.
+pub fn text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     const TOP: usize = 100;
     const SUSPECTS: usize = 30;
     let bar = Bar::new("looking for leaks", 0);
     let leaks = profile.leaks(&|more| bar.tick(more));
     drop(bar);
-    Report::new(profile, &leaks, TOP, SUSPECTS).text()
+    let report = Report::new(profile, &leaks, TOP, SUSPECTS);
+    report.of_process(pid).text()
 }
 
 /// What keeps the log from telling, however long the run was; a leak that was found is told all the same.

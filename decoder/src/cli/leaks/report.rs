@@ -167,7 +167,9 @@ impl Report {
     pub fn text(&self) -> LeaksText {
         let mut says = Vec::new();
         // Writing to memory cannot fail.
-        let _ = self.write_totals(&mut says);
+        let _ = self
+            .write_totals(&mut says)
+            .and_then(|()| self.write_holders(&mut says));
         let found = self.leaks.iter().enumerate();
         LeaksText {
             says: match &self.missing {

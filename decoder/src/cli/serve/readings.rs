@@ -110,7 +110,7 @@ impl<'a> Readings<'a> {
         page.add(view::text(log, profile), profile, stream.as_ref(), &|_| ());
         std::mem::swap(&mut profile.events, &mut self.before);
         if profile.meta.contains_key("leak.interval") {
-            page.leaks(leaks::text(profile));
+            page.leaks(leaks::text(profile, (!is_last).then_some(self.pid)));
         }
         let took = begun.elapsed();
         self.newest = Reading {

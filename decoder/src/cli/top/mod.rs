@@ -21,7 +21,7 @@ use super::{End, Failure};
 /// Shows what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
 /// The JVM must have the agent (`lucce list` shows which have). Keys: left and right what is listed, `e` the next kind of events, `s`
-/// sorts by value or by count, up and down and Enter show a trace, space pauses, `d` writes a copy of the log, `q` ends.
+/// sorts by value or by count, up and down choose a row, Enter shows its trace (page up and down move a long one), space pauses, `d` writes a copy of the log, `q` ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce top 1234

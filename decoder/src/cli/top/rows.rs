@@ -192,7 +192,7 @@ pub fn rows(window: &Window, view: &View) -> Vec<Row> {
     keys.into_iter().map(row).collect()
 }
 
-/// Of a context its type, and the innermost frame of the program.
+/// Of a context its type, the innermost frame of the program, and where in the JDK that has led to.
 fn name(window: &Window, key: Key) -> String {
     let called = window.joined.name(key);
     let called = Text(&called);
@@ -200,9 +200,12 @@ fn name(window: &Window, key: Key) -> String {
         return called.to_string();
     };
     let trace = window.joined.trace(node);
-    match StackFrame::of_the_application(&trace) {
-        Some(frame) => format!("{called}  {frame}"),
-        None => called.to_string(),
+    match (StackFrame::of_the_application(&trace), trace.first()) {
+        (Some(frame), Some(first)) if frame != first => {
+            format!("{called}  {frame} … {}", Text(&first.called()))
+        }
+        (Some(frame), _) => format!("{called}  {frame}"),
+        (None, _) => called.to_string(),
     }
 }
 

@@ -22,7 +22,10 @@ use super::sampler::{Sampler, Window};
 const KEYS: Duration = Duration::from_millis(100);
 /// How long a message is shown.
 const TOLD: Duration = Duration::from_secs(4);
-const HELP: &str = "←→ list  e kind  s sort  ↑↓ Enter trace  space pause  d dump  q quit";
+/// Rows for one key.
+const PAGE: usize = 10;
+
+const HELP: &str = "←→ list  e kind  s sort  ↑↓ row  Enter trace  space pause  d dump  q quit";
 
 struct Screen<'t> {
     target: &'t Target,
@@ -34,6 +37,10 @@ struct Screen<'t> {
     selected: TableState,
     /// The trace that is shown; empty: none.
     trace: Vec<String>,
+    /// The first line of it that is seen.
+    scrolled: usize,
+    /// How many lines of it are seen at a time.
+    seen: usize,
     paused: bool,
     /// What happened last, and since when that is shown.
     message: String,
@@ -50,6 +57,8 @@ pub fn run(target: &Target, sampler: Sampler, view: View) -> Result<End, Failure
         rows: Vec::new(),
         selected: TableState::default(),
         trace: Vec::new(),
+        scrolled: 0,
+        seen: 0,
         paused: false,
         message: "reading …".into(),
         told: Instant::now(),
@@ -149,10 +158,14 @@ impl Screen<'_> {
                 self.view.by_count = !self.view.by_count;
                 self.list();
             }
-            KeyCode::Down => self.selected.select_next(),
-            KeyCode::Up => self.selected.select_previous(),
-            KeyCode::PageDown => self.selected.scroll_down_by(10),
-            KeyCode::PageUp => self.selected.scroll_up_by(10),
+            KeyCode::Down => self.select(1),
+            KeyCode::Up => self.select(-1),
+            KeyCode::PageDown if !self.trace.is_empty() => self.scrolled += self.seen,
+            KeyCode::PageUp if !self.trace.is_empty() => {
+                self.scrolled = self.scrolled.saturating_sub(self.seen);
+            }
+            KeyCode::PageDown => self.select(PAGE as isize),
+            KeyCode::PageUp => self.select(-(PAGE as isize)),
             KeyCode::Enter => self.toggle_trace(),
             KeyCode::Char(' ') => {
                 self.paused = !self.paused;
@@ -171,15 +184,39 @@ impl Screen<'_> {
         self.list();
     }
 
+    /// So many rows further; an open trace is then the one of that row.
+    fn select(&mut self, rows: isize) {
+        let last = self.rows.len().saturating_sub(1);
+        let selected = self.selected.selected().unwrap_or(0);
+        let next = selected.saturating_add_signed(rows).min(last);
+        self.selected
+            .select((!self.rows.is_empty()).then_some(next));
+        if !self.trace.is_empty() {
+            self.trace = self.selected_trace();
+            self.scrolled = 0;
+        }
+    }
+
+    fn key(&self) -> Option<Key> {
+        let row = self.rows.get(self.selected.selected()?)?;
+        Some(row.key)
+    }
+
+    fn selected_trace(&self) -> Vec<String> {
+        match (&self.window, self.key()) {
+            (Some(window), Some(key)) => rows::trace(window, key),
+            _ => Vec::new(),
+        }
+    }
+
     /// A trace stays to be read: the screen stands still meanwhile.
     fn toggle_trace(&mut self) {
-        let selected = self.selected.selected();
-        let key = selected.and_then(|at| self.rows.get(at)).map(|row| row.key);
-        let is_context = matches!(key, Some(Key::Context(..)));
-        self.trace = match (&self.window, key) {
-            (Some(window), Some(key)) if self.trace.is_empty() => rows::trace(window, key),
-            _ => Vec::new(),
+        let is_context = matches!(self.key(), Some(Key::Context(..)));
+        self.trace = match self.trace.is_empty() {
+            true => self.selected_trace(),
+            false => Vec::new(),
         };
+        self.scrolled = 0;
         self.paused = !self.trace.is_empty();
         self.message = match is_context {
             true => String::new(),
@@ -227,10 +264,33 @@ impl Screen<'_> {
         frame.render_widget(self.lists(), lists);
         frame.render_stateful_widget(self.table(), table, &mut self.selected);
         if !self.trace.is_empty() {
-            let block = Block::bordered().title("trace");
-            frame.render_widget(Paragraph::new(self.trace.join("\n")).block(block), below);
+            frame.render_widget(self.trace_in(below.height.saturating_sub(2)), below);
         }
         frame.render_widget(Paragraph::new(self.foot()), foot);
+    }
+
+    /// As much of the trace as so many lines hold; the title says if that is not all.
+    fn trace_in(&mut self, height: u16) -> Paragraph<'static> {
+        let (all, height) = (self.trace.len(), usize::from(height));
+        self.scrolled = self.scrolled.min(all.saturating_sub(height));
+        let shown: Vec<String> = self
+            .trace
+            .iter()
+            .skip(self.scrolled)
+            .take(height)
+            .cloned()
+            .collect();
+        self.seen = shown.len();
+        let title = match shown.len() {
+            0 => "trace: the terminal has no room for it".to_owned(),
+            shown if shown == all => "trace".to_owned(),
+            _ => format!(
+                "trace, lines {} to {} of {all}: PgUp PgDn",
+                self.scrolled + 1,
+                self.scrolled + shown.len()
+            ),
+        };
+        Paragraph::new(shown.join("\n")).block(Block::bordered().title(title))
     }
 
     fn lists(&self) -> Line<'static> {

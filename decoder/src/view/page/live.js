@@ -24,7 +24,7 @@ function goLive() {
 function standsStill() {
   if (live.paused) return "paused";
   if (document.querySelector("#main tr[data-details]")) return "stands still while a trace is open";
-  return performance.now() - live.touched < HANDS_OFF ? "stands still while you type" : "";
+  return performance.now() - live.touched < HANDS_OFF ? "stands still while you work in it" : "";
 }
 
 async function renew() {

@@ -360,9 +360,11 @@ function byMethod(group, sums = sumsOf(state.run)) {
 function methods() {
   const sums = sumsOf(state.run);
   const total = sums.total * scaleOf(state.run);
-  const rows = byMethod(state.group);
+  // What a difference is grouped by may be no part of a stack.
+  const group = GROUPS[state.group] ? state.group : "method";
+  const rows = byMethod(group);
   const choose = element("select", { "aria-label": "Sums by", onchange: () => set({ group: choose.value }) });
-  fill(choose, [["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], state.group);
+  fill(choose, [["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], group);
   return [
     element("div", { class: "bar" }, choose),
     table(rows, [
@@ -371,7 +373,7 @@ function methods() {
       shareColumn(total),
       { head: "in itself", isNumber: true, of: (row) => row.self, shown: (row) => human(row.self, unit()) },
       { head: "Share", isNumber: true, of: (row) => row.self, shown: (row) => percent(row.self, total) },
-    ], { by: 1, filter: (row) => row.name, details: state.group === "method" ? (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", method: row.key }) }, "Callers and callees") : null }),
+    ], { by: 1, filter: (row) => row.name, details: group === "method" ? (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", method: row.key }) }, "Callers and callees") : null }),
   ];
 }
 
@@ -395,7 +397,7 @@ function contextsTab() {
   });
   return [table(rows, [
     { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => contexts.number[row.context] ? frameText(contexts.node[row.context]) : "(rest) below " + (contexts.node[row.context] > 0 ? frameText(tree.parent[contexts.node[row.context]]) : "") },
-    { head: "Type", isName: false, of: (row) => typeName(contexts.type[row.context]), shown: (row) => typeName(contexts.type[row.context]) },
+    { head: "Type", isText: true, of: (row) => typeName(contexts.type[row.context]), shown: (row) => typeName(contexts.type[row.context]) },
     amountColumn(), shareColumn(total),
     { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] },
   ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];

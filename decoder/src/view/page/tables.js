@@ -19,7 +19,7 @@ function element(name, attributes, ...content) {
 }
 
 /**
- * `columns`: { head, of(row): what is sorted by, shown(row): text or element, isNumber }.
+ * `columns`: { head, of(row): what is sorted by, shown(row): text or element, isNumber, isName, isText: long texts, which wrap }.
  * `details(row)`: what a click on the row shows below it, or null.
  */
 function table(rows, columns, { by = 0, details = null, filter = null, caption } = {}) {
@@ -55,7 +55,7 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
   }
 
   function line(row) {
-    const cells = columns.map((column) => element("td", { class: column.isNumber ? "n" : column.isName ? "name" : null }, column.shown(row)));
+    const cells = columns.map((column) => element("td", { class: column.isNumber ? "n" : column.isName ? "name" : column.isText ? "text" : null }, column.shown(row)));
     const made = element("tr", {}, ...cells);
     if (details) {
       const target = cells.find((cell) => cell.className === "name") || cells[0];
