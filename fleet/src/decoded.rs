@@ -9,7 +9,7 @@ use lucce_callgraph::{Frame, MethodId, SiteId};
 use lucce_contentid::{Detail, FrameId, FrameText, StackId, names};
 use lucce_decoder::{
     ALLOC, Code, ContextId, Damage, OpenError, Profile, Source, StackFrame, Stream, Trace, Traces,
-    path_beside,
+    path_beside, tags_in_line,
 };
 use lucce_tracelog::{Item, Log};
 use rustc_hash::FxHashMap;
@@ -75,7 +75,7 @@ pub struct StackRow {
     pub application: FrameId,
 }
 
-/// What was counted of one kind, type and kind of thread in one context.
+/// What was counted of one kind, type and kind of thread in one context, under the same tags.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventKey {
     /// Kind and unit.
@@ -83,6 +83,8 @@ pub struct EventKey {
     pub stack: StackId,
     pub of: u32,
     pub is_virtual: bool,
+    /// As `endpoint=/search, tenant=a`; empty: none.
+    pub tags: u32,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -365,12 +367,15 @@ impl<'p> Building<'p> {
                     return Err(Damage::at(share.offset, what).into());
                 };
                 let thread = profile.threads.get(&share.thread);
+                let tags = profile.tags_by_key(share.thread);
+                let tags = tags.map(tags_in_line).unwrap_or_default();
                 let sized = share.count.saturating_mul(profile.each(share.event, site));
                 let key = EventKey {
                     event: kind(&mut self.kinds, &info.kind, &info.unit),
                     stack,
                     of: self.of(profile.detail_at(share.event, site)),
                     is_virtual: thread.is_some_and(|thread| thread.is_virtual),
+                    tags: self.texts.number(&tags),
                 };
                 self.add(key, share.count, share.value.saturating_add(sized));
             }
@@ -424,6 +429,7 @@ impl<'p> Building<'p> {
                 stack,
                 of: self.of(Some(of)),
                 is_virtual: false,
+                tags: self.texts.number(""),
             };
             self.add(key, row.objects, row.bytes);
         }

@@ -18,7 +18,10 @@ use lucce_contentid::{Detail, FrameId, FrameText};
 use serde::{Deserialize, Serialize};
 
 /// The version of folders, commits and tables. Readers refuse later ones.
-pub const VERSION: u32 = 1;
+///
+/// * 1 (2026-11-24): the first.
+/// * 2 (2026-11-24): `events` has `tags`; who skips them adds up what they tell apart, and counts a run twice that went on.
+pub const VERSION: u32 = 2;
 
 pub const MARK: &str = "lucce-fleet.json";
 pub const COMMITS: &str = "commits";

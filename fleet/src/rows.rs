@@ -209,6 +209,7 @@ pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> 
             key.stack,
             run.decoded.texts.get(key.of).to_owned(),
             key.is_virtual,
+            run.decoded.texts.get(key.tags).to_owned(),
             run.run,
         )
     });
@@ -232,6 +233,7 @@ pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> 
             texts(kinds.iter().map(|(_, unit)| unit.as_str())),
             texts(rows().map(|(run, key, _)| run.decoded.texts.get(key.of))),
             texts(rows().map(|(_, key, _)| thread_kind(key.is_virtual))),
+            texts(rows().map(|(run, key, _)| run.decoded.texts.get(key.tags))),
             numbers(rows().map(|(.., sums)| sums.count)),
             numbers(rows().map(|(.., sums)| sums.value)),
         ],

@@ -80,6 +80,8 @@ const EVENTS: &[Column] = &[
     Column("unit", TEXT, Never),
     Column("type", TEXT, Never),
     Column("thread_kind", TEXT, Never),
+    // Files of version 1 have none.
+    Column("tags", TEXT, May),
     Column("count", NUMBER, Never),
     Column("value", NUMBER, Never),
 ];
@@ -133,7 +135,9 @@ impl Table {
             Table::Frames => &["class", "method", "line", "frame_id"],
             Table::Stacks => &["stack_id"],
             Table::Through => &["stack_id", "frame_id", "caller_id"],
-            Table::Events | Table::Taken => &["event", "stack_id", "type", "thread_kind", "run_id"],
+            Table::Events | Table::Taken => {
+                &["event", "stack_id", "type", "thread_kind", "tags", "run_id"]
+            }
             Table::Numbers => &["run_id", "number"],
             Table::Stream => &["time_ns", "run_id", "thread"],
             Table::Symbols => &[],

@@ -13,8 +13,8 @@ use crate::known::each;
 use crate::layout::{Table, file};
 use crate::rows::{hex, thread_kind};
 
-/// Sums by stack, event, unit, type and kind of thread.
-pub type Taken = HashMap<[String; 5], Sums>;
+/// Sums by stack, event, unit, type, kind of thread and tags.
+pub type Taken = HashMap<[String; 6], Sums>;
 
 /// # Errors
 /// The file cannot be read.
@@ -24,7 +24,7 @@ pub fn of(dataset: &Path, state: &State, run: &str) -> Result<Taken, Error> {
         .of(Table::Taken)
         .filter(|entry| entry.run.as_deref() == Some(run));
     for entry in own {
-        let names = ["stack_id", "event", "unit", "type", "thread_kind"];
+        let names = ["stack_id", "event", "unit", "type", "thread_kind", "tags"];
         let columns = [&names[..], &["count", "value"]].concat();
         each(&file(dataset, &entry.path), &columns, |batch| {
             let text = |name: &str, at: usize| {
@@ -44,9 +44,12 @@ pub fn of(dataset: &Path, state: &State, run: &str) -> Result<Taken, Error> {
                 u64::try_from(value).ok()
             };
             for at in 0..batch.num_rows() {
-                let mut key: [String; 5] = Default::default();
+                let mut key: [String; 6] = Default::default();
                 for (key, name) in key.iter_mut().zip(names) {
-                    *key = text(name, at)?;
+                    // A file of version 1 has no tags, so they stay empty.
+                    if name != "tags" || batch.column_by_name(name).is_some() {
+                        *key = text(name, at)?;
+                    }
                 }
                 let (count, value) = (number("count", at)?, number("value", at)?);
                 taken.insert(key, Sums { count, value });
@@ -73,6 +76,7 @@ pub fn more<'d>(decoded: &'d Decoded, taken: Option<&Taken>) -> Vec<(&'d EventKe
             unit.clone(),
             of.to_owned(),
             thread_kind(key.is_virtual).to_owned(),
+            decoded.texts.get(key.tags).to_owned(),
         ]);
         let before = before.copied().unwrap_or_default();
         let count = sums.count.saturating_sub(before.count);

@@ -85,7 +85,7 @@ pub fn duckdb(dataset: &Path, state: &State) -> Result<String, Error> {
         let list = paths.join(", ");
         let _ = writeln!(
             text,
-            "CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet([{list}], hive_partitioning = false);"
+            "CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet([{list}], hive_partitioning = false, union_by_name = true);"
         );
     }
     Ok(text)

@@ -12,6 +12,7 @@ use lucce_decoder::Profile;
 use lucce_fleet::commits::Log;
 use lucce_fleet::engine::{Engine, Limits};
 use lucce_fleet::ingest::{Added, Ingest};
+use lucce_tracelog::{End, ThreadId, ThreadTag};
 
 #[test]
 fn the_tables_say_what_the_log_says() {
@@ -237,7 +238,98 @@ fn folders_that_are_no_datasets_are_left_alone() {
     let dataset = dir.path().join("data");
     add(&dataset, &[log]);
     let mark = dataset.join("lucce-fleet.json");
-    fs::write(&mark, "{\"schema\":\"lucce-fleet\",\"version\":2}").unwrap();
+    fs::write(&mark, "{\"schema\":\"lucce-fleet\",\"version\":99}").unwrap();
     let told = Ingest::open(&dataset).map(|_| ()).unwrap_err().to_string();
-    assert!(told.contains("version 2"), "{told}");
+    assert!(told.contains("version 99"), "{told}");
+}
+
+/// The sample, whose thread 2 counts under tags.
+fn tagged(path: &std::path::Path) {
+    let (mut writer, _) = fixture::running(path);
+    for (key, value) in [("tenant", "a"), ("endpoint", "/search")] {
+        let tag = ThreadTag {
+            thread: ThreadId(2),
+            key: key.into(),
+            value: value.into(),
+        };
+        writer.append(tag).unwrap();
+    }
+    writer.append(End).unwrap();
+    writer.close().unwrap();
+}
+
+const BY_TAGS: &str = "SELECT tags, SUM(count) FROM events GROUP BY tags";
+
+#[test]
+fn tags_tell_events_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, log) = (dir.path().join("data"), dir.path().join("tagged.log"));
+    tagged(&log);
+    for log in runs(dir.path(), &log, 2) {
+        add(&dataset, &[log]);
+    }
+    check_whole(&dataset);
+    // Of each run 116 in thread 1 and 8 in thread 2.
+    let expected = BTreeMap::from([
+        (String::new(), 2 * 116),
+        ("endpoint=/search, tenant=a".to_owned(), 2 * 8),
+    ]);
+    assert_eq!(pairs(&engine(&dataset), BY_TAGS), expected);
+    // Context B is counted with and without.
+    let both = "SELECT COUNT(*) FROM (SELECT stack_id FROM events GROUP BY stack_id HAVING COUNT(DISTINCT tags) = 2)";
+    assert_eq!(number(&engine(&dataset), both), 1);
+    let compacted = lucce_fleet(dir.path(), &["compact", "data", "--runs=1"], &[]);
+    assert!(compacted.status.success(), "{}", text(&compacted.stderr));
+    assert!(text(&compacted.stdout).contains("2 runs became sums"));
+    assert_eq!(pairs(&engine(&dataset), BY_TAGS), expected);
+}
+
+/// A dataset that version 1 made, of the run of `fixture::kinds`: it is read, added to and compacted.
+#[test]
+fn a_dataset_of_version_1_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = dir.path().join("data");
+    let old = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/version-1");
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .arg(old)
+        .arg(&dataset)
+        .status();
+    assert!(copied.unwrap().success());
+    let log = dir.path().join("kinds.log");
+    fixture::kinds(&log);
+    let before = check_whole(&dataset);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["0123456789abcdef"]);
+    assert_eq!(add(&dataset, &[log])[0].added, Added::Already);
+    let untagged = "SELECT CASE WHEN tags IS NULL THEN 'not known' ELSE tags END, SUM(count) FROM events GROUP BY tags";
+    let all = before["0123456789abcdef"];
+    let not_known = ("not known".to_owned(), all);
+    assert_eq!(
+        pairs(&engine(&dataset), untagged),
+        BTreeMap::from([not_known.clone()])
+    );
+    let log = dir.path().join("tagged.log");
+    tagged(&log);
+    let logs = runs(dir.path(), &log, 1);
+    assert_eq!(add(&dataset, &logs)[0].added, Added::New);
+    let expected = BTreeMap::from([
+        not_known,
+        (String::new(), 116),
+        ("endpoint=/search, tenant=a".to_owned(), 8),
+    ]);
+    assert_eq!(pairs(&engine(&dataset), untagged), expected);
+    let compacted = lucce_fleet(dir.path(), &["compact", "data"], &[]);
+    assert!(compacted.status.success(), "{}", text(&compacted.stderr));
+    check_whole(&dataset);
+    assert_eq!(pairs(&engine(&dataset), untagged), expected);
+    let top = lucce_fleet(
+        dir.path(),
+        &["ask", "top", "--dataset=data", "--output=csv"],
+        &[],
+    );
+    assert!(
+        text(&top.stdout).contains("app.Main"),
+        "{}",
+        text(&top.stderr)
+    );
 }

@@ -116,7 +116,10 @@ fn comparison(
 }
 
 /// As the tests have it, so that nothing is compiled twice.
-fn built() -> Outcome {
+///
+/// # Errors
+/// It does not build.
+pub fn built() -> Outcome {
     let mut build = cargo();
     build.env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?).env(
         "CLIPPY_ARGS",
@@ -179,7 +182,16 @@ fn api() -> PathBuf {
     ))
 }
 
-fn compile(folder: &Path) -> Outcome {
+/// Of the programs that [`compile`] has put there.
+pub fn class_path(folder: &Path) -> String {
+    format!("{}:{}", folder.display(), api().display())
+}
+
+/// The programs, into a folder.
+///
+/// # Errors
+/// There is no compiler, or one of them does not compile.
+pub fn compile(folder: &Path) -> Outcome {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
     let mut javac = Command::new(jdk.tool("javac"));
     javac
@@ -225,8 +237,7 @@ fn orders(
             place::agent().display(),
             log.display()
         ));
-        java.arg("-cp")
-            .arg(format!("{}:{}", folder.display(), api().display()));
+        java.arg("-cp").arg(class_path(folder));
         tools::run_quietly(java.arg("Orders").args(args))?;
         logs.push(log);
     }

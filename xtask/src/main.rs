@@ -23,6 +23,7 @@ mod dist;
 mod fleet;
 mod formats;
 mod guard;
+mod ids;
 mod jvm;
 mod licence;
 mod maven;
@@ -62,6 +63,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   fleet                 the crate fleet/, a workspace of its own: formatting, lints, tests
   fleet-tests [ENGINE]  real runs in a dataset, the same SQL asked by DataFusion, DuckDB and Spark with two workers
                         (duckdb or spark: that one only)
+  ids                   contexts of one program that have the same content id on updates of a JDK and on
+                        other JDKs, and what the ids take
   verify-apps           real applications, numbers compared with the JVM's own stack traces
       [--events N]      about how many comparisons in all (default 10000000)
       [--jdk VERSION]   on one JDK only
@@ -147,6 +150,7 @@ fn run(args: &[&str]) -> Outcome {
         ["fleet"] => fleet::check(),
         ["fleet-tests"] => build::all().and_then(|()| fleet::tests(&["duckdb", "spark"])),
         ["fleet-tests", engine] => build::all().and_then(|()| fleet::tests(&[engine])),
+        ["ids"] => build::all().and_then(|()| ids::run()),
         ["verify-apps", rest @ ..] => {
             let wish = apps::Wish::parse(rest)?;
             build::all().and_then(|()| apps::verify(&wish))

@@ -202,9 +202,9 @@ fn sum_id(of: &[&str]) -> String {
 fn events_sql() -> String {
     format!(
         "SELECT COALESCE(m.sum_id, e.run_id) AS run_id, e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind,
-            CAST(SUM(e.count) AS BIGINT) AS count, CAST(SUM(e.value) AS BIGINT) AS value
+            e.tags, CAST(SUM(e.count) AS BIGINT) AS count, CAST(SUM(e.value) AS BIGINT) AS value
         FROM many e LEFT JOIN members m ON m.run_id = e.run_id
-        GROUP BY COALESCE(m.sum_id, e.run_id), e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind
+        GROUP BY COALESCE(m.sum_id, e.run_id), e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind, e.tags
         ORDER BY {}",
         merge::order(Table::Events)
     )

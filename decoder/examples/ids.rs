@@ -1,0 +1,83 @@
+//! What content ids of a log's contexts take:
+//!
+//! ```text
+//! cargo run --release -p lucce-decoder --example ids -- run.lucce
+//! ```
+//! Each number that has a counter is decoded first. Then the frames and paths of all of them are hashed as `lucce fleet add` hashes them:
+//! each frame of the graph once, each path once, its callers' first. That is done ten times; the median is told.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use lucce_callgraph::Frame;
+use lucce_contentid::{Detail, FrameId, FrameText, StackId};
+use lucce_decoder::{Profile, Traces};
+use rustc_hash::FxHashMap;
+
+const TIMES: usize = 10;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("which log?")?;
+    let profile = Profile::open(&path)?;
+    let mut traces = Traces::new(&profile);
+    let mut contexts = 0_u32;
+    for id in profile.events.ids() {
+        traces.of(id)?;
+        contexts += 1;
+    }
+    let mut hashed = Vec::new();
+    let mut took = Vec::new();
+    for _ in 0..TIMES {
+        let begun = Instant::now();
+        hashed = paths(&traces, &profile);
+        took.push(begun.elapsed());
+    }
+    took.sort();
+    let median = took.get(TIMES / 2).copied().unwrap_or_default();
+    let frames: HashSet<u128> = hashed.iter().map(|path| path.frame.0).collect();
+    println!(
+        "{contexts} contexts, {} paths, {} frames; two ids of each: {:.0} ns for each path, {:.0} ns for each context",
+        hashed.len(),
+        frames.len(),
+        nanos(median) / hashed.len() as f64,
+        nanos(median) / f64::from(contexts)
+    );
+    Ok(())
+}
+
+fn nanos(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
+}
+
+#[derive(Clone, Copy)]
+struct Path {
+    frame: FrameId,
+    by_line: StackId,
+    by_method: StackId,
+}
+
+fn paths(traces: &Traces<'_>, profile: &Profile) -> Vec<Path> {
+    let mut frames: FxHashMap<Frame, [FrameId; 2]> = FxHashMap::default();
+    let mut paths: Vec<Path> = Vec::new();
+    for (caller, frame, shown) in traces.nodes_from(0) {
+        let [by_line, by_method] = *frames.entry(frame).or_insert_with(|| {
+            let text = FrameText {
+                class: &shown.class,
+                method: &shown.method,
+                descriptor: profile.code.descriptor(frame.method),
+                line: shown.line,
+            };
+            [Detail::ByLine, Detail::ByMethod].map(|detail| FrameId::of(text, detail))
+        });
+        let above = caller.and_then(|caller| paths.get(caller.number() as usize));
+        let (lines, methods) = above.map_or((StackId::EMPTY, StackId::EMPTY), |above| {
+            (above.by_line, above.by_method)
+        });
+        paths.push(Path {
+            frame: by_line,
+            by_line: lines.then(by_line),
+            by_method: methods.then(by_method),
+        });
+    }
+    paths
+}
