@@ -19,9 +19,13 @@ use crate::known::Known;
 use crate::layout::{Part, Table, VERSION};
 use crate::rows::{self, Counted, Labelled};
 use crate::taken;
+use crate::through::Through;
 
 /// Rows of a commit, about: what is held in memory.
 const BATCH: usize = 2 << 20;
+
+/// Rows of a long table that are made at a time.
+const ROWS: usize = 1 << 18;
 
 /// What the dataset is told of runs.
 #[derive(Clone, Debug)]
@@ -335,7 +339,8 @@ impl<'s> Writing<'s> {
 
     /// Frames, stacks and what goes through them, of which the dataset knows nothing yet.
     fn paths(&mut self, known: &mut Known, due: &[Due<'_>]) -> Result<(), Error> {
-        let (mut frames, mut stacks, mut through) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut frames, mut stacks) = (Vec::new(), Vec::new());
+        let mut through = Through::default();
         for decoded in due.iter().map(|due| &due.run.decoded) {
             for frame in &decoded.frames {
                 if known.frame(frame)? {
@@ -347,15 +352,25 @@ impl<'s> Writing<'s> {
                     stacks.push(*stack);
                 }
             }
-            crate::through::new(decoded, known, &mut through);
+            through.add(decoded, known);
         }
         for (table, batch) in [
             (Table::Frames, rows::frames(&frames)?),
             (Table::Stacks, rows::stacks(&stacks)?),
-            (Table::Through, rows::through(&mut through)?),
         ] {
             self.file(table, None, None, &batch)?;
         }
+        self.through(through)
+    }
+
+    /// A file that is written some rows at a time: there are as many as contexts are deep.
+    fn through(&mut self, through: Through<'_>) -> Result<(), Error> {
+        if through.is_empty() {
+            return Ok(());
+        }
+        let mut file = Target::new(self.dataset, Table::Through, None, None)?.rows()?;
+        through.rows(ROWS, &mut |rows| file.write(&rows::through(rows)?))?;
+        self.commit.add.push(file.finish()?);
         Ok(())
     }
 

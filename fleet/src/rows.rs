@@ -167,12 +167,11 @@ pub fn stacks(rows: &[StackRow]) -> Result<RecordBatch, Error> {
     )
 }
 
-/// `rows`: stack, frame, caller.
+/// `rows`: stack, frame, caller, sorted.
 ///
 /// # Errors
 /// Never: the columns are those of the table.
-pub fn through(rows: &mut [[u128; 3]]) -> Result<RecordBatch, Error> {
-    rows.sort_unstable();
+pub fn through(rows: &[[u128; 3]]) -> Result<RecordBatch, Error> {
     let column = |at: usize| ids(rows.iter().filter_map(move |row| row.get(at)).copied());
     batch(Table::Through, vec![column(0), column(1), column(2)])
 }

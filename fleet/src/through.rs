@@ -4,12 +4,14 @@
 //! main ─ work ─ work ─ work ─ get      (main, –) (work, main) (work, work) (get, work)
 //! ```
 //! A pair of frame and caller is there once for each stack, however often a recursion repeats it. Paths that begin alike share
-//! the list of their pairs while it is made: a frame adds a link, or none if the pair is in the list.
+//! the list of their pairs: a frame adds a link, or none if the pair is in the list. The rows, as many as contexts are deep, are made of
+//! the lists when they are written, some at a time.
 
 use lucce_contentid::{FrameId, StackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::decoded::Decoded;
+use crate::error::Error;
 use crate::known::Known;
 
 #[derive(Clone, Copy)]
@@ -20,49 +22,100 @@ struct Link {
 
 const END: u32 = u32::MAX;
 
-/// Adds the rows of contexts that have none yet: stack, frame, caller; 0: a thread's first frame has no caller.
-pub fn new(decoded: &Decoded, known: &mut Known, rows: &mut Vec<[u128; 3]>) {
-    let mut wanted: FxHashSet<StackId> = FxHashSet::default();
-    let events = decoded.events.keys().map(|key| key.stack);
-    let stream = decoded.stream.iter().map(|row| row.stack);
-    for stack in events.chain(stream) {
-        if stack != StackId::EMPTY && known.through(stack.0) {
-            wanted.insert(stack);
-        }
-    }
-    if wanted.is_empty() {
-        return;
-    }
-    let numbers: FxHashMap<FrameId, u32> = decoded
-        .frames
-        .iter()
-        .zip(0..)
-        .map(|(frame, at)| (frame.id, at))
-        .collect();
-    let id = |at: u32| {
-        decoded
-            .frames
-            .get(at as usize)
-            .map_or(0, |frame| frame.id.0)
-    };
-    let mut links: Vec<Link> = Vec::new();
-    // By path: its frame, and its first link.
-    let mut paths: FxHashMap<StackId, (u32, u32)> = FxHashMap::default();
-    for row in &decoded.stacks {
-        let frame = numbers.get(&row.frame).copied().unwrap_or(END);
-        let (caller, list) = paths.get(&row.parent).copied().unwrap_or((END, END));
-        let pair = (frame, caller);
-        let list = match has(&links, list, pair) {
-            true => list,
-            false => {
-                links.push(Link { pair, next: list });
-                links.len() as u32 - 1
+/// Told rows: stack, frame, caller.
+pub type Each<'e> = dyn FnMut(&[[u128; 3]]) -> Result<(), Error> + 'e;
+
+/// The lists of a run.
+struct Lists<'d> {
+    decoded: &'d Decoded,
+    links: Vec<Link>,
+}
+
+/// Which frames go through contexts that have no rows yet.
+#[derive(Default)]
+pub struct Through<'d> {
+    runs: Vec<Lists<'d>>,
+    /// A context, the place of its run, and its list.
+    contexts: Vec<(StackId, u32, u32)>,
+}
+
+impl<'d> Through<'d> {
+    /// Those of a run.
+    pub fn add(&mut self, decoded: &'d Decoded, known: &mut Known) {
+        let mut wanted: FxHashSet<StackId> = FxHashSet::default();
+        let events = decoded.events.keys().map(|key| key.stack);
+        let stream = decoded.stream.iter().map(|row| row.stack);
+        for stack in events.chain(stream) {
+            if stack != StackId::EMPTY && known.through(stack.0) {
+                wanted.insert(stack);
             }
-        };
-        paths.insert(row.id, (frame, list));
-        if wanted.contains(&row.id) {
-            let pairs = chain(&links, list);
-            rows.extend(pairs.map(|(frame, caller)| [row.id.0, id(frame), id(caller)]));
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let run = u32::try_from(self.runs.len()).unwrap_or(u32::MAX);
+        let numbers: FxHashMap<FrameId, u32> = decoded
+            .frames
+            .iter()
+            .zip(0..)
+            .map(|(frame, at)| (frame.id, at))
+            .collect();
+        let mut links: Vec<Link> = Vec::new();
+        // By path: its frame, and its first link.
+        let mut paths: FxHashMap<StackId, (u32, u32)> = FxHashMap::default();
+        for row in &decoded.stacks {
+            let frame = numbers.get(&row.frame).copied().unwrap_or(END);
+            let (caller, list) = paths.get(&row.parent).copied().unwrap_or((END, END));
+            let pair = (frame, caller);
+            let list = match has(&links, list, pair) {
+                true => list,
+                false => {
+                    links.push(Link { pair, next: list });
+                    links.len() as u32 - 1
+                }
+            };
+            paths.insert(row.id, (frame, list));
+            if wanted.contains(&row.id) {
+                self.contexts.push((row.id, run, list));
+            }
+        }
+        self.runs.push(Lists { decoded, links });
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.contexts.is_empty()
+    }
+
+    /// Hands over the rows, sorted, about so many at a time: stack, frame, caller; 0: a thread's first frame has no caller.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub fn rows(mut self, many: usize, each: &mut Each<'_>) -> Result<(), Error> {
+        self.contexts.sort_unstable();
+        let mut rows: Vec<[u128; 3]> = Vec::new();
+        for (stack, run, list) in self.contexts {
+            let Some(Lists { decoded, links }) = self.runs.get(run as usize) else {
+                continue;
+            };
+            let id = |at: u32| {
+                let frame = decoded.frames.get(at as usize);
+                frame.map_or(0, |frame| frame.id.0)
+            };
+            let from = rows.len();
+            let pairs = chain(links, list);
+            rows.extend(pairs.map(|(frame, caller)| [stack.0, id(frame), id(caller)]));
+            if let Some(own) = rows.get_mut(from..) {
+                own.sort_unstable();
+            }
+            if rows.len() >= many {
+                each(&rows)?;
+                rows.clear();
+            }
+        }
+        match rows.is_empty() {
+            true => Ok(()),
+            false => each(&rows),
         }
     }
 }
@@ -74,4 +127,100 @@ fn chain(links: &[Link], list: u32) -> impl Iterator<Item = (u32, u32)> {
 
 fn has(links: &[Link], list: u32, pair: (u32, u32)) -> bool {
     chain(links, list).any(|known| known == pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use lucce_contentid::FrameId;
+
+    use super::*;
+    use crate::decoded::{EventKey, FrameRow, StackRow, Sums, Texts};
+
+    /// A run whose contexts are all paths of one that goes through frames 0, 1, 2, 1, 2, 3.
+    fn run() -> Decoded {
+        let frame = |number: u128| FrameRow {
+            id: FrameId(number + 100),
+            by_method: FrameId(number + 200),
+            class: String::new(),
+            method: String::new(),
+            descriptor: String::new(),
+            file: None,
+            line: 1,
+            kind: "application",
+        };
+        let mut stacks: Vec<StackRow> = Vec::new();
+        for (depth, number) in (1..).zip([0, 1, 2, 1, 2, 3]) {
+            let parent = stacks.last().map_or(StackId::EMPTY, |row| row.id);
+            let frame = FrameId(number + 100);
+            stacks.push(StackRow {
+                id: parent.then(frame),
+                parent,
+                frame,
+                depth,
+                by_method: parent.then(frame),
+                application: frame,
+            });
+        }
+        let key = |stack| EventKey {
+            event: 0,
+            stack,
+            of: 0,
+            is_virtual: false,
+            tags: 0,
+        };
+        Decoded {
+            path: Default::default(),
+            run: String::new(),
+            start_ms: 0,
+            end_ms: None,
+            ended: true,
+            meta: Default::default(),
+            lost: 0,
+            coverage: None,
+            log_bytes: 0,
+            texts: Texts::default(),
+            kinds: Vec::new(),
+            frames: (0..4).map(frame).collect(),
+            events: stacks
+                .iter()
+                .map(|row| (key(row.id), Sums::default()))
+                .collect(),
+            stacks,
+            numbers: Vec::new(),
+            stream: Vec::new(),
+            symbols: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn rows_are_the_same_however_many_are_made_at_a_time() {
+        let decoded = run();
+        let told = |many: usize| {
+            let mut through = Through::default();
+            through.add(&decoded, &mut Known::default());
+            let (mut rows, mut calls) = (Vec::new(), 0);
+            let mut each = |some: &[[u128; 3]]| {
+                rows.extend_from_slice(some);
+                calls += 1;
+                Ok(())
+            };
+            through.rows(many, &mut each).unwrap();
+            (rows, calls)
+        };
+        let (all, calls) = told(usize::MAX);
+        // Frame 1 is called by 0 and by 2; frame 2 by 1 alone, however often.
+        assert_eq!((all.len(), calls), (1 + 2 + 3 + 4 + 4 + 5, 1));
+        assert!(all.is_sorted());
+        let mut different = all.clone();
+        different.dedup();
+        assert_eq!(different, all);
+        assert_eq!(told(1), (all.clone(), 6));
+        assert_eq!(told(8).0, all);
+        // What is known has no rows a second time.
+        let mut known = Known::default();
+        Through::default().add(&decoded, &mut known);
+        let mut again = Through::default();
+        again.add(&decoded, &mut known);
+        assert!(again.is_empty());
+    }
 }

@@ -10,6 +10,7 @@ pub fn all(report: &Value) -> String {
     let _ = single(report, &mut out);
     let _ = sizes(report, &mut out);
     let _ = questions(report, &mut out);
+    let _ = memory(report, &mut out);
     let _ = a_day(report, &mut out);
     out
 }
@@ -42,6 +43,16 @@ fn seconds(ms: f64) -> String {
         1e3.. => format!("{:.1} s", ms / 1e3),
         _ => format!("{:.2} s", ms / 1e3),
     }
+}
+
+/// Time, of it CPU time of all processors, and largest RSS.
+fn took(usage: &Value) -> String {
+    format!(
+        "{} ({} CPU), {}",
+        seconds(number(&usage["wall_ms"])),
+        seconds(number(&usage["cpu_ms"])),
+        bytes(number(&usage["peak_rss"]))
+    )
 }
 
 fn single(report: &Value, out: &mut String) -> std::fmt::Result {
@@ -84,7 +95,7 @@ fn made(report: &Value) -> impl Iterator<Item = &Value> {
 type Cell = fn(&Value) -> String;
 
 fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
-    let rows: [(&str, Cell); 16] = [
+    let rows: [(&str, Cell); 15] = [
         ("paths", |size| size["rows"]["stacks"].to_string()),
         ("rows of events", |size| size["rows"]["events"].to_string()),
         ("contexts of a run", |size| {
@@ -117,12 +128,7 @@ fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
         ("adding, largest RSS", |size| {
             bytes(number(&size["added"]["peak_rss"]))
         }),
-        ("compacting", |size| {
-            seconds(number(&size["compacted"]["wall_ms"]))
-        }),
-        ("compacting, largest RSS", |size| {
-            bytes(number(&size["compacted"]["peak_rss"]))
-        }),
+        ("compacting", |size| took(&size["compacted"])),
         ("dataset before compacting", |size| {
             bytes(number(&size["before"]["bytes"]))
         }),
@@ -137,14 +143,7 @@ fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
             let of = |table: &str| number(&size["tables"][table]["bytes"]);
             bytes((of("numbers") + of("symbols")) / number(&size["runs"]))
         }),
-        ("decoding one number", |size| {
-            let decoded = &size["decoded"];
-            format!(
-                "{}, {}",
-                seconds(number(&decoded["wall_ms"])),
-                bytes(number(&decoded["peak_rss"]))
-            )
-        }),
+        ("decoding one number", |size| took(&size["decoded"])),
     ];
     head("runs", report, out)?;
     for (name, cell) in rows {
@@ -185,13 +184,7 @@ fn questions(report: &Value, out: &mut String) -> std::fmt::Result {
         write!(out, "| `{name}`")?;
         for size in &sizes {
             let of = list(size, "questions").iter().find(|of| of["name"] == name);
-            let cell = of.map_or_else(String::new, |of| {
-                format!(
-                    "{}, {}",
-                    seconds(number(&of["wall_ms"])),
-                    bytes(number(&of["peak_rss"]))
-                )
-            });
+            let cell = of.map_or_else(String::new, took);
             write!(out, " | {cell}")?;
         }
         writeln!(out, " |")?;
@@ -231,6 +224,25 @@ fn questions(report: &Value, out: &mut String) -> std::fmt::Result {
     writeln!(out)
 }
 
+/// The largest resident sets, where a bound was given.
+fn memory(report: &Value, out: &mut String) -> std::fmt::Result {
+    let of = |usage: &Value| number(&usage["peak_rss"]);
+    let questions = made(report).flat_map(|size| list(size, "questions"));
+    let asking = questions.map(of).fold(0.0, f64::max);
+    let compacting = made(report).map(|size| of(&size["compacted"]));
+    let compacting = compacting.fold(0.0, f64::max);
+    match made(report).next() {
+        None => Ok(()),
+        Some(_) => writeln!(
+            out,
+            "With `--memory {}` the process of a question had {} at most, and that of compacting {}.\n",
+            report["memory"].as_str().unwrap_or_default(),
+            bytes(asking),
+            bytes(compacting)
+        ),
+    }
+}
+
 /// What ten thousand JVMs cost, as the last size says.
 fn a_day(report: &Value, out: &mut String) -> std::fmt::Result {
     let Some(last) = made(report).last() else {
@@ -260,15 +272,16 @@ mod tests {
                 "runs": runs,
                 "rows": { "stacks": 5, "events": 7 * runs, "contexts_of_runs": 6 * runs },
                 "added": { "runs": runs, "wall_ms": 2000.0, "cpu_ms": 500.0 * runs as f64, "peak_rss": 3e8, "log_bytes": 1e6 * runs as f64 },
-                "compacted": { "wall_ms": 20.0, "peak_rss": 2.5e9 },
+                "compacted": { "wall_ms": 20.0, "cpu_ms": 30.0, "peak_rss": 2.5e9 },
                 "before": { "bytes": 1e6 },
                 "bytes": 2e5 * runs as f64,
                 "tables": { "events": { "bytes": 1e5 * runs as f64 }, "numbers": { "bytes": 0 }, "symbols": { "bytes": 5e4 * runs as f64 } },
-                "questions": [{ "name": "top", "wall_ms": 12_345.0, "peak_rss": 1e8, "rows": 3 }],
-                "decoded": { "wall_ms": 30.0, "peak_rss": 1.5e7 },
+                "questions": [{ "name": "top", "wall_ms": 12_345.0, "cpu_ms": 1500.0, "peak_rss": 1e8, "rows": 3 }],
+                "decoded": { "wall_ms": 30.0, "cpu_ms": 10.0, "peak_rss": 1.5e7 },
             })
         };
         json!({
+            "memory": "2g",
             "single": [{ "program": "H2Mix", "contexts": 12, "log": 5000 }],
             "sizes": [size(10), size(100), { "runs": 1000, "not_run": "not run: no room" }],
             "engines": [{ "engine": "spark", "question": "top", "wall_ms": 3210.0 }],
@@ -283,11 +296,12 @@ mod tests {
             "| runs | 10 | 100 |\n|---|---|---|",
             "| adding, runs a second | 5.0 | 50.0 |",
             "| adding, CPU time of a run | 0.50 s | 0.50 s |",
-            "| compacting, largest RSS | 2.5 GB | 2.5 GB |",
+            "| compacting | 0.02 s (0.03 s CPU), 2.5 GB | 0.02 s (0.03 s CPU), 2.5 GB |",
             "| dataset, for each run | 200 KB | 200 KB |",
-            "| decoding one number | 0.03 s, 15.0 MB | 0.03 s, 15.0 MB |",
+            "| decoding one number | 0.03 s (0.01 s CPU), 15.0 MB | 0.03 s (0.01 s CPU), 15.0 MB |",
             "1000 runs: not run: no room.",
-            "| `top` | 12 s, 100 MB | 12 s, 100 MB |",
+            "| `top` | 12 s (1.5 s CPU), 100 MB | 12 s (1.5 s CPU), 100 MB |",
+            "With `--memory 2g` the process of a question had 100 MB at most, and that of compacting 2.5 GB.",
             "| 100 runs | spark |\n|---|---|\n| `top` | 3.2 s |",
             "Ten thousand such runs a day: 10.0 GB of logs, 2.0 GB of dataset; adding them takes 1.4 hours of one processor.",
         ] {
