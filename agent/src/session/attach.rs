@@ -78,11 +78,7 @@ pub fn attach(
     let started = start::supported(jvmti)
         .and_then(|()| {
             start::beware_of_untried(jvmti, &mut options);
-            jvmti
-                .add_capabilities(&capabilities(jvmti, &options.events))
-                .map_err(refused(
-                    "what the agent needs; another agent may sample allocations",
-                ))
+            take_capabilities(jvmti, &options.events)
         })
         .and_then(|()| {
             let later = true;
@@ -128,11 +124,7 @@ pub fn from_start(
 ) -> Result<(), String> {
     fate::survive(vm);
     holders::loaded(vm);
-    jvmti
-        .add_capabilities(&capabilities(jvmti, &options.events))
-        .map_err(refused(
-            "what the agent needs; another agent may sample allocations",
-        ))?;
+    take_capabilities(jvmti, &options.events)?;
     let agent = Agent::start(options, jvmti, ground)?;
     came(vm, false);
     announce(agent, text, callbacks)?;
@@ -227,6 +219,24 @@ fn events(wanted: &Events) -> Vec<ti::jvmtiEvent> {
         events.extend(source.events());
     }
     events
+}
+
+/// # Errors
+/// One line for the user: what the VM does not do.
+fn take_capabilities(jvmti: Jvmti, events: &Events) -> Result<(), String> {
+    let mut wanted = capabilities(jvmti, events);
+    wanted.set_can_generate_sampled_object_alloc_events(false);
+    jvmti
+        .add_capabilities(&wanted)
+        .map_err(refused("what the agent needs"))?;
+    if !samples_objects(events) {
+        return Ok(());
+    }
+    let mut sampling = ti::jvmtiCapabilities::default();
+    sampling.set_can_generate_sampled_object_alloc_events(true);
+    jvmti
+        .add_capabilities(&sampling)
+        .map_err(start::samples_for_another)
 }
 
 fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {

@@ -111,9 +111,7 @@ fn run(
     if options.events.leak().or(options.events.sampled()).is_some() {
         jvmti
             .add_capabilities(&leaks::capabilities())
-            .map_err(|Failed(code)| {
-                format!("events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})")
-            })?;
+            .map_err(samples_for_another)?;
     }
     for source in events::wanted(&options.hooks()) {
         events::prepare(jvmti, source)?;
@@ -182,6 +180,13 @@ fn beware(feature: u32, options: &mut Options) {
          and one event in {} is compared with the JVM's own stack trace; `lucce check` tells whether one was wrong",
         options.verify
     ));
+}
+
+/// What the user is told if the VM does not let this agent sample allocations.
+pub fn samples_for_another(Failed(code): Failed) -> String {
+    format!(
+        "events=leak, alloc=SIZE: another agent samples allocations, and the VM lets only one (error {code})"
+    )
 }
 
 /// What the user is told if the VM does not do `what`.
