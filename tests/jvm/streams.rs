@@ -340,9 +340,10 @@ fn shown(lucce: Lucce, log: &Path) -> Checked {
         let fields: Vec<_> = line.split(',').collect();
         let time: u64 = fields[0].parse().map_err(|_| format!("no time: {line}"))?;
         let fine = time >= last && fields[1] == "timed-4" && fields[4] == n.to_string();
-        ensure(fine && line.ends_with("Timed.step(Timed.java:53)"), || {
-            line.to_string()
-        })?;
+        ensure(
+            fine && line.ends_with(",Timed.step(Timed.java:53),"),
+            || line.to_string(),
+        )?;
         last = time;
     }
     let first = lucce.json(&[&arguments[..], &["--json", "--limit", "1", "--traces"]].concat())?;
