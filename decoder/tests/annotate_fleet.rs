@@ -78,3 +78,20 @@ fn a_service_that_is_not_there_is_told() {
         "{told}"
     );
 }
+
+/// As of `lucce push` and of the services themselves: one word, whatever white space is around it.
+#[test]
+fn a_token_of_several_words_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("app.log"), "no number\n").unwrap();
+    for (text, code) in [("word\n", 0), ("\n word \n", 0), ("one\ntwo\n", 2), ("", 2)] {
+        std::fs::write(dir.path().join("token"), text).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_lucce"))
+            .args(["annotate", "app.log", "--fleet", "http://127.0.0.1:1"])
+            .args(["--token-file", "token"])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text:?}: {output:?}");
+    }
+}

@@ -52,6 +52,9 @@
 //!   Since then, and skipped by readers that do not know them: blocks of kinds 4
 //!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use crate::error::{Damage, OpenError, header_of};
 use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::run_id::RunId;
@@ -111,6 +114,16 @@ impl Header {
         let crc = crc32fast::hash(bytes.get(..60).unwrap_or_default());
         put(&mut bytes, 60, &crc.to_le_bytes());
         bytes
+    }
+
+    /// What a log says at its begin, wherever the file is read just now.
+    ///
+    /// # Errors
+    /// The file cannot be read or is shorter than a header; otherwise as of `decode`.
+    pub fn of(file: &File) -> Result<Self, OpenError> {
+        let mut bytes = [0; FILE_HEADER as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Header::decode(&bytes)
     }
 
     /// What the first 64 bytes of a log say.

@@ -167,11 +167,10 @@ impl Pushing {
             let Some(mark) = Mark::take(&log).filter(|mark| mark.to == pushed.to) else {
                 continue;
             };
-            let mut header = [0; 64];
-            let file = File::open(&log).ok();
-            let file = file.filter(|file| file.read_exact_at(&mut header, 0).is_ok());
-            let run = Header::decode(&header).ok().and_then(|header| header.run);
-            let Some((file, run)) = file.zip(run) else {
+            let Ok(file) = File::open(&log) else {
+                continue;
+            };
+            let Some(run) = Header::of(&file).ok().and_then(|header| header.run) else {
                 continue;
             };
             let mut sender = Sender::new(run, mark.labels.clone());

@@ -68,6 +68,25 @@ impl Assembler {
         self.count - 1
     }
 
+    /// Integers, each another one, until there are so many constants.
+    pub fn fill(&mut self, constants: u16) {
+        for n in 0.. {
+            if self.count >= constants {
+                break;
+            }
+            self.constant(3, &(2_000_000_i32 + n).to_be_bytes());
+        }
+    }
+
+    /// Code that calls a static method so many times.
+    pub fn calling(&mut self, times: usize) -> Vec<u8> {
+        let this = self.this;
+        let [hi, lo] = self.method_ref(this, "none", "()V").to_be_bytes();
+        let mut code: Vec<u8> = [184, hi, lo].repeat(times);
+        code.push(177);
+        code
+    }
+
     pub fn utf8(&mut self, text: &str) -> u16 {
         self.constant(1, &[&u2(text.len())[..], text.as_bytes()].concat())
     }

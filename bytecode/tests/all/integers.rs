@@ -10,10 +10,7 @@ const CALLS: usize = 300;
 /// A method that calls, and so many constants.
 fn class(constants: u16) -> Vec<u8> {
     let mut asm = Assembler::new("Calls", 50);
-    let this = asm.this;
-    let [hi, lo] = asm.method_ref(this, "none", "()V").to_be_bytes();
-    let mut code: Vec<u8> = [184, hi, lo].repeat(CALLS);
-    code.push(177);
+    let code = asm.calling(CALLS);
     asm.method(
         "calls",
         "()V",
@@ -23,12 +20,7 @@ fn class(constants: u16) -> Vec<u8> {
             ..Body::default()
         },
     );
-    for n in 0.. {
-        if asm.count >= constants {
-            break;
-        }
-        asm.constant(3, &(2_000_000_i32 + n).to_be_bytes());
-    }
+    asm.fill(constants);
     asm.finish()
 }
 

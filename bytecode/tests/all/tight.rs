@@ -11,10 +11,7 @@ const METHODS: usize = 20;
 /// Methods that call, and a pool with room for so many more constants.
 fn class(free: u16) -> Vec<u8> {
     let mut asm = Assembler::new("Full", 50);
-    let this = asm.this;
-    let [hi, lo] = asm.method_ref(this, "none", "()V").to_be_bytes();
-    let mut code: Vec<u8> = [184, hi, lo].repeat(CALLS);
-    code.push(177);
+    let code = asm.calling(CALLS);
     for n in 0..METHODS {
         let code = code.clone();
         asm.method(
@@ -27,12 +24,7 @@ fn class(free: u16) -> Vec<u8> {
             },
         );
     }
-    for n in 0.. {
-        if asm.count >= u16::MAX - free {
-            break;
-        }
-        asm.constant(3, &(2_000_000_i32 + n).to_be_bytes());
-    }
+    asm.fill(u16::MAX - free);
     asm.finish()
 }
 

@@ -45,12 +45,7 @@ impl Fleet {
         let token = token_text(token, TOKEN).map_err(Failure::Usage)?;
         let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         if let Some(text) = token {
-            let word = text.lines().next().unwrap_or_default().trim();
-            if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(Failure::Usage(
-                    "the token has more than one word, or none".into(),
-                ));
-            }
+            let word = lucce_ship::token(&text).map_err(Failure::Usage)?;
             headers.push(("Authorization".to_owned(), format!("Bearer {word}")));
         }
         Ok(Fleet {

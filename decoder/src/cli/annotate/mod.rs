@@ -37,7 +37,7 @@ pub struct Args {
     /// A decoding service (lucce fleet serve) that knows the numbers of all its runs; its token is in LUCCE_FLEET_TOKEN
     #[arg(long, value_name = "URL", conflicts_with = "runs")]
     fleet: Option<String>,
-    /// The token of the service is this file's first line
+    /// The token of the service is what this file has, one word
     #[arg(long, value_name = "FILE", requires = "fleet")]
     token_file: Option<PathBuf>,
     /// In each number's place the innermost frame of the application, which is no class of the JDK; nothing below the line

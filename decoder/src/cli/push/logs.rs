@@ -9,7 +9,7 @@ use lucce_control::stop;
 use lucce_ship::spool::{Mark, host, marked};
 use lucce_ship::wire::Labels;
 use lucce_ship::{Collector, Endpoint, Pace, Sender, token, token_text};
-use lucce_tracelog::Header;
+use lucce_tracelog::{Header, OpenError};
 
 use super::super::output::plural;
 use super::super::{End, Failure, about, complain};
@@ -80,13 +80,9 @@ fn one(
 ) -> Result<Result<u64, String>, Failure> {
     let unread = |error: std::io::Error| Failure::Open(path.to_owned(), error.into());
     let file = File::open(path).map_err(unread)?;
-    let mut header = [0; 64];
-    let read = file.read_exact_at(&mut header, 0);
-    if let Err(error) = read {
-        return Ok(Err(error.to_string()));
-    }
-    let run = match Header::decode(&header) {
+    let run = match Header::of(&file) {
         Ok(header) => header.run,
+        Err(OpenError::Io(error)) => return Ok(Err(error.to_string())),
         Err(error) => return Err(Failure::Open(path.to_owned(), error)),
     };
     let Some(run) = run else {
