@@ -19,10 +19,14 @@ pub fn hex(id: u128) -> String {
 }
 
 fn push_hex(text: &mut String, id: u128) {
-    for at in (0..32).rev() {
-        let digit = (id >> (at * 4)) as u32 & 15;
-        text.push(char::from_digit(digit, 16).unwrap_or('0'));
+    // Each table has many.
+    let mut digits = [0_u8; 32];
+    for (digits, byte) in digits.chunks_exact_mut(2).zip(id.to_be_bytes()) {
+        for (digit, four) in digits.iter_mut().zip([byte >> 4, byte & 15]) {
+            *digit = four + if four < 10 { b'0' } else { b'a' - 10 };
+        }
     }
+    text.push_str(std::str::from_utf8(&digits).unwrap_or_default());
 }
 
 fn ids(of: impl Iterator<Item = u128>) -> ArrayRef {

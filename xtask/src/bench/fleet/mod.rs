@@ -177,7 +177,7 @@ fn alone(wish: &Wish, folder: &Path, recording: &Recording) -> Result<Value, Str
         .arg("export")
         .arg("--format")
         .arg("pprof")
-        .arg("--out")
+        .arg("--output")
         .arg(&pprof);
     tools::run_quietly(export.arg(&recording.log))?;
     let zipped = tools::output(Command::new("gzip").arg("--stdout").arg(&recording.log))?;
