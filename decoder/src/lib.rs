@@ -85,7 +85,7 @@ pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};
 pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
-pub use source::{Source, header_of, whole_log};
+pub use source::{Source, header_of, log_file};
 pub use streamed::{Told as ToldEvent, Window};
 pub use survivors::{Following, Moment, Row};
 pub use symbols::Extract;

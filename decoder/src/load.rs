@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_callgraph::{Graph, Layout};
 use lucce_tracelog::{
-    Cells, Damage, Entry, EventCells, Header, Item, Log, OpenError, Record, Totals, VmCells,
-    WholeLog,
+    Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Totals,
+    VmCells,
 };
 
 use crate::code::Code;
@@ -14,7 +14,7 @@ use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, Types};
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 use crate::scope::Scope;
-use crate::source::{Source, whole_log};
+use crate::source::{Source, log_file};
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -27,7 +27,7 @@ impl Profile {
     /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
         let path = path.as_ref();
-        if let Some(log) = whole_log(path)?
+        if let Some(log) = log_file(path)?
             && let Some(profile) = Profile::from_file(&log, &|_| ())?
         {
             return Ok(profile);
@@ -35,19 +35,19 @@ impl Profile {
         Source::open(path)?.profile(&|_| ())
     }
 
-    /// As `from_log`, with one block of the log in memory at a time. `None`: the file has become longer meanwhile, so what
-    /// was counted may not be explained in what was read.
+    /// As `from_log`, with one block of the log in memory at a time. `None`: its JVM has ended meanwhile, or the file has become
+    /// longer, so what was read may not be all.
     ///
     /// # Errors
     /// As `open`.
-    pub fn from_file(log: &WholeLog, tick: Tick<'_>) -> Result<Option<Profile>, OpenError> {
+    pub fn from_file(log: &LogFile, tick: Tick<'_>) -> Result<Option<Profile>, OpenError> {
         let mut profile = empty(log.header(), log.size())?;
         let mut shares = Vec::new();
         log.each(|item| profile.take(item, &mut shares, tick))?;
-        let is_whole = log.is_unchanged()?;
+        let is_settled = log.is_settled()?;
         profile.leave_out_unknown(&mut shares);
         profile.events = Events::new(shares);
-        Ok(is_whole.then_some(profile))
+        Ok(is_settled.then_some(profile))
     }
 
     /// `tick` is told the bytes that were read.

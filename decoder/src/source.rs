@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use lucce_formats::{is_gzip, unpacked};
-use lucce_tracelog::{Damage, Header, Log, OpenError, WholeLog};
+use lucce_tracelog::{Damage, Header, Log, LogFile, OpenError};
 
 use crate::profile::{Profile, Tick};
 
@@ -60,14 +60,14 @@ impl Source {
     }
 }
 
-/// The log, if it is a file as the agent has finished it: it need not be in memory as a whole.
+/// The log, if it is a file as the agent writes it: it need not be in memory as a whole.
 ///
 /// # Errors
 /// As [`Source::open`].
-pub fn whole_log(path: &Path) -> Result<Option<WholeLog>, OpenError> {
+pub fn log_file(path: &Path) -> Result<Option<LogFile>, OpenError> {
     let is_plain = fs::metadata(path)?.is_file() && !is_packed(path)?;
     match is_plain {
-        true => WholeLog::open(path),
+        true => LogFile::open(path).map(Some),
         false => Ok(None),
     }
 }

@@ -63,6 +63,19 @@ fn loss_is_told(java: &Java, ended: &Ended) -> Checked {
     let is_told = report.contains(" lost") && !report.contains("none lost");
     ensure(is_told, || {
         format!("the report says what was lost:\n{report}")
+    })?;
+    let why = "the log is full: limit=, or the system's limit of a file's size, was reached";
+    let is_said = ended.agent_lines().iter().any(|line| line.contains(why));
+    ended.ensure(is_said, "the agent says why events are lost")?;
+    let stats = java
+        .lucce()
+        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let warnings = stats["warnings"].as_array().into_iter().flatten();
+    let is_there = warnings
+        .filter_map(|text| text.as_str())
+        .any(|text| text.contains(why));
+    ensure(is_there, || {
+        format!("stats says why events are lost:\n{stats}")
     })
 }
 

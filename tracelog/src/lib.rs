@@ -39,11 +39,11 @@ pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use loss::survive;
 pub use map::{Lost, Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{
-    Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, Totals, VmCells, VmCount,
-    WholeLog, each_record,
+    Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, LogFile, Totals, VmCells,
+    VmCount, each_record,
 };
 pub use record::*;
 pub use run_id::{Number, RunId};
 pub use space::{Room, Size, keep_addresses};
 pub use spans::{CELLS, Content, FILE_START, Span};
-pub use writer::{Full, Writer, new_file};
+pub use writer::{Full, NoRoom, Writer, new_file};

@@ -3,6 +3,7 @@
 //! A log of a JVM that was killed or still runs is whole: its last block is open, and the disk space
 //! obtained in advance is zeros. A sealed block must match its checksum.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::ControlFlow;
@@ -81,28 +82,38 @@ impl Log {
     }
 }
 
-/// A log in a file that nothing is appended to any more: one block of it at a time is in memory.
-pub struct WholeLog {
+/// A log in a file: one block of it at a time is in memory, and the counters of one to which records may still be appended.
+pub struct LogFile {
     header: Header,
     file: File,
     size: u64,
+    /// `None`: nothing is appended any more.
+    counters: Option<Counters>,
 }
 
-impl WholeLog {
-    /// `None`: records may still be appended. Then counters must be read before what explains them is, as [`Log::open`] does.
-    ///
+/// What blocks of counters held, by where their cells begin, before what explains them is read. Zeros at the end are left out.
+type Counters = HashMap<u64, Vec<u8>>;
+
+impl LogFile {
     /// # Errors
     /// See [`OpenError`]. Damage after the header is not one.
-    pub fn open(path: impl AsRef<Path>) -> Result<Option<WholeLog>, OpenError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<LogFile, OpenError> {
         let mut file = File::open(path)?;
         let mut header = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut header)?;
-        let log = WholeLog {
+        let mut log = LogFile {
             header: Header::decode(&header)?,
             size: file.metadata()?.len(),
             file,
+            counters: None,
         };
-        Ok(log.is_finished()?.then_some(log))
+        if !log.is_finished()? {
+            let counters = log.read_counters()?;
+            log.size = log.file.metadata()?.len();
+            // If it has ended meanwhile, its last counters may be newer than these.
+            log.counters = (!log.is_finished()?).then_some(counters);
+        }
+        Ok(log)
     }
 
     #[must_use]
@@ -116,12 +127,16 @@ impl WholeLog {
         self.size
     }
 
-    /// Whether it still is what it was when it was opened.
+    /// Whether what was read explains what it counts and, of a log that has ended, counts everything.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn is_unchanged(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.len() == self.size && self.is_finished()?)
+    pub fn is_settled(&self) -> io::Result<bool> {
+        let is_finished = self.is_finished()?;
+        Ok(match self.counters {
+            None => is_finished && self.file.metadata()?.len() == self.size,
+            Some(_) => !is_finished,
+        })
     }
 
     /// Everything in the order of the file, until `each` says that it is enough. After an `Err` nothing follows.
@@ -147,7 +162,7 @@ impl WholeLog {
                 return Ok(());
             }
             if let Some(used) = used_of(&block) {
-                self.read(at, BLOCK_HEADER + used, &mut block)?;
+                self.read_payload(at + BLOCK_HEADER, used, &mut block)?;
             }
             let mut items = Items::of(&block, at, at);
             for item in items.by_ref() {
@@ -160,16 +175,54 @@ impl WholeLog {
         }
     }
 
+    /// Behind the block's header as it was read: a running JVM may have changed that since.
+    fn read_payload(&self, at: u64, used: u64, block: &mut Vec<u8>) -> io::Result<()> {
+        let is_counted = block_at(block, 0).is_some_and(|(_, head)| counts_events(head));
+        let Some(counters) = self.counters.as_ref().filter(|_| is_counted) else {
+            return self.read_more(at, used, block);
+        };
+        let there = used.min(self.size.saturating_sub(at));
+        let there = block.len() + usize::try_from(there).unwrap_or(0);
+        block.extend_from_slice(counters.get(&at).map_or(&[][..], Vec::as_slice));
+        block.resize(there, 0);
+        Ok(())
+    }
+
+    fn read_counters(&self) -> io::Result<Counters> {
+        let (mut at, mut header) = (FILE_HEADER, Vec::new());
+        let mut counters = Counters::new();
+        loop {
+            self.read(at, BLOCK_HEADER, &mut header)?;
+            let Some((_, head)) = block_at(&header, 0) else {
+                return Ok(counters);
+            };
+            let start = at + BLOCK_HEADER;
+            if let Some(used) = used_of(&header).filter(|_| counts_events(head)) {
+                let mut cells = Vec::new();
+                self.read(start, used, &mut cells)?;
+                let zeros = cells.iter().rev().take_while(|byte| **byte == 0).count();
+                cells.truncate(cells.len() - zeros);
+                cells.shrink_to_fit();
+                counters.insert(start, cells);
+            }
+            at = start + u64::from(head.capacity);
+        }
+    }
+
     /// In place of what `bytes` has; less where the file ends.
     fn read(&self, at: u64, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
-        bytes.resize(
-            usize::try_from(size.min(self.size.saturating_sub(at))).unwrap_or(0),
-            0,
-        );
-        let mut read = 0;
+        self.read_more(at, size, bytes)
+    }
+
+    /// Behind what `bytes` has; less where the file ends.
+    fn read_more(&self, at: u64, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let start = bytes.len();
+        let there = usize::try_from(size.min(self.size.saturating_sub(at))).unwrap_or(0);
+        bytes.resize(start + there, 0);
+        let mut read = start;
         while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, at + read as u64) {
+            match self.file.read_at(rest, at + (read - start) as u64) {
                 Ok(0) => break,
                 Ok(more) => read += more,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -212,6 +265,11 @@ impl WholeLog {
 }
 
 const NO_BLOCK: &str = "no block where one must begin";
+
+/// What the block's cells count may be explained by records that come later in the file.
+fn counts_events(head: BlockHead) -> bool {
+    matches!(head.kind, COUNTERS | EVENT_COUNTERS | VM_COUNTERS)
+}
 
 /// Bytes of the block's payload that are in use, as its header says; none: what is wrong with it needs no payload.
 fn used_of(header: &[u8]) -> Option<u64> {
@@ -675,7 +733,7 @@ fn is_finished(bytes: &[u8]) -> bool {
 /// earlier reading of the same file: what they count, `now` explains.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
     let counters: Vec<_> = blocks(now)
-        .filter(|(_, head)| matches!(head.kind, COUNTERS | EVENT_COUNTERS | VM_COUNTERS))
+        .filter(|(_, head)| counts_events(*head))
         .map(|(at, head)| (at + BLOCK_HEADER as usize, cells_size(head)))
         .collect();
     for (start, size) in counters {
@@ -771,6 +829,45 @@ mod tests {
         assert_eq!(settled(log(1, false), &ended), [(128, 7, 9)]);
         assert_eq!(settled(log(1, false), &[log(2, false)]), [(128, 7, 1)]);
         assert_eq!(settled(log(3, true), &[]), [(128, 7, 3)]);
+    }
+
+    fn counts_in(log: &LogFile) -> Vec<(u64, u64, u64)> {
+        let mut all = Vec::new();
+        let read = log.each(|item| {
+            if let Item::Cells(cells) = item.unwrap() {
+                all.extend(
+                    cells
+                        .iter()
+                        .map(|cell| (cell.offset, cell.id.0, cell.count)),
+                );
+            }
+            ControlFlow::Continue(())
+        });
+        read.unwrap();
+        all
+    }
+
+    #[test]
+    fn of_a_file_counters_are_those_from_before_its_records_were_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let before = [
+            block(RECORDS, &[], false),
+            block(COUNTERS, &[[7, 1, 0], [0; 3]], false),
+        ];
+        std::fs::write(&path, file(&before)).unwrap();
+        let log = LogFile::open(&path).unwrap();
+        let counters = block(COUNTERS, &[[7, 9, 0], [8, 2, 0]], false);
+        let now = |sealed| file(&[block(RECORDS, &[], sealed), counters.clone()]);
+        std::fs::write(&path, now(false)).unwrap();
+        assert_eq!(counts_in(&log), [(64 + 256 + 64, 7, 1)]);
+        assert!(log.is_settled().unwrap());
+        // It has ended: what it counted in the end is not in what was read.
+        std::fs::write(&path, now(true)).unwrap();
+        assert!(!log.is_settled().unwrap());
+        let log = LogFile::open(&path).unwrap();
+        assert_eq!(counts_in(&log).len(), 2);
+        assert!(log.is_settled().unwrap());
     }
 
     #[test]

@@ -57,6 +57,40 @@ impl fmt::Display for Full {
 
 impl error::Error for Full {}
 
+/// Why a log took no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoRoom {
+    /// Its own limit, or the system's for a file.
+    Limit,
+    Disk,
+}
+
+impl NoRoom {
+    pub const ALL: [NoRoom; 2] = [NoRoom::Limit, NoRoom::Disk];
+
+    /// Of the [`Stat`] that says so.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            NoRoom::Limit => "log.limit_reached",
+            NoRoom::Disk => "log.disk_full",
+        }
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            NoRoom::Limit => "limit=, or the system's limit of a file's size, was reached",
+            NoRoom::Disk => "the disk had no more room",
+        };
+        write!(
+            f,
+            "the log is full: {why}; events of contexts that came later are lost"
+        )
+    }
+}
+
 /// Appends to a log. One per process; share it behind a mutex.
 pub struct Writer {
     map: Arc<Map>,
@@ -68,6 +102,8 @@ pub struct Writer {
     released: u64,
     open: Option<Open>,
     refused: u64,
+    /// Why something did not fit the last time.
+    no_room: Option<NoRoom>,
     /// The count of what was refused in the file, where totals were asked for.
     refused_total: Option<Counters<Total>>,
     closed: bool,
@@ -122,6 +158,7 @@ impl Writer {
             released: FILE_HEADER,
             open: None,
             refused: 0,
+            no_room: None,
             refused_total: None,
             closed: false,
             scratch: Vec::with_capacity(1 << 10),
@@ -259,6 +296,12 @@ impl Writer {
         self.refused
     }
 
+    /// Why something had no room; smaller things may have had since.
+    #[must_use]
+    pub fn no_room(&self) -> Option<NoRoom> {
+        self.no_room
+    }
+
     /// Seals what was appended so far. The file's first so many bytes are a whole log from now on: of
     /// them only counters change.
     pub fn checkpoint(&mut self) -> u64 {
@@ -388,12 +431,17 @@ impl Writer {
         let ahead = mapped.clamp(GROWTH.0, GROWTH.1);
         let most = need.max(mapped + ahead).min(self.limit);
         if need > self.limit {
+            self.no_room = Some(NoRoom::Limit);
             return Err(Full);
         }
-        self.map
-            .grow(most)
-            .or_else(|_| self.map.grow(need))
-            .map_err(|_| Full)
+        let grown = self.map.grow(most).or_else(|_| self.map.grow(need));
+        grown.map_err(|_| {
+            // A file that was truncated does not grow either.
+            if self.map.known_lost().is_none() {
+                self.no_room = Some(NoRoom::Disk);
+            }
+            Full
+        })
     }
 
     fn seal(&mut self) {

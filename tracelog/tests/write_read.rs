@@ -2,7 +2,7 @@
 
 use lucce_callgraph::{Base, Change, ContextId, Version};
 use lucce_tracelog::{
-    End, Full, Header, Item, Log, OpenError, Record, Stat, ThreadId, Warning, Writer,
+    End, Full, Header, Item, Log, NoRoom, OpenError, Record, Stat, ThreadId, Warning, Writer,
 };
 use tempfile::TempDir;
 
@@ -207,6 +207,7 @@ fn a_full_log_keeps_a_prefix_and_its_end() {
     }
     writer.append(End).unwrap();
     assert_eq!(writer.refused(), 2);
+    assert_eq!(writer.no_room(), Some(NoRoom::Limit));
     writer.close().unwrap();
     assert_eq!(writer.append(End), Err(Full));
     let log = Log::open(&path).unwrap();

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
-use lucce_tracelog::{Counters, EventCell, Full, Record, SiteSize, ThreadId, VmCell, Writer};
+use lucce_tracelog::{
+    Counters, EventCell, Full, NoRoom, Record, SiteSize, ThreadId, VmCell, Writer,
+};
 
 use crate::book::Book;
 use crate::book::fate::Fate;
@@ -109,6 +111,11 @@ impl Log {
     /// Records for which there was no room.
     pub fn refused(&self) -> u64 {
         self.lock().writer.refused()
+    }
+
+    /// Why something did not fit.
+    pub fn no_room(&self) -> Option<NoRoom> {
+        self.lock().writer.no_room()
     }
 
     pub fn bytes(&self) -> u64 {

@@ -37,6 +37,11 @@ pub fn finish(agent: &Agent) {
     if let Some(warning) = agent.comparison.warning() {
         agent.say(Level::Warn, &warning);
     }
+    if let Some(why) = agent.log.no_room().filter(|_| lost > 0) {
+        // As a number, for which there still is room.
+        agent.stat(why.key(), 1);
+        agent.options.say(Level::Warn, &why.to_string());
+    }
     agent.note(End {});
     let fate = agent.log.fate(&agent.options.out);
     let _ = agent.log.close();

@@ -56,7 +56,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value, whole_log};
+use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value, log_file};
 
 use progress::Bar;
 
@@ -191,7 +191,7 @@ fn complain(message: impl std::fmt::Display) {
 
 fn open(path: &Path) -> Result<Profile, Failure> {
     let failed = |e| Failure::Open(path.to_owned(), e);
-    if let Some(log) = whole_log(path).map_err(failed)? {
+    if let Some(log) = log_file(path).map_err(failed)? {
         let bar = Bar::new("reading", log.size());
         let read = Profile::from_file(&log, &|bytes| bar.tick(bytes));
         if let Some(profile) = read.map_err(failed)? {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use lucce_decoder::escape::{Line, Text};
 use lucce_decoder::{ALLOC, Coverage, Covered, Profile, Skipped, Stream, Summary, path_beside};
+use lucce_tracelog::NoRoom;
 use serde::Serialize;
 
 use super::classes::Classes;
@@ -361,7 +362,14 @@ fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
 
 fn warnings(profile: &Profile) -> Vec<String> {
     let skipped = profile.skipped.iter().map(Skipped::warning);
-    skipped.chain(profile.warnings.iter().cloned()).collect()
+    // A full log has a number in place of the text.
+    let full = NoRoom::ALL
+        .into_iter()
+        .filter(|why| profile.stat(why.key()) > 0);
+    skipped
+        .chain(profile.warnings.iter().cloned())
+        .chain(full.map(|why| why.to_string()))
+        .collect()
 }
 
 fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {

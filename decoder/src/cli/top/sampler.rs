@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use lucce_decoder::{Events, Joined, KindTotal, OpenError, RunId, Source};
+use lucce_decoder::{Events, Joined, KindTotal, OpenError, Profile, RunId};
 
 /// What was counted between two readings.
 pub struct Window {
@@ -31,7 +31,7 @@ impl Sampler {
     /// The log cannot be read.
     pub fn new(path: &Path, interval: Duration) -> Result<Sampler, OpenError> {
         let begun = Instant::now();
-        let profile = Source::open(path)?.profile(&|_| ())?;
+        let profile = Profile::open(path)?;
         Ok(Sampler {
             path: path.to_owned(),
             asked: interval,
@@ -54,7 +54,7 @@ impl Sampler {
     /// The log cannot be read any more.
     pub fn look(&mut self) -> Result<Window, OpenError> {
         let begun = Instant::now();
-        let mut profile = Source::open(&self.path)?.profile(&|_| ())?;
+        let mut profile = Profile::open(&self.path)?;
         let (totals, main_kind) = (profile.kinds(), profile.main_kind().name);
         let more = profile.events.since(&self.before);
         self.before = std::mem::replace(&mut profile.events, more);
