@@ -24,7 +24,7 @@ const SAMPLE: u32 = 7;
 /// A tool cannot be had, the agent does not build or wants a glibc that is too new, or a number was wrong.
 pub fn check() -> Outcome {
     let of = System::ARM64.tools()?;
-    let agent = of.built(&["lucce-agent"], &dist::epoch()?)?;
+    let agent = of.built(&["lucce-agent"], "release", &dist::epoch()?)?;
     let agent = agent.join("liblucce.so");
     let wanted = glibc::linked(&agent)?;
     if wanted > FLOOR {

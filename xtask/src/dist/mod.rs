@@ -61,7 +61,7 @@ pub fn make(systems: &[System]) -> Outcome {
 
 impl Dist {
     fn make(&self) -> Outcome {
-        let built = self.tools.built(&PACKAGES, &self.epoch)?;
+        let built = self.tools.built(&PACKAGES, "dist", &self.epoch)?;
         let name = self.name();
         let stage = self.stage(&name, &built)?;
         let debug = self.split(&name, &stage)?;

@@ -176,14 +176,14 @@ impl Tools {
     }
 
     /// Compiles packages of this workspace against the oldest glibc, naming no folder of this machine in what is made.
-    /// Gives the folder that they are in.
+    /// Gives the folder that they are in. `profile`: `release`, or `dist` as in Cargo.toml.
     ///
     /// # Errors
     /// Something does not build.
-    pub fn built(&self, packages: &[&str], epoch: &str) -> Result<PathBuf, String> {
+    pub fn built(&self, packages: &[&str], profile: &str, epoch: &str) -> Result<PathBuf, String> {
         let build = self.folder.join("build");
         let mut cargo = zig::cargo()?;
-        cargo.args(["--release", "--locked"]);
+        cargo.args(["--profile", profile, "--locked"]);
         cargo.args(packages.iter().flat_map(|package| ["-p", package]));
         cargo.args(["--target", &format!("{}.{FLOOR}", self.system.target)]);
         let names = self.names(&build);
@@ -206,7 +206,7 @@ impl Tools {
             cargo.env("RUSTC", rustc);
         }
         tools::run(build::with_jdk(&mut cargo))?;
-        let built = build.join(self.system.target).join("release");
+        let built = build.join(self.system.target).join(profile);
         for file in ["lucce", "liblucce.so"].map(|name| built.join(name)) {
             // An earlier build may have left the one that is not wanted now.
             if file.exists() {
