@@ -7,23 +7,12 @@ use std::process::{Command, Output};
 
 use lucce_decoder::{Profile, ThreadId};
 use lucce_stream::{Header, Place, Writer, path_beside};
-use lucce_tracelog::{End, Log, ThreadTag};
+use lucce_tracelog::Log;
 use serde_json::Value;
 
 /// The sample, whose second thread counts under two tags.
 fn tagged(path: &Path) -> fixture::Ids {
-    let (mut writer, ids) = fixture::running(path);
-    for (key, value) in [("endpoint", "/a"), ("tenant", "\u{1b}[2J<b>")] {
-        let tag = ThreadTag {
-            thread: ThreadId(2),
-            key: key.into(),
-            value: value.into(),
-        };
-        writer.append(tag).unwrap();
-    }
-    writer.append(End).unwrap();
-    writer.close().unwrap();
-    ids
+    fixture::tagged(path, &[("endpoint", "/a"), ("tenant", "\u{1b}[2J<b>")])
 }
 
 fn lucce(dir: &Path, args: &[&str]) -> Output {

@@ -12,7 +12,6 @@ use lucce_decoder::Profile;
 use lucce_fleet::commits::Log;
 use lucce_fleet::engine::{Engine, Limits};
 use lucce_fleet::ingest::{Added, Ingest};
-use lucce_tracelog::{End, ThreadId, ThreadTag};
 
 #[test]
 fn the_tables_say_what_the_log_says() {
@@ -245,17 +244,7 @@ fn folders_that_are_no_datasets_are_left_alone() {
 
 /// The sample, whose thread 2 counts under tags.
 fn tagged(path: &std::path::Path) {
-    let (mut writer, _) = fixture::running(path);
-    for (key, value) in [("tenant", "a"), ("endpoint", "/search")] {
-        let tag = ThreadTag {
-            thread: ThreadId(2),
-            key: key.into(),
-            value: value.into(),
-        };
-        writer.append(tag).unwrap();
-    }
-    writer.append(End).unwrap();
-    writer.close().unwrap();
+    fixture::tagged(path, &[("tenant", "a"), ("endpoint", "/search")]);
 }
 
 const BY_TAGS: &str = "SELECT tags, SUM(count) FROM events GROUP BY tags";

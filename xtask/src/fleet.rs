@@ -61,6 +61,11 @@ pub fn command() -> PathBuf {
     place::target().join("fleet/debug/lucce-fleet")
 }
 
+/// The one that is measured.
+pub fn released() -> PathBuf {
+    place::target().join("fleet/release/lucce-fleet")
+}
+
 /// # Errors
 /// An engine answers otherwise than DataFusion, or runs of one program have other contexts.
 pub fn tests(engines: &[&str]) -> Outcome {
@@ -84,8 +89,7 @@ pub fn compared(
     engines: &[String],
     folder: &Path,
 ) -> Result<String, String> {
-    let fleet = place::target().join("fleet/release/lucce-fleet");
-    let mut comparison = comparison(fleet, dataset, &questions.into(), folder)?;
+    let mut comparison = comparison(released(), dataset, &questions.into(), folder)?;
     let said = tools::output(comparison.args(engines))?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }

@@ -8,31 +8,49 @@ use crate::thread::Counters;
 use crate::thread::ThreadState;
 use crate::thread::cells;
 use crate::thread::lane::Lane;
-use crate::thread::tags::{Bound, TagSet};
+use crate::thread::tags::{Bound, OpenTags, TagSet};
 
 /// From now on the current thread counts under one more tag. The number by which that is closed; 0: it is as it was.
-pub fn open(counters: &Counters, env: Env, state: &ThreadState, (key, value): (&str, &str)) -> u64 {
-    let outer = state.tags.borrow().now();
-    if state.tags.borrow().is_full() {
-        tell(counters, Bound::Nested, key);
+pub fn open(counters: &Counters, env: Env, state: &ThreadState, tag: (&str, &str)) -> u64 {
+    let opened = opened(counters, &mut state.tags.borrow_mut(), tag);
+    let Some((number, sets)) = opened else {
         return 0;
+    };
+    go_on(counters, env, state, sets);
+    number
+}
+
+/// One more tag is open in `tags`: the number by which it is closed, and the sets before and from now on. `None`: too many
+/// are open. The user is told of what is not told apart.
+pub fn opened(
+    counters: &Counters,
+    tags: &mut OpenTags,
+    (key, value): (&str, &str),
+) -> Option<(u64, (TagSet, TagSet))> {
+    if tags.is_full() {
+        tell(counters, Bound::Nested, key);
+        return None;
     }
+    let outer = tags.now();
     let (set, bound) = counters.tags.with(outer, key, value);
     if let Some(bound) = bound {
         tell(counters, bound, key);
     }
-    let number = state.tags.borrow_mut().open(set);
-    go_on(counters, env, state, (outer, set));
-    number
+    Some((tags.open(set), (outer, set)))
 }
 
 /// What was opened with this number is closed, and what was opened since.
 pub fn close(counters: &Counters, env: Env, state: &ThreadState, number: u64) {
-    let before = state.tags.borrow().now();
-    let outer = state.tags.borrow_mut().close(number);
-    if let Some(outer) = outer {
-        go_on(counters, env, state, (before, outer));
+    let closed = closed(&mut state.tags.borrow_mut(), number);
+    if let Some(sets) = closed {
+        go_on(counters, env, state, sets);
     }
+}
+
+/// It is closed in `tags`: the sets before and from now on. `None`: it is not open.
+pub fn closed(tags: &mut OpenTags, number: u64) -> Option<(TagSet, TagSet)> {
+    let before = tags.now();
+    tags.close(number).map(|outer| (before, outer))
 }
 
 fn tell(counters: &Counters, bound: Bound, key: &str) {

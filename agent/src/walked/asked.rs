@@ -8,8 +8,8 @@ use lucce_vm::Env;
 use crate::counting::Counting;
 use crate::counting::event_types::own_kind;
 use crate::memory::counter::count;
-use crate::options::Level;
-use crate::thread::tags::{Bound, TagSet};
+use crate::thread::tags::TagSet;
+use crate::thread::under;
 use crate::walked::kept::{self, Scope};
 use crate::walked::sampled::{Place, with_local};
 
@@ -17,14 +17,16 @@ use crate::walked::sampled::{Place, with_local};
 /// no frame is shown.
 pub fn number(counting: &'static Counting, env: Env, own: usize) -> Option<ContextId> {
     in_thread(counting, env, |thread| {
-        let place = Place {
-            own,
-            location: None,
-        };
-        with_local(counting, |local| local.number((env, thread), place))
-            .flatten()
-            .flatten()
+        number_in(counting, (env, thread), own)
     })
+}
+
+fn number_in(counting: &'static Counting, whose: (Env, jobject), own: usize) -> Option<ContextId> {
+    let place = Place {
+        own,
+        location: None,
+    };
+    with_local(counting, |local| local.number(whose, place))??
 }
 
 /// An event of the program's own there; its number. `None`: it is lost.
@@ -34,18 +36,14 @@ pub fn event(
     (kind, value): (&str, i64),
     own: usize,
 ) -> Option<ContextId> {
-    let counted = number(counting, env, own).filter(|number| {
-        let event = counting.event_type(&own_kind(kind), "", "");
+    let counted = in_thread(counting, env, |thread| {
+        let number = number_in(counting, (env, thread), own)?;
+        let event = counting.event_type(&own_kind(kind), "", "")?;
         let value = u64::try_from(value).unwrap_or(0);
-        let counted = in_thread(counting, env, |thread| {
-            let count = |event| {
-                with_local(counting, |local| {
-                    local.count(env, thread, (*number, event), value)
-                })
-            };
-            event.and_then(count).flatten()
-        });
-        counted.is_some()
+        with_local(counting, |local| {
+            local.count(env, thread, (number, event), value)
+        })??;
+        Some(number)
     });
     if counted.is_none() {
         count(&counting.counts.events_lost);
@@ -54,23 +52,15 @@ pub fn event(
 }
 
 /// From now on the current thread counts under one more tag. The number by which that is closed; 0: it is as it was.
-pub fn tag(counting: &'static Counting, env: Env, (key, value): (&str, &str)) -> u64 {
+pub fn tag(counting: &'static Counting, env: Env, tag: (&str, &str)) -> u64 {
     kept::asked(counting);
     let number = in_thread(counting, env, |thread| {
-        let (outer, is_full) = kept::with(counting, thread, |kept| {
-            (kept.tags.now(), kept.tags.is_full())
-        })?;
-        if is_full {
-            tell(counting, Bound::Nested, key);
-            return Some(0);
-        }
-        let (set, bound) = counting.tags.with(outer, key, value);
-        if let Some(bound) = bound {
-            tell(counting, bound, key);
-        }
-        let opened = kept::with(counting, thread, |kept| kept.tags.open(set));
-        leave(counting, (outer, set));
-        opened
+        let opened = kept::with(counting, thread, |kept| {
+            under::opened(counting, &mut kept.tags, tag)
+        });
+        let (number, sets) = opened.flatten()?;
+        leave(counting, sets);
+        Some(number)
     });
     number.unwrap_or(0)
 }
@@ -78,12 +68,10 @@ pub fn tag(counting: &'static Counting, env: Env, (key, value): (&str, &str)) ->
 /// What was opened with this number is closed, and what was opened since.
 pub fn untag(counting: &'static Counting, env: Env, number: u64) {
     in_thread(counting, env, |thread| {
-        let (before, outer) = kept::with_known(counting, thread, |kept| {
-            let before = kept.tags.now();
-            Some((before, kept.tags.close(number)?))
-        })
-        .flatten()?;
-        leave(counting, (before, outer));
+        let closed = kept::with_known(counting, thread, |kept| {
+            under::closed(&mut kept.tags, number)
+        });
+        leave(counting, closed.flatten()?);
         Some(())
     });
 }
@@ -92,12 +80,6 @@ pub fn untag(counting: &'static Counting, env: Env, number: u64) {
 fn leave(counting: &'static Counting, (from, to): (TagSet, TagSet)) {
     if from != to {
         let _ = with_local(counting, |local| local.leaves(from));
-    }
-}
-
-fn tell(counting: &Counting, bound: Bound, key: &str) {
-    if counting.tags.is_new(bound) {
-        counting.say(Level::Warn, &bound.text(key));
     }
 }
 

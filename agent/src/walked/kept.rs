@@ -103,16 +103,25 @@ pub fn asked(counting: &Counting) {
     }
 }
 
-/// Tags and scopes of the thread now.
-pub fn under(counting: &Counting, thread: jobject) -> (TagSet, Vec<Scope>) {
-    let nothing = (TagSet::NONE, Vec::new());
-    if !ASKED.load(Ordering::Relaxed) {
-        return nothing;
+/// The tags that the thread counts under now.
+pub fn tags(counting: &Counting, thread: jobject) -> TagSet {
+    if_asked(counting, thread, |kept| kept.tags.now())
+}
+
+/// The scopes that the thread is in now.
+pub fn scopes(counting: &Counting, thread: jobject) -> Vec<Scope> {
+    if_asked(counting, thread, |kept| kept.scopes.clone())
+}
+
+fn if_asked<T: Default>(
+    counting: &Counting,
+    thread: jobject,
+    of: impl FnOnce(&mut Kept) -> T,
+) -> T {
+    match ASKED.load(Ordering::Relaxed) {
+        true => with_known(counting, thread, of).unwrap_or_default(),
+        false => T::default(),
     }
-    let found = with_known(counting, thread, |kept| {
-        (kept.tags.now(), kept.scopes.clone())
-    });
-    found.unwrap_or(nothing)
 }
 
 /// The thread ends.

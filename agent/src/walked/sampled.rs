@@ -201,8 +201,7 @@ impl Local {
         if let (Some(top), Some(location)) = (self.frames.first_mut(), place.location) {
             top.location = location;
         }
-        let (_, scopes) = kept::under(self.counting, thread);
-        self.go_on_in(scopes);
+        self.go_on_in(kept::scopes(self.counting, thread));
         self.contexts(env)?;
         often::walked(self.counting, self.frames.len(), since);
         Some(())
@@ -377,7 +376,7 @@ impl Local {
     }
 
     fn lane(&mut self, env: Env, thread: jobject) -> Option<&mut Lane> {
-        let (tags, _) = kept::under(self.counting, thread);
+        let tags = kept::tags(self.counting, thread);
         let whose = (env.is_virtual_thread(thread), tags);
         let known = self.lanes.iter().position(|(of, _)| *of == whose);
         let at = known.unwrap_or_else(|| {

@@ -23,7 +23,9 @@ pub fn run(wish: &Wish) -> Result<Report, String> {
     Ok(measured(&wish.plan(programs.collect()), "", &wish.out))
 }
 
-fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {
+/// # Errors
+/// An application is unknown.
+pub fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {
     let known = || APPS.map(|app| app.name).join(", ");
     let find = |name: &String| {
         let found = APPS.iter().find(|app| app.name == name);

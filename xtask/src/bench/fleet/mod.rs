@@ -94,7 +94,7 @@ fn written(wish: &Wish, report: &mut Value, key: &str, value: &[Value]) -> Outco
 }
 
 fn command() -> Command {
-    Command::new(place::target().join("fleet/release/lucce-fleet"))
+    Command::new(fleet::released())
 }
 
 /// A step of the command, to its end.

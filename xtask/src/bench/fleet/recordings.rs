@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::bench::apps;
 use crate::bench::wish::Wish;
 use crate::jdk::{self, Jdk};
-use crate::workloads::{APPS, App};
+use crate::workloads::App;
 use crate::{Outcome, place, tools};
 
 /// A log of a run of an application.
@@ -29,7 +30,10 @@ pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
     let first = jdks.first().ok_or("no JDK")?;
     let last = jdks.last().ok_or("no JDK")?;
     let mut recordings = Vec::new();
-    for (at, app) in wanted(wish)?.into_iter().enumerate() {
+    let mut wanted = apps::wanted(wish)?;
+    // One that runs on each JDK first.
+    wanted.sort_by_key(|app| app.wants_whole_jdk);
+    for (at, app) in wanted.into_iter().enumerate() {
         let on = match at == 0 && first.version != last.version {
             true => vec![first, last],
             false => vec![first],
@@ -50,22 +54,6 @@ pub fn take(wish: &Wish, folder: &Path) -> Result<Vec<Recording>, String> {
         }
     }
     Ok(recordings)
-}
-
-/// An application that runs on each JDK first.
-fn wanted(wish: &Wish) -> Result<Vec<&'static App>, String> {
-    let mut wanted: Vec<&App> = match wish.names.is_empty() {
-        true => APPS.iter().collect(),
-        false => {
-            let find = |name: &String| {
-                let found = APPS.iter().find(|app| app.name == name);
-                found.ok_or_else(|| format!("unknown application {name}"))
-            };
-            wish.names.iter().map(find).collect::<Result<_, _>>()?
-        }
-    };
-    wanted.sort_by_key(|app| app.wants_whole_jdk);
-    Ok(wanted)
 }
 
 fn record(wish: &Wish, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outcome {
