@@ -394,7 +394,7 @@ fn logs_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files.filter(|file| is_log(file)).collect())
 }
 
-fn is_root() -> Result<bool, String> {
+pub fn is_root() -> Result<bool, String> {
     let user = Command::new("id").arg("-u").output();
     let user = user.map_err(|e| format!("id: {e}"))?;
     Ok(user.stdout.starts_with(b"0\n"))

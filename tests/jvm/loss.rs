@@ -8,13 +8,21 @@ use std::time::{Duration, Instant};
 
 use lucce_tests::{Checked, Ended, Java, Setup, ensure};
 
+use crate::containers::is_root;
+use crate::running::Running;
 use crate::{Test, test};
+
+const LIMIT: &str = "limit=, or the system's limit of a file's size, was reached";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     vec![
         test("loss::limit", true, || limit(setup)),
         test("loss::file_size_limit_of_the_system", false, || {
             file_size(setup)
+        }),
+        test("loss::full_disk", false, || disk(setup)),
+        test("loss::told_while_it_runs", false, || {
+            told_while_it_runs(setup)
         }),
         test("loss::killed", true, || killed(setup)),
     ]
@@ -28,7 +36,7 @@ fn limit(setup: &Setup) -> Checked {
     let ended = java.run()?.expect(0)?;
     let worked = ended.stdout.contains("io.lucce.programs.Counts$Small");
     ended.ensure(worked, "the program did its work")?;
-    loss_is_told(&java, &ended)?;
+    loss_is_told(&java, &ended, LIMIT)?;
     let size = fs::metadata(java.log()).map_err(|e| e.to_string())?.len();
     ended.ensure(size <= 64 << 10, &format!("the log has {size} bytes"))?;
     java.clean();
@@ -37,25 +45,49 @@ fn limit(setup: &Setup) -> Checked {
 
 /// As when a quota is used up: writes beyond fail. javac compiles all the same.
 fn file_size(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "file-size");
+    let java = compiling(setup, "file-size", "events=alloc");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "ulimit -f 2000; exec \"$@\"", "bash"]);
+    compiles(setup, &java, shell, LIMIT)
+}
+
+/// The log lies on a file system of its own, of 2 MB, which ends with the JVM.
+fn disk(setup: &Setup) -> Checked {
+    let java = compiling(setup, "disk", "events=alloc,out=disk/run.lucce");
+    let mut shell = Command::new("unshare");
+    if !is_root()? {
+        shell.arg("--map-root-user");
+    }
+    let script = "set -e
+mount --make-rprivate /
+mkdir -p disk
+mount -t tmpfs -o size=2000k lucce disk
+\"$@\"
+cp disk/run.lucce run.lucce";
+    shell.args(["--mount", "sh", "-c", script, "sh"]);
+    compiles(setup, &java, shell, "the disk had no more room")
+}
+
+fn compiling<'a>(setup: &'a Setup, name: &str, options: &str) -> Java<'a> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/Forever.java");
     let javac = ["com.sun.tools.javac.Main", "-d", "."].map(OsStr::new);
-    let java = java
-        .agent("events=alloc")
-        .main(javac.into_iter().chain([source.as_os_str()]));
-    let mut shell = Command::new("bash");
-    shell
-        .args(["-c", "ulimit -f 2000; exec \"$@\"", "bash"])
-        .arg(setup.jdk().tool("java"));
+    Java::new(setup, setup.jdk(), name)
+        .agent(options)
+        .main(javac.into_iter().chain([source.as_os_str()]))
+}
+
+/// The log gets full in `shell`, for this reason, and javac compiles all the same.
+fn compiles(setup: &Setup, java: &Java, mut shell: Command, why: &str) -> Checked {
+    shell.arg(setup.jdk().tool("java"));
     let ended = java.run_as(&mut shell, &java.arguments())?.expect(0)?;
     let compiled = java.folder().join("Forever.class").exists();
     ended.ensure(compiled, "the program did its work")?;
-    loss_is_told(&java, &ended)?;
+    loss_is_told(java, &ended, why)?;
     java.clean();
     Ok(())
 }
 
-fn loss_is_told(java: &Java, ended: &Ended) -> Checked {
+fn loss_is_told(java: &Java, ended: &Ended, why: &str) -> Checked {
     let told = ended.agent_lines().iter().any(|line| line.contains("lost"));
     ended.ensure(told, "the agent says what was lost")?;
     let log = java.log();
@@ -64,19 +96,36 @@ fn loss_is_told(java: &Java, ended: &Ended) -> Checked {
     ensure(is_told, || {
         format!("the report says what was lost:\n{report}")
     })?;
-    let why = "the log is full: limit=, or the system's limit of a file's size, was reached";
-    let is_said = ended.agent_lines().iter().any(|line| line.contains(why));
-    ended.ensure(is_said, "the agent says why events are lost")?;
+    let why = format!("the log is full: {why}");
+    let said = ended.stderr.matches(&why).count();
+    ended.ensure(said == 1, "the agent says once why events are lost")?;
     let stats = java
         .lucce()
         .json(&["stats", "--json", &log.to_string_lossy()])?;
     let warnings = stats["warnings"].as_array().into_iter().flatten();
     let is_there = warnings
         .filter_map(|text| text.as_str())
-        .any(|text| text.contains(why));
+        .any(|text| text.contains(&why));
     ensure(is_there, || {
         format!("stats says why events are lost:\n{stats}")
     })
+}
+
+/// What the log has no room on is told while the JVM runs, and not once more at its end.
+fn told_while_it_runs(setup: &Setup) -> Checked {
+    let mut jvm = Running::start(setup, setup.jdk(), "told-full", "events=alloc,limit=64k")?;
+    jvm.until("lucce ctl says that the log is full", |jvm| {
+        let status = jvm.ctl(&["status"])?;
+        let is_lossy = status["lost"].as_u64().is_some_and(|lost| lost > 0);
+        Ok(is_lossy && status["log"]["full"] == "limit")
+    })?;
+    jvm.until("standard error says that the log is full", |jvm| {
+        Ok(jvm.java.printed("stderr").contains(LIMIT))
+    })?;
+    let java = jvm.end()?;
+    loss_is_told(&java, &java.so_far(), LIMIT)?;
+    java.clean();
+    Ok(())
 }
 
 fn killed(setup: &Setup) -> Checked {

@@ -2,6 +2,7 @@
 //!
 //! Locks, in the order in which they are taken: the encoder's, the book's, the log's.
 
+use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -22,6 +23,8 @@ pub struct Log {
 struct State {
     writer: Writer,
     told: Told,
+    /// The user knows that the log is full.
+    full_told: bool,
 }
 
 impl Log {
@@ -29,6 +32,7 @@ impl Log {
         let state = State {
             writer,
             told: Told::default(),
+            full_told: false,
         };
         Log {
             state: Mutex::new(state),
@@ -118,6 +122,11 @@ impl Log {
         self.lock().writer.no_room()
     }
 
+    /// True once: the user does not know yet that the log is full.
+    pub fn is_to_be_told(&self) -> bool {
+        !mem::replace(&mut self.lock().full_told, true)
+    }
+
     pub fn bytes(&self) -> u64 {
         self.lock().writer.bytes_written()
     }
@@ -147,12 +156,12 @@ impl State {
     }
 
     fn site(&mut self, book: &Book, id: u32) -> Result<(), Full> {
-        let State { writer, told } = self;
+        let State { writer, told, .. } = self;
         told.site(book, id, &mut |record| writer.append(record))
     }
 
     fn method(&mut self, book: &Book, id: MethodId) -> Result<(), Full> {
-        let State { writer, told } = self;
+        let State { writer, told, .. } = self;
         told.method(book, id, &mut |record| writer.append(record))
     }
 }

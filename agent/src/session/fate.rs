@@ -12,11 +12,13 @@ use jvmti_bindings::sys::jni::JavaVM;
 use crate::book::fate::Fate;
 use crate::options::Level;
 use crate::session::Agent;
+use crate::session::finish::lost;
 use lucce_vm::flags;
 
 /// What the thread has said already.
 #[derive(Default)]
 struct Said {
+    full: bool,
     log: Option<Fate>,
     stream: Option<Fate>,
     calls: Option<Fate>,
@@ -39,6 +41,7 @@ fn watch(agent: &Agent) {
     const OFTEN: Duration = Duration::from_secs(1);
     let mut said = Said::default();
     while !agent.ended.wait(Instant::now() + OFTEN) {
+        said.full = said.full || tell_full(agent);
         tell(
             agent,
             &mut said.log,
@@ -52,6 +55,17 @@ fn watch(agent: &Agent) {
             tell(agent, &mut said.calls, recorder.fate(), recorder.path());
         }
     }
+}
+
+/// Says why the log takes no more, once, whether the thread asks or the end does. False: no event was lost for that.
+pub fn tell_full(agent: &Agent) -> bool {
+    let Some(why) = agent.log.no_room().filter(|_| lost(agent) > 0) else {
+        return false;
+    };
+    if agent.log.is_to_be_told() {
+        agent.options.say(Level::Warn, &why.to_string());
+    }
+    true
 }
 
 fn tell(agent: &Agent, said: &mut Option<Fate>, fate: Fate, path: &Path) {

@@ -14,6 +14,7 @@ use crate::memory::java_table::MULTIPLIER;
 use crate::options::Level;
 use crate::session::Agent;
 use crate::session::control;
+use crate::session::fate;
 use crate::session::push;
 
 /// The VM ends, or the agent leaves it.
@@ -31,7 +32,7 @@ pub fn finish(agent: &Agent) {
     }
     let counted = Counted::by(agent);
     let contexts = contexts(agent, Which::Allocations);
-    let lost = agent.counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
+    let lost = lost(agent);
     note_counts(agent, (counted.all(), lost));
     note_bursts(agent, bursts);
     if let Some(warning) = agent.comparison.warning() {
@@ -40,7 +41,7 @@ pub fn finish(agent: &Agent) {
     if let Some(why) = agent.log.no_room().filter(|_| lost > 0) {
         // As a number, for which there still is room.
         agent.stat(why.key(), 1);
-        agent.options.say(Level::Warn, &why.to_string());
+        fate::tell_full(agent);
     }
     agent.note(End {});
     let fate = agent.log.fate(&agent.options.out);
@@ -58,6 +59,11 @@ pub fn finish(agent: &Agent) {
     agent.say(level, &recorded.line(agent, &fate));
     end_files_beside(agent);
     push::finish(agent);
+}
+
+/// Events that happened and are counted nowhere.
+pub fn lost(agent: &Agent) -> u64 {
+    agent.counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost()
 }
 
 /// What the log says of the run as a whole.

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use lucce_control::json::Object;
+use lucce_tracelog::NoRoom;
 
 use crate::book::fate::Fate;
 use crate::core::Streamer;
 use crate::options::names_of;
 use crate::session::Agent;
-use crate::session::finish::{Counted, Which, contexts};
+use crate::session::finish::{Counted, Which, contexts, lost};
 use crate::session::push;
 
 /// `uptime` in milliseconds.
@@ -18,7 +19,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
     let events = Counted::by(agent).all();
     let contexts = contexts(agent, Which::All);
     let counts = &agent.counts;
-    let lost = counts.events_lost.load(Ordering::Relaxed) + agent.lanes.lost();
+    let lost = lost(agent);
     // What lies in no file any more is lost.
     let (events, lost) = match agent.log.fate(&agent.options.out) {
         Fate::Truncated | Fate::Failed => (0, lost + events),
@@ -98,10 +99,20 @@ fn file_of(fate: &Fate, path: &Path) -> Object {
         .text("state", fate.word())
 }
 
+/// What the log has no room on; `null`: it has.
+fn full(agent: &Agent) -> &'static str {
+    match agent.log.no_room() {
+        None => "null",
+        Some(NoRoom::Limit) => "\"limit\"",
+        Some(NoRoom::Disk) => "\"disk\"",
+    }
+}
+
 fn log(agent: &Agent) -> String {
     let fate = agent.log.fate(&agent.options.out);
     file_of(&fate, &agent.options.out)
         .raw("bytes", agent.log.bytes())
         .raw("refused", agent.log.refused())
+        .raw("full", full(agent))
         .end()
 }
