@@ -148,14 +148,42 @@ fn a_large_difference_is_announced() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fixture::deep::recursion(&dir.join("deep.log"), 6_500);
-    let mut child = bounded(dir, "export deep.log --diff deep.log");
+    let said = first_said(dir, "export deep.log --diff deep.log");
+    let is_announced = said.contains("MB will be written: 6,498 traces; --min-share");
+    assert!(is_announced, "{said}");
+}
+
+/// Where other tools' files have each stack with all of its frames.
+#[test]
+fn large_files_of_other_tools_are_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    log(dir);
+    for (format, traces) in [
+        ("jfr", "traces; --min-share"),
+        ("pprof", "traces, packed, "),
+        ("perfetto", "traces; --min-share"),
+        ("otlp", "traces; --min-share"),
+    ] {
+        let said = first_said(dir, &format!("export --format {format} deep.log -o large"));
+        let announced = format!("MB will be written: 49,999 {traces}");
+        assert!(said.contains(&announced), "{format}: {said}");
+    }
+    for format in ["speedscope", "firefox"] {
+        let said = first_said(dir, &format!("export --format {format} deep.log -o large"));
+        assert!(said.contains("wrote 49,999 "), "{format}: {said}");
+    }
+}
+
+/// The first line on standard error of a command that is not let go on.
+fn first_said(dir: &Path, command: &str) -> String {
+    let mut child = bounded(dir, command);
     let mut said = String::new();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    let is_announced = said.contains("MB will be written: 6,498 traces; --min-share");
-    assert!(is_announced, "{said}");
+    said
 }
 
 /// What is shown and the rest are the whole.

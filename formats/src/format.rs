@@ -17,6 +17,17 @@ pub trait Format: Sync {
         false
     }
 
+    /// About how many bytes the stacks of the run take, where each is written with all of its frames; 0: what stacks
+    /// share is written once.
+    fn bytes_of_stacks(&self, _run: &Run) -> u64 {
+        0
+    }
+
+    /// Whether what is written is packed, so that it takes less.
+    fn is_packed(&self) -> bool {
+        false
+    }
+
     /// Writes what was counted, or the events if the format [has times](Self::has_times) and there are any. Memory is bounded by the run's frames, paths and rows; what is
     /// written is not kept.
     ///

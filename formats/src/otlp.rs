@@ -145,6 +145,11 @@ impl Format for Otlp {
         "For OpenTelemetry: profiles as its collector receives them (v1development)"
     }
 
+    /// The number of a location for each frame of a stack.
+    fn bytes_of_stacks(&self, run: &Run) -> u64 {
+        2 * run.frames_of_stacks()
+    }
+
     fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         Part {
             run,

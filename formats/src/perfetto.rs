@@ -192,6 +192,11 @@ impl Format for Perfetto {
         true
     }
 
+    /// The number of a frame for each of a call stack.
+    fn bytes_of_stacks(&self, run: &Run) -> u64 {
+        2 * run.frames_of_stacks()
+    }
+
     fn write(
         &self,
         run: &Run,

@@ -122,6 +122,15 @@ impl Format for Pprof {
         "For `go tool pprof`, and all that read its profiles: all kinds of events, with types, threads and numbers as labels"
     }
 
+    /// The number of a location for each frame of each sample.
+    fn bytes_of_stacks(&self, run: &Run) -> u64 {
+        2 * run.frames_of_rows()
+    }
+
+    fn is_packed(&self) -> bool {
+        true
+    }
+
     fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         let out = Gzip::new(out)?;
         let mut writer = Writer::new(run, out);

@@ -193,6 +193,39 @@ impl Run {
         })
     }
 
+    /// How many frames the stacks of all rows have, each counted as often as rows have it.
+    #[must_use]
+    pub fn frames_of_rows(&self) -> u64 {
+        let depths = self.depths();
+        let nodes = self.rows.iter().map(|row| row.node);
+        sum_of(&depths, nodes)
+    }
+
+    /// How many frames the different stacks of all rows have.
+    #[must_use]
+    pub fn frames_of_stacks(&self) -> u64 {
+        let depths = self.depths();
+        let mut is_stack = vec![false; self.nodes.len()];
+        for row in &self.rows {
+            if let Some(is_stack) = is_stack.get_mut(row.node as usize) {
+                *is_stack = true;
+            }
+        }
+        let nodes = (0..).zip(is_stack).filter(|(_, is_stack)| *is_stack);
+        sum_of(&depths, nodes.map(|(node, _)| node))
+    }
+
+    /// By node, how many frames its stack has.
+    fn depths(&self) -> Vec<u32> {
+        let mut depths = Vec::with_capacity(self.nodes.len());
+        depths.push(0);
+        for node in self.nodes.iter().skip(1) {
+            let callers = depths.get(node.caller as usize).copied();
+            depths.push(callers.unwrap_or_default() + 1);
+        }
+        depths
+    }
+
     /// The number of a context as lucce prints it, so that it can be decoded.
     #[must_use]
     pub fn number(&self, row: &Row) -> Option<String> {
@@ -242,4 +275,9 @@ impl Run {
         }
         places
     }
+}
+
+fn sum_of(depths: &[u32], nodes: impl Iterator<Item = u32>) -> u64 {
+    let depth = |node: u32| depths.get(node as usize).copied().unwrap_or_default();
+    nodes.map(|node| u64::from(depth(node))).sum()
 }

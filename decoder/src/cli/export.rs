@@ -8,13 +8,15 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lucce_decoder::{
     Collapsed, Contexts, KindTotal, Profile, Value, Wish, path_beside, write_difference,
 };
-use lucce_formats::{Event, Written};
+use lucce_formats::{Event, Run, Written};
 
 use super::classes::Classes;
 use super::output::{plural, to_output};
 use super::progress::Bar;
 use super::tagged::Tagged;
-use super::threshold::{Threshold, complain_if_traces_are_large};
+use super::threshold::{
+    Threshold, complain_if_packed_traces_are_large, complain_if_traces_are_large,
+};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
@@ -138,6 +140,7 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
     };
     let exported = profile.exported(&wish, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
+    complain_if_stacks_are_large(format, &exported.run);
     let left_out = Cell::new(0);
     let write = |out: &mut dyn Write| match &times {
         None => format.write(&exported.run, None, out),
@@ -163,6 +166,16 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
         ));
     }
     Ok(ending_of_all(&args.file, &exported.left_out, End::Fine).max(streamed))
+}
+
+/// Says beforehand that much will be written, where the format has each stack with all of its frames.
+fn complain_if_stacks_are_large(format: &dyn lucce_formats::Format, run: &Run) {
+    let bytes = format.bytes_of_stacks(run);
+    let stacks = run.rows.len() as u64;
+    match format.is_packed() {
+        true => complain_if_packed_traces_are_large(bytes, stacks),
+        false => complain_if_traces_are_large(bytes, stacks),
+    }
 }
 
 /// Whether single events are written: the format has times, there is a stream, and nothing is summed up.

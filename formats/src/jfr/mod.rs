@@ -48,6 +48,11 @@ impl Format for Jfr {
         true
     }
 
+    /// Method, line, index of the bytecode and type for each frame of a stack.
+    fn bytes_of_stacks(&self, run: &Run) -> u64 {
+        5 * run.frames_of_stacks()
+    }
+
     fn write(
         &self,
         run: &Run,
