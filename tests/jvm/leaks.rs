@@ -69,6 +69,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         let name = format!("leaks::{}::attached::detached", jdk.version);
         tests.push(test(name, false, move || detached(setup, jdk)));
+        let name = format!("leaks::{}::too_early", jdk.version);
+        tests.push(test(name, false, move || too_early(setup, jdk)));
         let name = format!("leaks::{}::watch", jdk.version);
         tests.push(test(name, false, move || watch(setup, jdk)));
     }
@@ -356,6 +358,29 @@ fn watched(lucce: Lucce, process: u32) -> Result<Output, String> {
         }
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Few collections, none of the old generation: nothing is judged, and as many are told as the VM says there were.
+fn too_early(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = java(setup, jdk, "too-early", "events=leak")
+        .flags(["-Xlog:gc", "-Xmx32m", "-XX:+UseSerialGC"])
+        .main(["Forever", "2000000"]);
+    let ended = java.run()?.expect(0)?;
+    let happened = ended.stdout.matches("Pause Young").count() as u64;
+    let log = java.log().to_string_lossy().into_owned();
+    let report = java.lucce().json(&["leaks", "--json", &log])?;
+    let told = report["totals"]["collections"].as_u64();
+    ended.ensure(
+        happened > 0 && told == Some(happened),
+        &format!("{happened} collections, {told:?} are told"),
+    )?;
+    let text = java.lucce().text(0, &["leaks", &log])?;
+    let is_told = text.contains("too early to tell")
+        && text.contains(&format!("; {happened} collection"))
+        && text.contains(", 0 of the old generation");
+    ensure(is_told, || text)?;
+    java.clean();
+    Ok(())
 }
 
 /// The VM lets one agent sample allocations. The second says why it cannot.

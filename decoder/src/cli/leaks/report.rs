@@ -41,7 +41,7 @@ pub struct Report {
     more_suspects: u64,
 }
 
-/// At the last snapshot.
+/// Until the end if the run has ended, else until the last snapshot.
 #[derive(Serialize)]
 struct Totals {
     snapshots: u64,
@@ -127,6 +127,8 @@ impl Report {
         let rows = leaks.findings.iter().take(top);
         let interval = profile.meta.get("leak.interval");
         let suspects = SuspectRow::all(profile, &leaks.suspects);
+        // The end counts what came behind the last snapshot, too.
+        let until = |key: &str, at_last: u64| at_last.max(profile.stat(key));
         Report {
             run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
@@ -135,12 +137,12 @@ impl Report {
             totals: Totals {
                 snapshots: leaks.snapshots,
                 millis: last.millis,
-                collections: last.collections,
-                old_collections: last.old,
-                sampled: last.sampled,
+                collections: until("leak.collections", last.collections),
+                old_collections: until("leak.old_collections", last.old),
+                sampled: until("leak.sampled", last.sampled),
                 following: last.following,
                 thinned: last.thinned,
-                lost: last.lost,
+                lost: until("leak.lost", last.lost),
                 alive: leaks.alive,
                 judged: leaks.judged,
             },
@@ -240,11 +242,18 @@ impl Report {
             _ => format!("{} found", plural(found, "leak")),
         };
         let (judged, alive) = (grouped(totals.judged), plural(totals.alive, "context"));
-        let collections = plural(totals.collections, "collection");
-        let old = grouped(totals.old_collections);
+        let collections = match (totals.snapshots, self.ended) {
+            // A collection of the old generation writes down how many there were.
+            (0, false) => "no collection of the old generation yet".to_owned(),
+            _ => {
+                let collections = plural(totals.collections, "collection");
+                let old = grouped(totals.old_collections);
+                format!("{collections}, {old} of the old generation")
+            }
+        };
         writeln!(
             out,
-            "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}, {old} of the old generation"
+            "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}"
         )?;
         self.write_notes(out)
     }
