@@ -78,7 +78,6 @@ pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
             "LICENSE".to_owned(),
             "usr/share/doc/lucce/copyright".to_owned(),
         ),
-        ("NOTICE".to_owned(), "usr/share/doc/lucce/NOTICE".to_owned()),
     ];
     let jars = JARS.map(|module| {
         let jar = format!("lucce-{module}-{version}.jar");

@@ -3,6 +3,7 @@
 //! ```text
 //! lucce-VERSION-linux-{x64,arm64}.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
 //!                                            share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
+//!                                            share/doc/lucce/…
 //!                                            LICENSE  NOTICE  README.md  sbom.cdx.json
 //! lucce-VERSION-linux-{x64,arm64}-debug.tar.gz        debug information, found by debuggers when it lies beside
 //! lucce_VERSION_{amd64,arm64}.deb
@@ -12,6 +13,7 @@
 //! name no folder of this machine in what they make. What is built runs with glibc 2.17 and later.
 
 mod archive;
+mod documents;
 mod manual;
 mod sbom;
 mod tried;
@@ -99,7 +101,6 @@ impl Dist {
             ),
             (root.join("LICENSE"), "LICENSE".to_owned()),
             (root.join("NOTICE"), "NOTICE".to_owned()),
-            (root.join("README.md"), "README.md".to_owned()),
         ];
         let jars = JARS.map(|module| {
             let jar = format!("lucce-{module}-{}.jar", self.version);
@@ -114,6 +115,7 @@ impl Dist {
         manual::write(&stage.join("share"), &|| {
             self.tools.command(&stage.join("bin/lucce"))
         })?;
+        documents::write(&stage)?;
         let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
         fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
         Ok(stage)

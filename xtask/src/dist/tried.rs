@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::documents;
 use crate::systems::Tools;
 use crate::{Outcome, place, tools};
 
@@ -20,6 +21,7 @@ pub fn archive(at: &Path, name: &str, of: &Tools) -> Outcome {
     tools::run_quietly(tar.arg("-C").arg(&folder))?;
     let root = folder.join(name);
     runs(&root, at, of)?;
+    documents::hold_together(&root)?;
     remove(&folder)
 }
 
@@ -30,6 +32,7 @@ pub fn deb(at: &Path, file: &str, of: &Tools) -> Outcome {
     let mut unpack = Command::new("dpkg-deb");
     tools::run_quietly(unpack.arg("--extract").arg(at.join(file)).arg(&folder))?;
     runs(&folder.join("usr"), at, of)?;
+    documents::hold_together(&folder.join("usr").join(documents::FOLDER))?;
     remove(&folder)
 }
 
