@@ -1,4 +1,4 @@
-//! Files that documents name are there.
+//! Files that documents name are there, and ARCHITECTURE.md can be read in one sitting.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,24 @@ const DOCUMENTS: [&str; 8] = [
     "docs/platforms.md",
 ];
 
+/// As many lines as ARCHITECTURE.md may have: mechanism stands in `docs/agent`.
+const MOST_LINES: usize = 120;
+
 /// # Errors
 /// Names every file that is named and is not there.
 pub fn check() -> Outcome {
+    files_are_there()?;
+    let architecture = place::root().join("ARCHITECTURE.md");
+    let text = fs::read_to_string(architecture).map_err(|e| format!("ARCHITECTURE.md: {e}"))?;
+    match text.lines().count() {
+        0..=MOST_LINES => Ok(()),
+        more => Err(format!(
+            "ARCHITECTURE.md has {more} lines, {MOST_LINES} are allowed"
+        )),
+    }
+}
+
+fn files_are_there() -> Outcome {
     let mut git = Command::new("git");
     let listed = tools::output(git.current_dir(place::root()).args(["ls-files"]))?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
