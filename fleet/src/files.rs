@@ -18,7 +18,7 @@ use crate::layout::{Part, TEMPORARY, Table, file};
 /// As many rows share the dictionaries of a row group.
 const GROUP: usize = 1 << 20;
 /// Ids of as many rows have room in a dictionary: they are 36 bytes each there.
-const DICTIONARY: usize = 64 << 20;
+pub(crate) const DICTIONARY: usize = 64 << 20;
 
 /// A file that is being written.
 pub struct Target {
@@ -66,6 +66,7 @@ impl Target {
         Ok(Rows {
             target: self,
             writer,
+            most: usize::MAX,
         })
     }
 
@@ -102,14 +103,53 @@ impl Target {
 pub struct Rows {
     target: Target,
     writer: ArrowWriter<File>,
+    /// Bytes of a row group in memory.
+    most: usize,
+}
+
+/// A file below `temporary/` that is whole. It is removed when nobody has it any more; after a crash `compact` removes it.
+pub struct Staged(PathBuf);
+
+impl Staged {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // What stays is found and removed by `compact`.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 impl Rows {
+    /// Row groups end sooner if more than so many bytes would be in memory.
+    #[must_use]
+    pub fn bounded(self, bytes: usize) -> Rows {
+        Rows {
+            most: bytes,
+            ..self
+        }
+    }
+
     /// # Errors
     /// They cannot be written.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         self.target.entry.rows += batch.num_rows() as u64;
-        Ok(self.writer.write(batch)?)
+        self.writer.write(batch)?;
+        if self.writer.memory_size() > self.most {
+            self.writer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Rows so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.target.entry.rows
     }
 
     /// Takes it back.
@@ -121,10 +161,22 @@ impl Rows {
         fs::remove_file(staged).map_err(Error::of(staged))
     }
 
+    /// Leaves the file below `temporary/`: no commit will name it.
+    ///
+    /// # Errors
+    /// The rest cannot be written.
+    pub fn stay(self) -> Result<Staged, Error> {
+        let staged = Staged(self.target.staged);
+        self.writer.close()?;
+        Ok(staged)
+    }
+
     /// # Errors
     /// The rest cannot be written.
     pub fn finish(self) -> Result<Entry, Error> {
-        let Rows { mut target, writer } = self;
+        let Rows {
+            mut target, writer, ..
+        } = self;
         let file = writer.into_inner()?;
         let synced = file.sync_all().and_then(|()| file.metadata());
         target.entry.bytes = synced.map_err(Error::of(&target.staged))?.len();

@@ -6,6 +6,8 @@ use arrow::array::{
     ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, StringBuilder,
 };
 
+use lucce_contentid::StackId;
+
 use crate::decoded::{Decoded, EventKey, FrameRow, StackRow, StreamRow, Sums};
 use crate::error::Error;
 use crate::layout::{Part, Table};
@@ -71,6 +73,8 @@ pub struct Labelled<'d> {
 /// # Errors
 /// Never: the columns are those of the table.
 pub fn runs(runs: &[Labelled<'_>]) -> Result<RecordBatch, Error> {
+    let mut runs: Vec<&Labelled<'_>> = runs.iter().collect();
+    runs.sort_by_key(|run| (run.decoded.start_ms, &run.decoded.run));
     let meta = |key: &'static str| {
         texts(
             runs.iter()
@@ -254,13 +258,13 @@ pub fn thread_kind(is_virtual: bool) -> &'static str {
 /// # Errors
 /// Never: the columns are those of the table.
 pub fn of_numbers(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
-    let mut runs = runs.to_vec();
-    runs.sort_by_key(|(run, _)| &run.run);
-    let rows = || {
-        runs.iter()
-            .flat_map(|(run, part)| run.numbers.iter().map(move |row| (run, part, row)))
-    };
-    // The 64 bits of the number, the highest as the sign.
+    let rows = runs
+        .iter()
+        .flat_map(|(run, part)| run.numbers.iter().map(move |row| (*run, *part, row)));
+    let mut rows: Vec<(&Decoded, &Part, &(u64, StackId))> = rows.collect();
+    // The 64 bits of the number, the highest as the sign: the column is sorted as it is.
+    rows.sort_by_key(|(run, _, (number, _))| (&run.run, number.cast_signed()));
+    let rows = || rows.iter();
     let bits = rows().map(|(.., (number, _))| number.cast_signed());
     batch(
         Table::Numbers,
@@ -281,7 +285,7 @@ pub fn stream(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
         .iter()
         .flat_map(|(run, part)| run.stream.iter().map(move |row| (*run, *part, row)));
     let mut rows: Vec<(&Decoded, &Part, &StreamRow)> = rows.collect();
-    rows.sort_by_key(|(run, _, row)| (row.time, &run.run));
+    rows.sort_by_key(|(run, _, row)| (row.time, &run.run, run.texts.get(row.thread)));
     let rows = || rows.iter();
     let kind =
         |(run, _, row): &(&Decoded, &Part, &StreamRow)| run.kinds.get(row.event as usize).cloned();

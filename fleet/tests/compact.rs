@@ -3,17 +3,24 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::compute::SortOptions;
+use arrow::row::{RowConverter, SortField};
 use common::{add, check_whole, engine, fixture, number, pairs, runs};
 use lucce_decoder::ContextId;
-use lucce_fleet::commits::{Log, State};
+use lucce_fleet::commits::{Commit, Entry, Log, State};
 use lucce_fleet::compact::{Done, Policy, compact};
 use lucce_fleet::engine::{Engine, Limits};
 use lucce_fleet::error::Error;
-use lucce_fleet::layout::Table;
+use lucce_fleet::layout::{TEMPORARY, Table, VERSION, file};
 use lucce_fleet::numbers;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -30,8 +37,15 @@ fn policy(days: u32) -> Policy {
 }
 
 fn done(dataset: &Path, policy: &Policy) -> Done {
+    within(dataset, policy, 256 << 20)
+}
+
+/// The least that `--memory` takes.
+const LEAST: usize = 16 << 20;
+
+fn within(dataset: &Path, policy: &Policy, memory: usize) -> Done {
     let limits = Limits {
-        memory: Some(256 << 20),
+        memory: Some(memory),
         ..Limits::default()
     };
     compact(dataset, policy, &limits).unwrap()
@@ -67,6 +81,7 @@ fn fewer_files_have_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
     let (dataset, id) = five(dir.path());
     let (whole, before) = (check_whole(&dataset), sums(&dataset));
+    check_order(&dataset);
     // A reader that began before goes on.
     let old = state(&dataset);
     let did = done(&dataset, &policy(1));
@@ -82,6 +97,7 @@ fn fewer_files_have_the_same_rows() {
     for table in Table::ALL {
         assert!(state.of(table).count() <= 1, "{table:?}");
     }
+    check_order(&dataset);
     assert!(numbers::trace(&dataset, &state, "0000000000000001", id).is_ok());
     // Again: there is nothing to do.
     assert_eq!(done(&dataset, &policy(1)).gone, 0);
@@ -105,6 +121,163 @@ fn fewer_files_have_the_same_rows() {
 
 fn common_files(dataset: &Path) -> usize {
     state(dataset).files.len()
+}
+
+fn batches(dataset: &Path, entry: &Entry) -> Vec<RecordBatch> {
+    let file = File::open(file(dataset, &entry.path)).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    reader.build().unwrap().map(Result::unwrap).collect()
+}
+
+/// Who merges files counts on it.
+fn check_order(dataset: &Path) {
+    let state = state(dataset);
+    for table in Table::ALL {
+        let schema = table.schema();
+        let options = SortOptions {
+            descending: false,
+            nulls_first: false,
+        };
+        let fields = table.order().iter().map(|name| {
+            let of = schema.field_with_name(name).unwrap().data_type().clone();
+            SortField::new_with_options(of, options)
+        });
+        let converter = RowConverter::new(fields.collect()).unwrap();
+        for entry in state.of(table) {
+            let of = batches(dataset, entry).into_iter().map(|batch| {
+                let column = |name: &&str| batch.column_by_name(name).unwrap().clone();
+                let columns: Vec<_> = table.order().iter().map(column).collect();
+                converter.convert_columns(&columns).unwrap()
+            });
+            let keys: Vec<_> = of.collect();
+            assert!(keys.iter().flatten().is_sorted(), "{table:?}");
+        }
+    }
+}
+
+/// As many ids as wanted, which look like any; the same for a seed.
+fn ids(seed: u64) -> impl Iterator<Item = String> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    std::iter::from_fn(move || Some(format!("{:016x}{:016x}", next(), next())))
+}
+
+type Through = [String; 3];
+
+/// Many contexts through few frames, as a further run of a large program adds them.
+fn through(seed: u64, contexts: usize, depth: usize) -> Vec<Through> {
+    let frames: Vec<String> = ids(7).take(200).collect();
+    let mut rows = Vec::new();
+    for (at, stack) in ids(seed).take(contexts).enumerate() {
+        for level in 0..depth {
+            let frame = |at: usize| frames[at % frames.len()].clone();
+            rows.push([stack.clone(), frame(at * 3 + level), frame(at + level * 5)]);
+        }
+    }
+    rows.sort_unstable();
+    rows
+}
+
+/// One more file of `through`.
+fn add_through(dataset: &Path, name: &str, rows: &[Through]) {
+    let entry = Entry {
+        table: Table::Through,
+        path: format!("through/{name}.parquet"),
+        rows: rows.len() as u64,
+        bytes: 1,
+        part: None,
+        run: None,
+    };
+    let column = |at: usize| {
+        Arc::new(StringArray::from_iter_values(
+            rows.iter().map(|row| &row[at]),
+        ))
+    };
+    let columns: Vec<ArrayRef> = vec![column(0), column(1), column(2)];
+    let schema = Table::Through.schema();
+    let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    let path = file(dataset, &entry.path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let log = Log::open(dataset).unwrap();
+    let mut state = log.state().unwrap();
+    let commit = Commit {
+        version: VERSION,
+        add: vec![entry],
+        ..Commit::default()
+    };
+    assert!(log.commit(&mut state, commit).unwrap());
+}
+
+fn rows_of_through(dataset: &Path) -> Vec<Through> {
+    let mut rows = Vec::new();
+    for entry in state(dataset).of(Table::Through) {
+        for batch in batches(dataset, entry) {
+            let columns = [0, 1, 2].map(|at| batch.column(at).as_string::<i32>());
+            let row = |at: usize| columns.map(|column| column.value(at).to_owned());
+            rows.extend((0..batch.num_rows()).map(row));
+        }
+    }
+    rows
+}
+
+/// Files of a whole that is many times the memory, and one of them that is out of order and larger than what is sorted at a time.
+#[test]
+fn files_are_merged_that_have_no_room_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, _) = five(dir.path());
+    let mut all = rows_of_through(&dataset);
+    for seed in 1..=30 {
+        let rows = through(seed, 300, 10);
+        add_through(&dataset, &seed.to_string(), &rows);
+        all.extend(rows);
+    }
+    let mut turned = through(99, 2500, 12);
+    turned.reverse();
+    add_through(&dataset, "turned", &turned);
+    all.extend(turned);
+    let before = sums(&dataset);
+    let did = within(&dataset, &policy(1), LEAST);
+    assert!(did.before > 30 && did.behind < 20, "{did:?}");
+    all.sort_unstable();
+    let merged = rows_of_through(&dataset);
+    assert!(merged == all, "{} of {}", merged.len(), all.len());
+    assert_eq!(sums(&dataset), before);
+    check_order(&dataset);
+    let left = fs::read_dir(dataset.join(TEMPORARY)).unwrap();
+    assert_eq!(left.count(), 0);
+    // What is in order now is merged with what comes then.
+    let more = through(100, 10, 12);
+    add_through(&dataset, "more", &more);
+    within(&dataset, &policy(1), LEAST);
+    all.extend(more);
+    all.sort_unstable();
+    assert!(rows_of_through(&dataset) == all);
+}
+
+/// Nothing is lost by it: the small files stay.
+#[test]
+fn a_damaged_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dataset, _) = five(dir.path());
+    let of = state(&dataset);
+    let path = &of.of(Table::Events).last().unwrap().path;
+    let whole = file(&dataset, path);
+    let bytes = fs::read(&whole).unwrap();
+    fs::write(&whole, &bytes[..bytes.len() / 2]).unwrap();
+    let told = compact(&dataset, &policy(1), &Limits::default()).unwrap_err();
+    let told = told.to_string();
+    assert!(told.contains(path) && told.contains("damaged"), "{told}");
+    fs::write(&whole, bytes).unwrap();
+    done(&dataset, &policy(1));
+    assert_eq!(check_whole(&dataset).len(), 5);
 }
 
 #[test]
@@ -145,8 +318,9 @@ fn old_runs_are_sums_of_which_questions_have_the_same_answer() {
         ..policy(days)
     };
     assert_eq!(done(&dataset, &keep(30)).summed, 0);
-    assert_eq!(done(&dataset, &keep(32)).summed, 5);
+    assert_eq!(within(&dataset, &keep(32), LEAST).summed, 5);
     assert_eq!(sums(&dataset), before);
+    check_order(&dataset);
     assert_eq!(check_whole(&dataset).len(), 1);
     assert_eq!(number(&engine(&dataset), "SELECT COUNT(*) FROM numbers"), 0);
     // They are known: added again they change nothing, and a run that comes late joins the sum.

@@ -10,6 +10,8 @@
 mod merge;
 mod old;
 mod rubbish;
+mod sorted;
+mod sums;
 
 use std::collections::BTreeMap;
 use std::path::Path;

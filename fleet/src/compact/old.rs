@@ -4,14 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use lucce_contentid::{Detail, FrameId, FrameText};
 
-use crate::commits::State;
+use crate::commits::{Entry, State};
+use crate::compact::sorted::{Plan, Room};
+use crate::compact::sums::{KEY, Sums, renamed, without};
 use crate::compact::{Work, merge, shared};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::layout::{Part, Table};
+use crate::layout::{Part, Table, file};
 
 /// What `lucce fleet decode` needs, and single events.
 const RAW: [Table; 3] = [Table::Numbers, Table::Symbols, Table::Stream];
@@ -62,7 +65,8 @@ pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
         return Ok(0);
     }
     let engine = Engine::of(work.dataset(), state, work.limits)?;
-    engine.register_rows("members", members(&engine, &old)?)?;
+    let members = members(&engine, &old)?;
+    engine.register_rows("members", rows(&members)?)?;
     let mut commit = work.commit();
     let is_own = |run: &Option<String>| run.as_ref().is_some_and(|run| old.contains(run));
     let parts: BTreeSet<Part> = old
@@ -90,8 +94,7 @@ pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
         .into_iter()
         .filter(|(part, _)| part.as_ref().is_some_and(is_touched))
     {
-        merge::open(&engine, work, Table::Events, &entries)?;
-        let entry = merge::written(&engine, work, Table::Events, part.as_ref(), &events_sql())?;
+        let entry = summed(work, part.as_ref(), &entries, &members)?;
         commit.add.extend(entry);
         commit
             .remove
@@ -102,10 +105,7 @@ pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
         .filter(|entry| entry.run.is_none() || is_own(&entry.run))
         .cloned()
         .collect();
-    merge::open(&engine, work, Table::Runs, &runs)?;
-    commit
-        .add
-        .extend(merge::written(&engine, work, Table::Runs, None, RUNS)?);
+    commit.add.extend(runs_as_sums(&engine, work, &runs)?);
     commit
         .remove
         .extend(runs.into_iter().map(|entry| entry.path));
@@ -120,14 +120,9 @@ pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
         if !part.as_ref().is_some_and(|part| parts.contains(part)) {
             continue;
         }
-        merge::open(&engine, work, table, &entries)?;
-        let sql = format!(
-            "SELECT * FROM many WHERE run_id NOT IN (SELECT run_id FROM members) ORDER BY {}",
-            merge::order(table)
-        );
-        commit
-            .add
-            .extend(merge::written(&engine, work, table, part.as_ref(), &sql)?);
+        let others = |batch: RecordBatch| without(&batch, &members);
+        let entry = merge::one(work, table, part.as_ref(), &entries, &others)?;
+        commit.add.extend(entry);
         commit
             .remove
             .extend(entries.into_iter().map(|entry| entry.path));
@@ -146,9 +141,54 @@ pub fn sum_runs(work: &mut Work<'_>, state: &mut State) -> Result<u64, Error> {
     }
 }
 
+/// The events of these files, those of old runs as sums.
+fn summed(
+    work: &Work<'_>,
+    part: Option<&Part>,
+    entries: &[Entry],
+    members: &BTreeMap<String, String>,
+) -> Result<Option<Entry>, Error> {
+    let change = |batch: RecordBatch| renamed(&batch, members);
+    let (table, room) = (Table::Events, Room::of(work.limits));
+    let plan = Plan::new(work.dataset(), table, &KEY, room, &change)?;
+    let files = entries
+        .iter()
+        .map(|entry| file(work.dataset(), &entry.path));
+    let sums = plan.merge(files, || {
+        Sums::new(&plan, merge::target(work, table, part)?)
+    })?;
+    merge::ended(sums.ended()?)
+}
+
+/// The rows of these files of `runs`, those of old runs as sums.
+fn runs_as_sums(
+    engine: &Engine,
+    work: &Work<'_>,
+    entries: &[Entry],
+) -> Result<Option<Entry>, Error> {
+    let dataset = work.dataset();
+    let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
+    let paths = entries.iter().map(|entry| file(&dataset, &entry.path));
+    engine.register("many", Table::Runs, paths.collect())?;
+    let mut rows = merge::target(work, Table::Runs, None)?;
+    let schema = Table::Runs.schema();
+    engine.ask(RUNS, &mut |_, batch| match batch {
+        None => Ok(()),
+        Some(batch) => {
+            // The engine has other forms of text than files have.
+            let columns = batch.columns().iter().zip(schema.fields());
+            let columns: Result<Vec<_>, _> = columns
+                .map(|(column, field)| cast(column, field.data_type()))
+                .collect();
+            rows.write(&RecordBatch::try_new(schema.clone(), columns?)?)
+        }
+    })?;
+    merge::ended(rows)
+}
+
 /// Which run becomes a part of which sum.
-fn members(engine: &Engine, old: &BTreeSet<String>) -> Result<RecordBatch, Error> {
-    let (mut runs, mut sums) = (Vec::new(), Vec::new());
+fn members(engine: &Engine, old: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Error> {
+    let mut members = BTreeMap::new();
     let names = [
         "run_id", "service", "day", "version", "jvm", "jvm_name", "lucce",
     ];
@@ -156,7 +196,7 @@ fn members(engine: &Engine, old: &BTreeSet<String>) -> Result<RecordBatch, Error
         let texts: Result<Vec<_>, _> = batch
             .columns()
             .iter()
-            .map(|column| arrow::compute::cast(column, &DataType::Utf8))
+            .map(|column| cast(column, &DataType::Utf8))
             .collect();
         let texts = texts?;
         for at in 0..batch.num_rows() {
@@ -167,16 +207,20 @@ fn members(engine: &Engine, old: &BTreeSet<String>) -> Result<RecordBatch, Error
             if let Some((run, of)) = row.split_first()
                 && old.contains(*run)
             {
-                runs.push((*run).to_owned());
-                sums.push(sum_id(of));
+                members.insert((*run).to_owned(), sum_id(of));
             }
         }
     }
+    Ok(members)
+}
+
+/// As a table for SQL.
+fn rows(members: &BTreeMap<String, String>) -> Result<RecordBatch, Error> {
     let field = |name| Field::new(name, DataType::Utf8, false);
     let schema = Schema::new(vec![field("run_id"), field("sum_id")]);
     let columns: Vec<Arc<dyn Array>> = vec![
-        Arc::new(StringArray::from(runs)),
-        Arc::new(StringArray::from(sums)),
+        Arc::new(StringArray::from_iter_values(members.keys())),
+        Arc::new(StringArray::from_iter_values(members.values())),
     ];
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
 }
@@ -196,17 +240,6 @@ fn sum_id(of: &[&str]) -> String {
     format!(
         "sum-{}",
         crate::rows::hex(FrameId::of(text, Detail::ByLine).0)
-    )
-}
-
-fn events_sql() -> String {
-    format!(
-        "SELECT COALESCE(m.sum_id, e.run_id) AS run_id, e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind,
-            e.tags, CAST(SUM(e.count) AS BIGINT) AS count, CAST(SUM(e.value) AS BIGINT) AS value
-        FROM many e LEFT JOIN members m ON m.run_id = e.run_id
-        GROUP BY COALESCE(m.sum_id, e.run_id), e.service, e.day, e.stack_id, e.event, e.unit, e.type, e.thread_kind, e.tags
-        ORDER BY {}",
-        merge::order(Table::Events)
     )
 }
 
