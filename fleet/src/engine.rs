@@ -217,11 +217,6 @@ fn context(limits: &Limits) -> Result<SessionContext, Error> {
         config = config.with_target_partitions(threads.max(1));
     }
     let options = config.options_mut();
-    if let Some(memory) = limits.memory {
-        // Each sort sets as much aside from its beginning: a small memory must have room for several.
-        let most = options.execution.sort_spill_reservation_bytes;
-        options.execution.sort_spill_reservation_bytes = most.min(memory / 64);
-    }
     // Comparisons of a column with few different values decode only the rows that are wanted.
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;

@@ -170,8 +170,8 @@ fn runs_as_sums(
     let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
     let paths = entries.iter().map(|entry| file(&dataset, &entry.path));
     engine.register("many", Table::Runs, paths.collect())?;
-    let mut rows = merge::target(work, Table::Runs, None)?;
-    let schema = Table::Runs.schema();
+    let (table, schema) = (Table::Runs, Table::Runs.schema());
+    let mut rows = merge::target(work, table, None)?;
     engine.ask(RUNS, &mut |_, batch| match batch {
         None => Ok(()),
         Some(batch) => {
@@ -183,7 +183,17 @@ fn runs_as_sums(
             rows.write(&RecordBatch::try_new(schema.clone(), columns?)?)
         }
     })?;
-    merge::ended(rows)
+    // Sorted as a file is that is out of order: a sort of the engine's sets much memory aside, however few rows there are.
+    let unsorted = rows.stay()?;
+    let plan = Plan::new(
+        work.dataset(),
+        table,
+        table.order(),
+        Room::of(work.limits),
+        &Ok,
+    )?;
+    let files = [unsorted.path().to_owned()];
+    merge::ended(plan.merge(files, || merge::target(work, table, None))?)
 }
 
 /// Which run becomes a part of which sum.
@@ -253,5 +263,4 @@ const RUNS: &str = "SELECT COALESCE(m.sum_id, r.run_id) AS run_id, MIN(r.service
     CAST(SUM(r.allocated_bytes) AS BIGINT) AS allocated_bytes, MAX(r.sampled_bytes) AS sampled_bytes,
     CAST(SUM(r.log_bytes) AS BIGINT) AS log_bytes
 FROM many r LEFT JOIN members m ON m.run_id = r.run_id
-GROUP BY COALESCE(m.sum_id, r.run_id)
-ORDER BY start_ms, run_id";
+GROUP BY COALESCE(m.sum_id, r.run_id)";
