@@ -93,7 +93,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         }
     }
 
-    /// The body of a static method that passes its arguments on to `helper`, which has the same; how many slots
+    /// The body of a static method that passes its arguments on to `helper`, which has equal parameters; how many slots
     /// they take.
     pub(crate) fn pass_on(&mut self, helper: &Helper<'p>) -> Result<u16, Error> {
         let mut parameters = Parameters::of(helper.descriptor.as_bytes())?;

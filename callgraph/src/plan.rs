@@ -4,7 +4,7 @@ use crate::numbering::Numbering;
 use crate::{Edge, MethodId};
 
 /// What the nodes of a base version and the calls between them are to be. Ranges of one callee's
-/// callers must not overlap; a call whose range is taken all the same is treated as unknown.
+/// callers must not overlap; a call whose range is taken already is treated as unknown.
 pub trait Plan: Send {
     /// How many numbers a method's node owns; none: it is not planned.
     fn capacity(&self, method: MethodId) -> Option<u64>;

@@ -96,6 +96,14 @@ impl Contexts {
     }
 }
 
+/// What is kept of a trace. Halves of the fingerprint, since a number of 128 bits is aligned to as many: an option, and a key
+/// beside another word, would take half as much again.
+struct Leaf {
+    print: [u64; 2],
+    /// Where the event happened.
+    site: SiteId,
+}
+
 impl Profile {
     /// All contexts with events, in the order of their numbers. `tick` is told how many were
     /// decoded.
@@ -108,25 +116,25 @@ impl Profile {
     #[must_use]
     pub fn contexts_of(&self, events: &Events, tick: Tick<'_>) -> Contexts {
         let ids = events.ids();
-        let decoded = self.prints(&ids, tick, |frame| frame);
+        let decoded = self.leaves(&ids, tick);
         let mut contexts = Contexts::default();
         let mut known = HashMap::new();
-        for (id, decoded) in ids.into_iter().zip(decoded) {
-            match decoded {
-                Ok(printed) if self.scope.is_partial() && printed.is_empty() => {
-                    let counts = events.of(id).iter().map(|share| share.count);
-                    contexts.outside = counts.fold(contexts.outside, u64::saturating_add);
-                }
-                Ok(Printed { leaf, print }) => {
-                    let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-                    let print = self.print_with_type(print, site);
-                    for shares in events.of(id).chunk_by(|a, b| a.event == b.event) {
-                        let context = self.context(shares, site);
-                        let at = known.entry((print, context.event));
-                        contexts.add(context, at);
-                    }
-                }
-                Err(error) => contexts.unknown.push((id, error)),
+        for (id, leaf) in ids.into_iter().zip(decoded) {
+            let Some(Leaf { print, site }) = leaf else {
+                let error = self.graph.decode(id, MethodId::EVENT).err();
+                contexts.unknown.extend(error.map(|error| (id, error)));
+                continue;
+            };
+            if self.is_outside(print) {
+                let counts = events.of(id).iter().map(|share| share.count);
+                contexts.outside = counts.fold(contexts.outside, u64::saturating_add);
+                continue;
+            }
+            let print = self.print_with_type(print, site);
+            for shares in events.of(id).chunk_by(|a, b| a.event == b.event) {
+                let context = self.context(shares, site);
+                let at = known.entry((print, context.event));
+                contexts.add(context, at);
             }
         }
         contexts.damage = self
@@ -140,32 +148,22 @@ impl Profile {
     #[must_use]
     pub fn summary(&self, tick: Tick<'_>) -> Summary {
         let ids = self.events.ids();
-        // None: the number does not decode. Halves, since a number of 128 bits would take twice as much in an option.
-        let take = |_, printed: Result<Printed, DecodeError>| -> Option<([u64; 2], SiteId)> {
-            let printed = printed.ok()?;
-            let site = printed.leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-            Some((halves_of(printed.print), site))
-        };
-        let decoded = self.prints_as(&ids, tick, |frame| frame, take);
+        let decoded = self.leaves(&ids, tick);
         let mut summary = Summary::default();
         let mut traces = Vec::with_capacity(decoded.len());
-        for (id, decoded) in ids.into_iter().zip(decoded) {
-            let Some((print, site)) = decoded else {
+        for (id, leaf) in ids.into_iter().zip(decoded) {
+            let Some(Leaf { print, site }) = leaf else {
                 let error = self.graph.decode(id, MethodId::EVENT).err();
                 summary.unknown.extend(error.map(|error| (id, error)));
                 continue;
             };
             let shares = self.events.of(id);
-            let printed = Printed {
-                leaf: None,
-                print: whole(print),
-            };
-            if self.scope.is_partial() && printed.is_empty() {
+            if self.is_outside(print) {
                 let counts = shares.iter().map(|share| share.count);
                 summary.outside = counts.fold(summary.outside, u64::saturating_add);
                 continue;
             }
-            traces.push(halves_of(self.print_with_type(printed.print, site)));
+            traces.push(self.print_with_type(print, site));
             for shares in shares.chunk_by(|a, b| a.event == b.event) {
                 let context = self.context(shares, site);
                 let sum = summary.by_type.entry(context.event).or_default();
@@ -182,10 +180,30 @@ impl Profile {
         summary
     }
 
+    /// By number; none: it does not decode.
+    fn leaves(&self, ids: &[ContextId], tick: Tick<'_>) -> Vec<Option<Leaf>> {
+        let take = |_, printed: Result<Printed, DecodeError>| {
+            let printed = printed.ok()?;
+            let site = printed.leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+            let print = halves_of(printed.print);
+            Some(Leaf { print, site })
+        };
+        self.prints_as(ids, tick, |frame| frame, take)
+    }
+
+    /// Whether no frame of a trace is in scope.
+    fn is_outside(&self, print: [u64; 2]) -> bool {
+        let printed = Printed {
+            leaf: None,
+            print: whole(print),
+        };
+        self.scope.is_partial() && printed.is_empty()
+    }
+
     /// Where frames are left out, equal traces may end in different allocations.
-    fn print_with_type(&self, print: u128, site: SiteId) -> u128 {
+    fn print_with_type(&self, print: [u64; 2], site: SiteId) -> [u64; 2] {
         match self.scope.is_partial() {
-            true => fingerprint((print, self.code.allocated(site))),
+            true => halves_of(fingerprint((whole(print), self.code.allocated(site)))),
             false => print,
         }
     }
@@ -225,7 +243,7 @@ impl Profile {
 }
 
 impl Contexts {
-    fn add(&mut self, context: Context, at: Entry<'_, (u128, EventTypeId), usize>) {
+    fn add(&mut self, context: Context, at: Entry<'_, ([u64; 2], EventTypeId), usize>) {
         match at {
             Entry::Vacant(free) => {
                 free.insert(self.list.len());

@@ -136,7 +136,7 @@ fn by_third(point: &Point, [first, second]: [u64; 2]) -> [u64; 3] {
     thirds
 }
 
-/// Each third has left at least half of what it would if all left the same.
+/// Each third has left at least half of what it would have left if all thirds left equally much.
 fn all_ages(thirds: [u64; 3]) -> bool {
     let all: u64 = thirds.iter().sum();
     all >= LEAST.0 && thirds.iter().all(|n| *n >= LEAST.1.max(all.div_ceil(6)))

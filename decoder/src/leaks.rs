@@ -76,7 +76,7 @@ impl Suspect {
 
 /// A finding is worse than this chance of an error.
 const CHANCE: f64 = 0.01;
-/// Beyond one in a million, evidence is all the same.
+/// Evidence beyond one in a million counts as one in a million.
 const BEYOND: f64 = 1e-6;
 
 /// A stack trace's fingerprint, and a type.

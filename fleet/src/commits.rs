@@ -166,7 +166,7 @@ impl Log {
             schema: SCHEMA.into(),
             version: VERSION,
         };
-        // Another one may be first: it says the same.
+        // Another writer may be first: its commit says what this one would.
         log.publish(&json(&mark)?, MARK)?;
         Log::open(dataset)
     }

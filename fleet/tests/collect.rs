@@ -222,7 +222,7 @@ fn generations_that_are_lost_doubled_or_applied_in_part_end_as_the_log() {
         );
         assert!(log[written.len()..].iter().all(|byte| *byte == 0));
         assert_eq!(mirror.labels, labels());
-        // Applied again it is the same, until the dataset has it.
+        // Applied again it changes nothing, until the dataset has it.
         assert!(spool.apply(run).unwrap().is_some());
         spool.added(&mirror, false).unwrap();
         assert!(spool.apply(run).unwrap().is_none());

@@ -8,7 +8,7 @@
 //! word 2   the value, signed, unless it is 0
 //! ```
 //! Word 0 is stored last: where it is 0 there is no entry, and in its block none follows. The helper
-//! class writes the same (`LucceRtEvents.stream`).
+//! class writes such entries (`LucceRtEvents.stream`).
 
 use crate::java::HAS_VALUE;
 pub use crate::java::TIME_BITS;

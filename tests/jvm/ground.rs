@@ -40,7 +40,7 @@ fn limited(
     java.run_as(&mut shell, arguments)
 }
 
-/// The agent takes less, says how much, and records all the same.
+/// The agent takes less, says how much, and still records.
 fn few_addresses(setup: &Setup, jdk: &Jdk) -> Checked {
     for gigabytes in [30, 16, 8] {
         let java = Java::new(setup, jdk, &format!("few-{gigabytes}-{}", jdk.version));

@@ -43,7 +43,7 @@ fn limit(setup: &Setup) -> Checked {
     Ok(())
 }
 
-/// As when a quota is used up: writes beyond fail. javac compiles all the same.
+/// As when a quota is used up: writes beyond fail. javac compiles nevertheless.
 fn file_size(setup: &Setup) -> Checked {
     let java = compiling(setup, "file-size", "events=alloc");
     let mut shell = Command::new("bash");
@@ -76,7 +76,7 @@ fn compiling<'a>(setup: &'a Setup, name: &str, options: &str) -> Java<'a> {
         .main(javac.into_iter().chain([source.as_os_str()]))
 }
 
-/// The log gets full in `shell`, for this reason, and javac compiles all the same.
+/// The log gets full in `shell`, for this reason, and javac compiles nevertheless.
 fn compiles(setup: &Setup, java: &Java, mut shell: Command, why: &str) -> Checked {
     shell.arg(setup.jdk().tool("java"));
     let ended = java.run_as(&mut shell, &java.arguments())?.expect(0)?;

@@ -189,7 +189,7 @@ fn difference(code: &Code, recorded: &Events, logged: &Events) -> String {
 }
 
 /// At the end of a stack the hooks themselves may have no room, so the last frames may differ; the
-/// stream is a possible one all the same.
+/// stream is still a possible one.
 fn overflow(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = java(setup, jdk, "StackOverflow", "events=none");
     java.run()?.expect(0)?;

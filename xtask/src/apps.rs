@@ -2,7 +2,7 @@
 //!
 //! Each application runs twice on each JDK. The first run counts its allocations, the second
 //! compares every n-th of them, n chosen so that all runs together make as many comparisons as asked
-//! for. Both must compute the same.
+//! for. Both must compute equal results.
 
 use std::fs;
 use std::path::Path;

@@ -36,7 +36,7 @@ const MORE_WORK: [(&str, f64); 4] = [
     ("TomcatServe", 18.0),
 ];
 
-/// What stays out, and at least how much is counted all the same.
+/// What stays out, and at least how much is counted nevertheless.
 struct Out {
     names: &'static [&'static str],
     least: f64,

@@ -108,7 +108,7 @@ impl Watch {
         } else if self.unread.load(Ordering::Relaxed) && is_unknown(classes, id, name) {
             count(&classes.counts.classes_skipped);
             classes.skipped(name, None, "its class file cannot be read");
-            // Without ids its frames are in no trace, and the VM is asked all the same.
+            // Without ids its frames are in no trace, and the VM is still asked.
             let _ = add_class(classes, class, id, name);
             for method in jvmti.methods(class) {
                 stop_at_calls(jvmti, method);

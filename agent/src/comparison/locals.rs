@@ -82,7 +82,7 @@ pub fn number(core: &Core, paper: &Paper, slot: Slot, method: MethodId) -> Conte
         return known;
     }
     let (mut at, mut alike) = (slot, 1);
-    // A caller's number, if its slot has the local variables that were decoded: the same context then.
+    // A caller's number, if its slot has the local variables that were decoded: then its context is that one.
     let caller = |method: MethodId, pair| {
         let is_first = matches!(at.below().site(), SiteId::ENTRY | SiteId(LOST));
         if is_first || alike != slot.since(at) + 1 {

@@ -135,7 +135,7 @@ impl Marks {
         });
     }
 
-    /// It goes on in another one, or in the same after all.
+    /// The thread goes on in another lane, or in the lane that it had.
     pub fn enters(&self, counting: &Counting, env: Env, state: &ThreadState) {
         self.each(state, |mark| {
             let lane = lane_of(counting, env, state);

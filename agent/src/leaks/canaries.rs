@@ -10,7 +10,7 @@
 //!          lets objects age. Then let go: it is gone after the next collection of the old generation
 //! ```
 //! A collection that takes a canary would have taken everything that is older and to which no reference leads.
-//! Pauses in which nothing is collected, which the VM tells all the same, are no ticks.
+//! The VM also tells of pauses in which nothing is collected: these are no ticks.
 
 use std::collections::VecDeque;
 

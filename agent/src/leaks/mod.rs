@@ -6,8 +6,8 @@
 //! GarbageCollectionFinish ─► one more collection                              nothing else is allowed
 //! VMDeath            ─► a last look
 //! ```
-//! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says; all else is
-//! the same (`walked`).
+//! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says (`walked`);
+//! nothing else differs.
 //!
 //! There is no thread for this: without allocations nothing leaks. Ages need no work at collections
 //! either: an object that is alive has survived all collections since its birth.

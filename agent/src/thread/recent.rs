@@ -57,7 +57,7 @@ impl RecentCells {
         let known = self.0.get(index(place))?.as_ref()?;
         let same = known.place == place
             && std::ptr::eq(known.kind, kind)
-            // Null is the same as a class that was unloaded.
+            // Null stands for a class that was unloaded, too.
             && (known.class == 0) == class.is_null()
             && env.is_same(known.class as jobject, class);
         same.then_some(known.found)

@@ -1,4 +1,4 @@
-//! Programs compute the same with all hooks on.
+//! Programs compute with all hooks on what they compute without.
 
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,7 @@
 //! ```text
 //! encoded edge          id += En(e) … id -= En(e)
 //! edge not encoded yet  push ⟨id, callsite, target⟩; id = maxID + 1 … id = pop().id
-//! recursive edge        the same, but an entry equal to the top one only counts
+//! recursive edge        as an edge not encoded yet, but an entry equal to the top one only counts
 //! ```
 //!
 //! So ids in `[0, maxID]` are those of paths from a thread's entry, ids in `[maxID + 1, 2 * maxID + 1]`

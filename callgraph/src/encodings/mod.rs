@@ -3,9 +3,9 @@
 //! | name | paper | what an event keeps |
 //! |---|---|---|
 //! | `lucce` | this crate's versioned graph, lazily | one number |
-//! | `adaptive` | the same, numbered anew when it anchors often (DACCE's idea) | one number |
-//! | `static` | the same, numbered in advance (PCCE's idea) | one number |
-//! | `cct` | the same, every call interned: the calling context tree | one number |
+//! | `adaptive` | as `lucce`, numbered anew when it anchors often (DACCE's idea) | one number |
+//! | `static` | as `lucce`, numbered in advance (PCCE's idea) | one number |
+//! | `cct` | as `lucce`, every call interned: the calling context tree | one number |
 //! | `lucce-paper` | Lucce, Algorithm 1 | callId and version |
 //! | `pcce` | PCCE, Algorithms 1 to 3 | an id and a stack |
 //! | `pcce-hybrid` | PCCE, Algorithm 4 | an offset, an id and a stack |

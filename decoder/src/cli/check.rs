@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     for file in &args.files {
         let checked = match check(file, args) {
             Err(Failure::Output(e)) => return Err(e.into()),
-            // The other files are checked all the same.
+            // The other files are checked nevertheless.
             checked => checked.unwrap_or_else(Failure::tell),
         };
         end = end.max(checked);

@@ -93,7 +93,7 @@ fn each(args: &Args, encoding: &str) -> Result<End, Failure> {
     for file in &args.files {
         let replayed = match one(args, encoding, file) {
             Err(Failure::Output(e)) => return Err(e.into()),
-            // The other files are replayed all the same.
+            // The other files are replayed nevertheless.
             replayed => replayed.unwrap_or_else(Failure::tell),
         };
         end = end.max(replayed);

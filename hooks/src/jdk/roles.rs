@@ -51,7 +51,7 @@ pub fn is_untouched(class: &str, method: &str) -> bool {
     class.starts_with(RT) || class == CONTINUATION && !NO_MOUNTING.contains(&method)
 }
 
-/// Methods that switch threads and take a slot all the same: `runContinuation`, for a carrier's trace shows it, and
+/// Methods that switch threads and nevertheless take a slot: `runContinuation`, for a carrier's trace shows it, and
 /// those of JDK 21 that have switched back when they end.
 const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel", "unpark"];
 

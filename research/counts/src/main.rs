@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `rewrite` | a folder of class files | parsing, scanning and rewriting each, hooks everywhere |
 //! | `encode` | recorded contexts | numbers for all events, from an empty graph |
-//! | `encode-known` | recorded contexts | the same again: no change of the graph is left to make |
+//! | `encode-known` | recorded contexts | each context encoded again: no change of the graph is left to make |
 //! | `decode` | recorded contexts | each different number back to its frames |
 //! | `write` | recorded contexts | the graph's changes and counters into a log |
 //! | `read` | recorded contexts | that log's items |

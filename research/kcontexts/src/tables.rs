@@ -62,11 +62,11 @@ fn tree(trace: &Trace) -> Result<CallingContextTree, Error> {
 /// The plain columns use first child and next sibling, as the paper's do.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Times {
-    /// ∞-SF is the same.
+    /// Of ∞-SF, too.
     pub cct: f64,
     pub sf1: f64,
     pub sf1_indexed: f64,
-    /// CCT, indexed, is the same.
+    /// Of CCT, indexed, too.
     pub sf_inf_indexed: f64,
     /// The smallest k for which siblings are faster than indices, of those that Figure 11 has.
     pub k: Option<u32>,

@@ -387,7 +387,7 @@ public final class LucceRtEvents {
         static final long BACKTRACE = Memory.U.objectFieldOffset(Throwable.class, "backtrace");
     }
 
-    /** Arrays of what it has of some frames, and the same of those below. */
+    /** A trace has arrays about some frames, and another such trace about the frames below. */
     private static long sizeOfTrace(Object[] chunk) {
         long sum = sizeOf(chunk);
         for (int i = 0; i < chunk.length; i++) {

@@ -66,7 +66,7 @@ pub fn text(profile: &Profile, pid: Option<u32>) -> LeaksText {
     report.of_process(pid).text()
 }
 
-/// What keeps the log from telling, however long the run was; a leak that was found is told all the same.
+/// What keeps the log from telling, however long the run was; a leak that was found is still told.
 fn missing(profile: &Profile, leaks: &Leaks) -> Option<String> {
     if let Some(reason) = profile.meta.get("leak.none") {
         return Some(format!("no objects were followed: {reason}"));

@@ -67,7 +67,7 @@ public final class Finalizers {
         protected void finalize() {}
     }
 
-    /** Its constructor throws; it is finalizable all the same. */
+    /** Its constructor throws; the object is finalizable nevertheless. */
     static final class Refused extends Finalized {
         Refused() {
             throw new IllegalStateException("refused");

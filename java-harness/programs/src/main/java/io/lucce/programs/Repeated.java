@@ -114,7 +114,7 @@ public final class Repeated {
         event();
     }
 
-    /** One site with two callees, which call the same. */
+    /** One site with two callees, which call one method. */
     static final class Twice implements Walk {
         private int turn;
 
