@@ -315,3 +315,35 @@ fn whatever_the_log_there_is_an_answer() {
         }
     }
 }
+
+/// A terminal, which `script` makes, gets no bytes that it cannot show; a pipe does.
+#[test]
+fn what_is_no_text_does_not_go_to_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::sample(&dir.path().join("sample.log"));
+    for format in ["pprof", "jfr", "perfetto", "otlp", "firefox", "speedscope"] {
+        let export = format!(
+            "{} export --format {format} sample.log",
+            env!("CARGO_BIN_EXE_lucce")
+        );
+        let at_terminal = Command::new("script")
+            .args(["-qec", &export, "/dev/null"])
+            .current_dir(dir.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&at_terminal.stdout);
+        let is_text = format == "speedscope";
+        assert_eq!(at_terminal.status.success(), is_text, "{format}: {said}");
+        assert_eq!(said.contains("is no text for a terminal"), !is_text);
+        let piped = Command::new("sh")
+            .args(["-c", &export])
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        assert!(
+            piped.status.success() && piped.stdout.len() > 100,
+            "{format}"
+        );
+    }
+}

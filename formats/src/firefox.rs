@@ -60,6 +60,10 @@ impl Format for Firefox {
         true
     }
 
+    fn is_text(&self) -> bool {
+        false
+    }
+
     fn write(
         &self,
         run: &Run,

@@ -28,6 +28,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether a terminal can show it.
+    fn is_text(&self) -> bool {
+        true
+    }
+
     /// Writes what was counted, or the events if the format [has times](Self::has_times) and there are any. Memory is bounded by the run's frames, paths and rows; what is
     /// written is not kept.
     ///

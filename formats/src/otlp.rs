@@ -150,6 +150,10 @@ impl Format for Otlp {
         2 * run.frames_of_stacks()
     }
 
+    fn is_text(&self) -> bool {
+        false
+    }
+
     fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         Part {
             run,

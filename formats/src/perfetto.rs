@@ -197,6 +197,10 @@ impl Format for Perfetto {
         2 * run.frames_of_stacks()
     }
 
+    fn is_text(&self) -> bool {
+        false
+    }
+
     fn write(
         &self,
         run: &Run,

@@ -131,6 +131,10 @@ impl Format for Pprof {
         true
     }
 
+    fn is_text(&self) -> bool {
+        false
+    }
+
     fn write(&self, run: &Run, _: Option<&Events<'_>>, out: &mut dyn Write) -> io::Result<Written> {
         let out = Gzip::new(out)?;
         let mut writer = Writer::new(run, out);

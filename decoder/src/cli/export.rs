@@ -1,7 +1,7 @@
 //! `lucce export`: for other tools.
 
 use std::cell::Cell;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -114,6 +114,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
 
 /// A file of another tool's.
 fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure> {
+    if args.output.is_none() && !format.is_text() && io::stdout().is_terminal() {
+        let name = format.name();
+        let text = format!("--format {name} is no text for a terminal: -o FILE keeps it");
+        return Err(Failure::Usage(text));
+    }
     let times = has_events(args, format)
         .then(|| window::read(&args.file))
         .transpose()?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::output::{json, stdout};
-use super::{End, Failure, process};
+use super::{End, Failure, complain, process};
 
 /// Shows the JVMs of this user, and which of them have the agent.
 #[derive(clap::Args)]
@@ -44,7 +44,11 @@ pub struct Agent {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let mut out = stdout();
-    for jvm in jvms() {
+    let jvms = jvms();
+    if jvms.is_empty() {
+        complain("no JVM of this user runs");
+    }
+    for jvm in jvms {
         match args.json {
             true => json(&mut out, &jvm)?,
             false => writeln!(

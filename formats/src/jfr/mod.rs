@@ -53,6 +53,10 @@ impl Format for Jfr {
         5 * run.frames_of_stacks()
     }
 
+    fn is_text(&self) -> bool {
+        false
+    }
+
     fn write(
         &self,
         run: &Run,
