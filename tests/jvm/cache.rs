@@ -26,7 +26,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     tests
 }
 
-const PROGRAM: &str = "io.lucce.programs.Lambdas";
+const PROGRAM: &str = "io.lucce.programs.Constructors";
+/// It loads twice as many classes of the JDK, and makes hidden ones.
+const LARGE: &str = "io.lucce.programs.Lambdas";
 /// A JVM loads more of the JDK.
 const MOST: u64 = 200;
 
@@ -80,7 +82,7 @@ fn file(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn found_again(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = java(setup, jdk, ("again", "cache=kept"));
+    let java = java(setup, jdk, ("again", "cache=kept")).main([LARGE]);
     let folder = java.folder().join("kept");
     // Of a run that failed.
     let _ = fs::remove_dir_all(&folder);
@@ -111,7 +113,7 @@ fn found_again(setup: &Setup, jdk: &Jdk) -> Checked {
     })?;
     // Other hooks, other classes.
     let options = "cache=kept,events=alloc+lock+thread+io";
-    let (cached, made) = run(&self::java(setup, jdk, ("again", options)))?;
+    let (cached, made) = run(&self::java(setup, jdk, ("again", options)).main([LARGE]))?;
     ensure(cached == 0 && made > MOST, || format!("{cached}, {made}"))?;
     ensure(files(&folder)?.len() == 2, || "two files".into())?;
     java.clean();
