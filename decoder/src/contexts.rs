@@ -104,6 +104,14 @@ struct Leaf {
     site: SiteId,
 }
 
+/// What of the events is in no list: see [`Contexts`].
+#[derive(Default)]
+struct Aside {
+    outside: u64,
+    unknown: Vec<(ContextId, DecodeError)>,
+    damage: Option<Damage>,
+}
+
 impl Profile {
     /// All contexts with events, in the order of their numbers. `tick` is told how many were
     /// decoded.
@@ -115,69 +123,70 @@ impl Profile {
     /// The contexts of some of the events.
     #[must_use]
     pub fn contexts_of(&self, events: &Events, tick: Tick<'_>) -> Contexts {
-        let ids = events.ids();
-        let decoded = self.leaves(&ids, tick);
         let mut contexts = Contexts::default();
         let mut known = HashMap::new();
-        for (id, leaf) in ids.into_iter().zip(decoded) {
-            let Some(Leaf { print, site }) = leaf else {
-                let error = self.graph.decode(id, MethodId::EVENT).err();
-                contexts.unknown.extend(error.map(|error| (id, error)));
-                continue;
-            };
-            if self.is_outside(print) {
-                let counts = events.of(id).iter().map(|share| share.count);
-                contexts.outside = counts.fold(contexts.outside, u64::saturating_add);
-                continue;
-            }
-            let print = self.print_with_type(print, site);
-            for shares in events.of(id).chunk_by(|a, b| a.event == b.event) {
+        let aside = self.each_trace(events, tick, |print, site, shares| {
+            for shares in shares.chunk_by(|a, b| a.event == b.event) {
                 let context = self.context(shares, site);
                 let at = known.entry((print, context.event));
                 contexts.add(context, at);
             }
-        }
-        contexts.damage = self
-            .damage
-            .clone()
-            .or_else(|| self.unexplained(&contexts.unknown));
+        });
+        (contexts.outside, contexts.unknown) = (aside.outside, aside.unknown);
+        contexts.damage = aside.damage;
         contexts
     }
 
     /// What all contexts add up to: of each no more is kept than its trace's fingerprint.
     #[must_use]
     pub fn summary(&self, tick: Tick<'_>) -> Summary {
-        let ids = self.events.ids();
-        let decoded = self.leaves(&ids, tick);
         let mut summary = Summary::default();
-        let mut traces = Vec::with_capacity(decoded.len());
-        for (id, leaf) in ids.into_iter().zip(decoded) {
-            let Some(Leaf { print, site }) = leaf else {
-                let error = self.graph.decode(id, MethodId::EVENT).err();
-                summary.unknown.extend(error.map(|error| (id, error)));
-                continue;
-            };
-            let shares = self.events.of(id);
-            if self.is_outside(print) {
-                let counts = shares.iter().map(|share| share.count);
-                summary.outside = counts.fold(summary.outside, u64::saturating_add);
-                continue;
-            }
-            traces.push(self.print_with_type(print, site));
+        let mut traces = Vec::new();
+        let aside = self.each_trace(&self.events, tick, |print, site, shares| {
+            traces.push(print);
             for shares in shares.chunk_by(|a, b| a.event == b.event) {
                 let context = self.context(shares, site);
                 let sum = summary.by_type.entry(context.event).or_default();
                 add(sum, (context.count, context.value));
             }
-        }
+        });
         traces.sort_unstable();
         traces.dedup();
         summary.traces = traces.len() as u64;
-        summary.damage = self
-            .damage
-            .clone()
-            .or_else(|| self.unexplained(&summary.unknown));
+        (summary.outside, summary.unknown) = (aside.outside, aside.unknown);
+        summary.damage = aside.damage;
         summary
+    }
+
+    /// Hands over the events of each number, with its trace and where they happened; what is in no list.
+    fn each_trace(
+        &self,
+        events: &Events,
+        tick: Tick<'_>,
+        mut take: impl FnMut([u64; 2], SiteId, &[Share]),
+    ) -> Aside {
+        let ids = events.ids();
+        let leaves = self.leaves(&ids, tick);
+        let mut aside = Aside::default();
+        for (id, leaf) in ids.into_iter().zip(leaves) {
+            let shares = events.of(id);
+            match leaf {
+                Some(Leaf { print, .. }) if self.is_outside(print) => {
+                    let counts = shares.iter().map(|share| share.count);
+                    aside.outside = counts.fold(aside.outside, u64::saturating_add);
+                }
+                Some(Leaf { print, site }) => {
+                    take(self.print_with_type(print, site), site, shares);
+                }
+                None => {
+                    let error = self.graph.decode(id, MethodId::EVENT).err();
+                    aside.unknown.extend(error.map(|error| (id, error)));
+                }
+            }
+        }
+        let damage = self.damage.clone();
+        aside.damage = damage.or_else(|| self.unexplained(&aside.unknown));
+        aside
     }
 
     /// By number; none: it does not decode.

@@ -13,12 +13,12 @@ use crate::book::fate::Fate;
 use crate::options::Level;
 use crate::session::Agent;
 use crate::session::finish::lost;
+use lucce_tracelog::NoRoom;
 use lucce_vm::flags;
 
 /// What the thread has said already.
 #[derive(Default)]
 struct Said {
-    full: bool,
     log: Option<Fate>,
     stream: Option<Fate>,
     calls: Option<Fate>,
@@ -41,7 +41,7 @@ fn watch(agent: &Agent) {
     const OFTEN: Duration = Duration::from_secs(1);
     let mut said = Said::default();
     while !agent.ended.wait(Instant::now() + OFTEN) {
-        said.full = said.full || tell_full(agent);
+        tell_full(agent);
         tell(
             agent,
             &mut said.log,
@@ -57,15 +57,13 @@ fn watch(agent: &Agent) {
     }
 }
 
-/// Says why the log takes no more, once, whether the thread asks or the end does. False: no event was lost for that.
-pub fn tell_full(agent: &Agent) -> bool {
-    let Some(why) = agent.log.no_room().filter(|_| lost(agent) > 0) else {
-        return false;
-    };
+/// Why the log takes no more, if events are lost for that. It is said once, whether the thread asks or the end does.
+pub fn tell_full(agent: &Agent) -> Option<NoRoom> {
+    let why = agent.log.no_room().filter(|_| lost(agent) > 0)?;
     if agent.log.is_to_be_told() {
         agent.options.say(Level::Warn, &why.to_string());
     }
-    true
+    Some(why)
 }
 
 fn tell(agent: &Agent, said: &mut Option<Fate>, fate: Fate, path: &Path) {

@@ -38,10 +38,9 @@ pub fn finish(agent: &Agent) {
     if let Some(warning) = agent.comparison.warning() {
         agent.say(Level::Warn, &warning);
     }
-    if let Some(why) = agent.log.no_room().filter(|_| lost > 0) {
+    if let Some(why) = fate::tell_full(agent) {
         // As a number, for which there still is room.
         agent.stat(why.key(), 1);
-        fate::tell_full(agent);
     }
     agent.note(End {});
     let fate = agent.log.fate(&agent.options.out);

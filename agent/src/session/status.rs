@@ -99,20 +99,16 @@ fn file_of(fate: &Fate, path: &Path) -> Object {
         .text("state", fate.word())
 }
 
-/// What the log has no room on; `null`: it has.
-fn full(agent: &Agent) -> &'static str {
-    match agent.log.no_room() {
-        None => "null",
-        Some(NoRoom::Limit) => "\"limit\"",
-        Some(NoRoom::Disk) => "\"disk\"",
-    }
-}
-
 fn log(agent: &Agent) -> String {
     let fate = agent.log.fate(&agent.options.out);
-    file_of(&fate, &agent.options.out)
+    let known = file_of(&fate, &agent.options.out)
         .raw("bytes", agent.log.bytes())
-        .raw("refused", agent.log.refused())
-        .raw("full", full(agent))
-        .end()
+        .raw("refused", agent.log.refused());
+    // What has no more room for it.
+    let known = match agent.log.no_room() {
+        None => known.raw("full", "null"),
+        Some(NoRoom::Limit) => known.text("full", "limit"),
+        Some(NoRoom::Disk) => known.text("full", "disk"),
+    };
+    known.end()
 }

@@ -8,15 +8,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lucce_decoder::{
     Collapsed, Contexts, KindTotal, Profile, Value, Wish, path_beside, write_difference,
 };
-use lucce_formats::{Event, Run, Written};
+use lucce_formats::{Event, Written};
 
 use super::classes::Classes;
 use super::output::{plural, to_output};
 use super::progress::Bar;
 use super::tagged::Tagged;
-use super::threshold::{
-    Threshold, complain_if_packed_traces_are_large, complain_if_traces_are_large,
-};
+use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::{self, Part};
 use super::{End, Failure, Weigh, about, chrome, complain, ending, ending_of_all, kind};
 
@@ -145,7 +143,9 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
     };
     let exported = profile.exported(&wish, times.as_ref(), &|more| bar.tick(more));
     drop(bar);
-    complain_if_stacks_are_large(format, &exported.run);
+    let bytes = format.bytes_of_stacks(&exported.run);
+    let stacks = exported.run.rows.len() as u64;
+    complain_if_traces_are_large(bytes, stacks, format.is_packed());
     let left_out = Cell::new(0);
     let write = |out: &mut dyn Write| match &times {
         None => format.write(&exported.run, None, out),
@@ -173,16 +173,6 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
     Ok(ending_of_all(&args.file, &exported.left_out, End::Fine).max(streamed))
 }
 
-/// Says beforehand that much will be written, where the format has each stack with all of its frames.
-fn complain_if_stacks_are_large(format: &dyn lucce_formats::Format, run: &Run) {
-    let bytes = format.bytes_of_stacks(run);
-    let stacks = run.rows.len() as u64;
-    match format.is_packed() {
-        true => complain_if_packed_traces_are_large(bytes, stacks),
-        false => complain_if_traces_are_large(bytes, stacks),
-    }
-}
-
 /// Whether single events are written: the format has times, there is a stream, and nothing is summed up.
 fn has_events(args: &Args, format: &dyn lucce_formats::Format) -> bool {
     format.has_times()
@@ -199,7 +189,7 @@ fn collapsed(args: &Args) -> Result<End, Failure> {
     collapsed.sum_up(|sum| args.threshold.admits(sum, whole));
     let written = collapsed.written(&side.profile);
     let stacks = collapsed.len() as u64;
-    complain_if_traces_are_large(written.bytes(), stacks);
+    complain_if_traces_are_large(written.bytes(), stacks, false);
     let bar = Bar::new("writing", stacks);
     let write = |mut out: &mut dyn Write| written.write(&mut out, &|more| bar.tick(more));
     to_output(args.output.as_deref(), write, |()| plural(stacks, "stack"))?;
@@ -251,7 +241,7 @@ fn difference(args: &Args, old: &Path) -> Result<End, Failure> {
     let whole = of_old.sum().max(of_new.sum());
     let written = (of_old.written(&old.profile), of_new.written(&new.profile));
     let bytes = written.0.bytes().saturating_add(written.1.bytes());
-    complain_if_traces_are_large(bytes, (of_old.len() + of_new.len()) as u64);
+    complain_if_traces_are_large(bytes, (of_old.len() + of_new.len()) as u64, false);
     let admits = |sum| args.threshold.admits(sum, whole);
     let write = |out: &mut dyn Write| write_difference((&written.0, &written.1), admits, out);
     to_output(args.output.as_deref(), write, |lines| {

@@ -16,8 +16,6 @@ pub struct Threshold {
     min_bytes: Option<u64>,
 }
 
-const LESS: &str = "--min-share 0.1 sums up what makes less than 0.1%";
-
 /// What is beneath notice with less than 256 MB to write.
 const LARGE: u64 = 256 << 20;
 
@@ -41,19 +39,15 @@ impl Threshold {
     }
 }
 
-/// Says beforehand that so many bytes of traces will be written, and what makes it less.
-pub fn complain_if_traces_are_large(bytes: u64, traces: u64) {
+/// Says beforehand that so many bytes of traces will be written, and what makes it less. `is_packed`: the file takes less.
+pub fn complain_if_traces_are_large(bytes: u64, traces: u64, is_packed: bool) {
     let traces = plural(traces, "trace");
-    complain_if_large(bytes, &format!("{traces}; {LESS}"));
-}
-
-/// As that, where the file takes less than is written into it.
-pub fn complain_if_packed_traces_are_large(bytes: u64, traces: u64) {
-    let traces = plural(traces, "trace");
-    complain_if_large(
-        bytes,
-        &format!("{traces}, packed, which takes less in the file and not in its readers; {LESS}"),
-    );
+    let packed = match is_packed {
+        true => ", packed, which takes less in the file and not in its readers",
+        false => "",
+    };
+    let less = "--min-share 0.1 sums up what makes less than 0.1%";
+    complain_if_large(bytes, &format!("{traces}{packed}; {less}"));
 }
 
 /// Says beforehand that so many bytes will be written: `what`, in words, and what makes it less.

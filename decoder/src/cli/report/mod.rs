@@ -158,7 +158,7 @@ impl<'r> Of<'r> {
         let shown = listing::shown(&contexts.list, args, value, whole);
         let rows = Rows::new(profile, kind, (&totals, value), shown, args.across_threads);
         let number = rows.list.len();
-        complain_if_traces_are_large(rows.bytes(args.json), number as u64);
+        complain_if_traces_are_large(rows.bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
         let body = Body::Contexts {
             contexts: Box::new(rows),
