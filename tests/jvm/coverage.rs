@@ -158,7 +158,8 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     // It goes on without the agent.
     jvm.works_on()?;
     let coverage = stats(lucce, log)?["coverage"].clone();
-    is_within(&coverage, Some("main"), 80.0..=101.0)?;
+    // However long the agent takes to come and to leave while the thread goes on.
+    is_within(&coverage, Some("main"), 99.9..=100.1)?;
     jvm.child.kill().map_err(|e| e.to_string())?;
     jvm.child.wait().map_err(|e| e.to_string())?;
     jvm.java.clean();

@@ -172,16 +172,20 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
             .sample_every(attached.interval)
             .map_err(refused("samples of allocations"))?;
     }
-    for event in events(wanted) {
-        jvmti.enable(event).map_err(refused("the agent's events"))?;
-    }
+    let enable = |event| jvmti.enable(event).map_err(refused("the agent's events"));
+    let (allocations, others): (Vec<_>, Vec<_>) = events(wanted)
+        .into_iter()
+        .partition(|event| *event == ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+    others.into_iter().try_for_each(enable)?;
     if let Some(env) = env {
         let env = agent.env(env);
+        // Threads are followed before they are told of what they allocate.
         agent.coverage.start(agent, env);
         if !agent.came_later() {
             live::tell_programs(agent, env);
         }
     }
+    allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
     }

@@ -1,7 +1,9 @@
 //! What of all allocations is counted: beside its own counters the log has what the VM says that each thread allocated.
 //!
 //! A thread is *followed* from the moment when events are recorded, or from its start. Its follower keeps what the VM
-//! had counted by then. The log's cells are set
+//! had counted by then. Where the VM tells each allocation of threads that had run before (`events=alloc=all` of an agent
+//! without hooks), that moment is the thread's first event, and the last one is that before the agent leaves: a thread
+//! does not stand still while the agent asks. The log's cells are set
 //! * when a thread ends, and when the VM does;
 //! * now and then, by a thread of the agent's own that only reads memory: for a JVM that is killed. The longer the program
 //!   has run, the rarer: what is missing then is a thousandth of what the program allocated, as long as it allocates evenly.
@@ -13,6 +15,7 @@
 #![allow(unsafe_code, reason = "reads what the VM keeps of its threads")]
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +46,8 @@ const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 pub struct Coverage {
     vm: OnceLock<Vm>,
     state: Mutex<State>,
+    /// Threads that are told of an allocation stop there.
+    ends: AtomicBool,
 }
 
 /// How the VM is asked.
@@ -79,6 +84,8 @@ struct Living {
     number: i64,
     /// It has told of itself since it was found, so it lives as long as its entry.
     is_sure: bool,
+    /// What the VM had counted when the agent began to leave.
+    until: Option<u64>,
 }
 
 #[derive(Default)]
@@ -116,6 +123,7 @@ impl Coverage {
                     before,
                     number,
                     is_sure: false,
+                    until: None,
                 });
                 living.is_sure |= at == current;
             }
@@ -148,6 +156,39 @@ impl Coverage {
         }
     }
 
+    /// The VM tells the current thread for the first time that it has made something, of `size` bytes, and tells it each
+    /// time from now on.
+    pub fn first_told(&self, env: Env, size: u64) {
+        self.at_allocation(env, size, |living, before| {
+            // All that a thread makes from its start on is counted.
+            if living.number != 0 {
+                living.before = before;
+            }
+        });
+    }
+
+    /// Whether the agent leaves: what the current thread makes from now on, this object of `size` bytes first, is not counted.
+    pub fn is_over(&self, env: Env, size: u64) -> bool {
+        let is_over = self.ends.load(Ordering::Acquire);
+        if is_over {
+            self.at_allocation(env, size, |living, before| {
+                living.until.get_or_insert(before);
+            });
+        }
+        is_over
+    }
+
+    /// Gives the current thread's entry what the VM had counted before it made an object of `size` bytes just now.
+    fn at_allocation(&self, env: Env, size: u64, note: impl FnOnce(&mut Living, u64)) {
+        let Some(vm) = self.vm.get() else { return };
+        let thread = vm.count.thread(env.raw());
+        // SAFETY: the current thread.
+        let now = unsafe { vm.count.read(thread) };
+        if let (Some(now), Some(living)) = (now, self.state().living.get_mut(&thread)) {
+            note(living, now.saturating_sub(size));
+        }
+    }
+
     /// The current thread has ended.
     pub fn ends(&self, counters: &Counters, env: Env) {
         let Some(vm) = self.vm.get() else { return };
@@ -155,7 +196,8 @@ impl Coverage {
         let mut state = self.state();
         if let Some(living) = state.living.remove(&thread) {
             // SAFETY: the current thread.
-            let all = unsafe { vm.count.read(thread) }.unwrap_or(living.before);
+            let now = || unsafe { vm.count.read(thread) };
+            let all = living.until.or_else(now).unwrap_or(living.before);
             let sum = state.rows.entry(living.row).or_default();
             sum.ended += all.saturating_sub(living.before);
             let sum = sum.ended;
@@ -168,6 +210,7 @@ impl Coverage {
 
     /// The VM ends, or the agent leaves it: the log says what the VM says now, and no thread is read any more.
     pub fn ends_all(&self, counters: &Counters, env: Env) {
+        self.ends.store(true, Ordering::Release);
         self.read(counters, Some(env));
         let mut state = self.state();
         state.living.clear();
@@ -188,6 +231,7 @@ impl Coverage {
         }
         for (thread, living) in &state.living {
             let all = match (living.is_sure, env) {
+                _ if living.until.is_some() => living.until,
                 // SAFETY: before a thread ends, `ends` takes it out of the list, under this lock.
                 (true, _) => unsafe { vm.count.read(*thread) },
                 (false, Some(env)) => vm.count.ask(env.raw(), living.number),
@@ -286,6 +330,7 @@ impl Living {
             before: 0,
             number: 0,
             is_sure: true,
+            until: None,
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct Local {
     scopes: Vec<Scope>,
     until_verified: u32,
     walked: Walked,
+    /// It has been told of an allocation.
+    is_told: bool,
 }
 
 /// Where in the current thread something happens.
@@ -155,11 +157,20 @@ impl Local {
             scopes: Vec::new(),
             until_verified: 0,
             walked: Walked::EachTime,
+            is_told: false,
         }
     }
 
     /// `None`: it is lost.
     fn record(&mut self, env: Env, thread: jobject, (class, size): (jclass, u64)) -> Option<()> {
+        let counting = self.counting;
+        if counting.coverage.is_over(env, size) {
+            return Some(());
+        }
+        let is_first = !mem::replace(&mut self.is_told, true);
+        if is_first && counting.sampled_bytes().is_none() {
+            counting.coverage.first_told(env, size);
+        }
         // Without a Java frame it has no context: the VM's own.
         let Some(at) = self.here((env, thread), Place::default())? else {
             return Some(());
