@@ -29,7 +29,7 @@ fn run(agent: &Agent) {
     let mut pause = FIRST;
     while !agent.ended.wait(Instant::now() + pause) {
         let before = Instant::now();
-        agent.cache.close(agent);
+        agent.cache.settle(agent);
         agent.archive.forget();
         trim();
         let took = before.elapsed();

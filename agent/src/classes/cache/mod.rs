@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! class bytes ─► file: found? ─► what was asked of the book is as it was? ─► book ─► ids into the constants ─► VM
-//!                  └──────────── no: parsed, planned, rewritten ─► kept ─► at the end, or after some seconds: a new file
+//!                  └──────────── no: parsed, planned, rewritten ─► kept ─► at the end, or once few more come: a new file
 //! ```
 
 mod entry;
@@ -21,6 +21,7 @@ mod own_code;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_hooks::Shape;
@@ -52,6 +53,10 @@ struct CacheFile {
     key: u128,
     known: Option<Entries>,
     new: Mutex<New>,
+    /// How many classes were looked for.
+    asked: AtomicUsize,
+    /// How many had been by the last [`Cache::settle`].
+    before: AtomicUsize,
 }
 
 /// What is not in the file.
@@ -59,6 +64,8 @@ struct CacheFile {
 struct New {
     entries: Vec<(Sum, Vec<u8>)>,
     bytes: usize,
+    /// There was no room for one more.
+    is_full: bool,
     /// It has been written, and no more are kept.
     is_closed: bool,
 }
@@ -109,6 +116,8 @@ impl Cache {
             key,
             known: known.and_then(|file| Entries::read(file, key)),
             new: Mutex::default(),
+            asked: AtomicUsize::new(0),
+            before: AtomicUsize::new(0),
         }))
     }
 
@@ -124,7 +133,9 @@ impl Cache {
 
     /// The class as an earlier run made it, noted in the book; within, its bytes if it has hooks. `None`: it is to be made.
     pub fn find(&self, classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
-        let known = self.place(loader)?.known.as_ref()?;
+        let place = self.place(loader)?;
+        place.asked.fetch_add(1, Ordering::Relaxed);
+        let known = place.known.as_ref()?;
         known.find(sum(bytes), |entry| {
             restore(classes, loader, &Entry::read(entry)?)
         })
@@ -137,16 +148,28 @@ impl Cache {
         };
         let entry = kept.entry(&classes.book());
         let mut new = place.fresh();
-        if let Some(entry) = entry
-            && !new.is_closed
-            && new.bytes + entry.len() <= MOST_KEPT
-        {
+        let Some(entry) = entry.filter(|_| !new.is_closed) else {
+            return;
+        };
+        new.is_full |= new.bytes + entry.len() > MOST_KEPT;
+        if !new.is_full {
             new.bytes += entry.len();
             new.entries.push((sum(kept.plain), entry));
         }
     }
 
-    /// Most classes have been loaded: what is new is written, and no more are kept.
+    /// Some seconds have gone by. A machine may be so slow that the program still starts: only where hardly a class was
+    /// loaded in this time, or there is no room for more, what is new is written.
+    pub fn settle(&self, classes: &Classes) {
+        let Some(place) = &self.0 else { return };
+        let now = place.asked.load(Ordering::Relaxed);
+        let before = place.before.swap(now, Ordering::Relaxed);
+        if now - before < WORTH || place.fresh().is_full {
+            self.close(classes);
+        }
+    }
+
+    /// What is new is written, and no more are kept.
     pub fn close(&self, classes: &Classes) {
         let Some(place) = &self.0 else { return };
         let new = {
