@@ -24,10 +24,12 @@ class Weights {
 }
 
 class Box {
+  /** Without a name it has that of the method which is its key. */
   constructor(parent, key, name) {
     this.parent = parent;
     this.key = key;
-    this.name = name;
+    this.said = name;
+    this.tints = [];
     this.depth = parent ? parent.depth + 1 : 0;
     this.old = 0;
     this.now = 0;
@@ -38,6 +40,22 @@ class Box {
   }
   get size() {
     return this.old + this.now;
+  }
+  /** Most boxes are too narrow to be shown: names are made when they are asked for. */
+  get name() {
+    if (this.said === null) this.said = methodName(this.key);
+    return this.said;
+  }
+  /** Methods of a package have one colour. Each frame of a zoom asks for it. */
+  tint(dark, pale) {
+    const variant = (dark ? 2 : 0) + (pale ? 1 : 0);
+    if (this.tints[variant] === undefined) {
+      const hash = hashOf(packageName(this.key));
+      const hue = 18 + (hash % 40);
+      const light = (dark ? 30 : 74) + ((hash >> 8) % 9);
+      this.tints[variant] = `hsl(${hue} ${pale ? 18 : dark ? 52 : 78}% ${pale ? (dark ? 24 : 90) : light}%)`;
+    }
+    return this.tints[variant];
   }
   take(node, [old, now]) {
     this.nodes.push(node);
@@ -63,7 +81,7 @@ class Group {
     return box;
   }
   method(method) {
-    return this.box(method, methodName(method));
+    return this.box(method, null);
   }
   type(type) {
     return this.box("type " + type, typeName(type) || "(no type)");
@@ -325,7 +343,8 @@ class FlameView {
     }
     this.width = width;
     this.rows = deepest + 1;
-    this.space.style.height = this.rows * ROW + 2 + "px";
+    const high = this.rows * ROW + 2 + "px";
+    if (this.space.style.height !== high) this.space.style.height = high;
     this.paint();
   }
 
@@ -351,25 +370,25 @@ class FlameView {
     pen.textBaseline = "middle";
     const above = this.element.scrollTop;
     const letter = pen.measureText("m").width;
+    const dark = isDark();
     for (const { box, x, w, merged } of this.rects) {
       const y = box.depth * ROW - above;
       if (y + ROW < 0 || y > high) continue;
-      pen.fillStyle = this.colour(box, merged);
+      pen.fillStyle = this.colour(box, merged, dark);
       pen.fillRect(x, y + 1, Math.max(0.3, w - 0.6), ROW - 1);
       if (box === this.focus) {
-        pen.strokeStyle = isDark() ? "#fff" : "#000";
+        pen.strokeStyle = dark ? "#fff" : "#000";
         pen.lineWidth = 1.5;
         pen.strokeRect(x + 0.75, y + 1.75, Math.max(0.5, w - 2), ROW - 2.5);
       }
       if (w > 28 && !merged) {
-        pen.fillStyle = isDark() ? "#f3f3f0" : "#111";
+        pen.fillStyle = dark ? "#f3f3f0" : "#111";
         pen.fillText(fitting(box.name, Math.floor((w - 6) / letter)), x + 3, y + ROW / 2 + 1);
       }
     }
   }
 
-  colour(box, merged) {
-    const dark = isDark();
+  colour(box, merged, dark) {
     const found = this.options.matches(box);
     if (found === true) return dark ? "#c2187a" : "#f06bb4";
     const pale = found === false;
@@ -381,10 +400,7 @@ class FlameView {
       return dark ? `hsl(${hue} ${Math.round(75 * strength)}% ${Math.round(30 + 12 * strength)}%)` : `hsl(${hue} ${Math.round(85 * strength)}% ${Math.round(90 - 24 * strength)}%)`;
     }
     if (typeof box.key === "string") return dark ? (pale ? "#26302a" : "#2d5a3d") : pale ? "#eef4ef" : "#bfe3c8";
-    const hash = hashOf(packageName(box.key));
-    const hue = 18 + (hash % 40);
-    const light = (dark ? 30 : 74) + ((hash >> 8) % 9);
-    return `hsl(${hue} ${pale ? 18 : dark ? 52 : 78}% ${pale ? (dark ? 24 : 90) : light}%)`;
+    return box.tint(dark, pale);
   }
 
   at(event) {
