@@ -4,6 +4,7 @@ mod fixture;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -73,6 +74,23 @@ fn damaged_symbols_are_told() {
             let traces = ids.iter().map(|id| profile.trace(*id) == whole.trace(*id));
             assert!(is_told || traces.into_iter().all(|same| same), "{at}");
         }
+    }
+}
+
+/// They have the program's arguments, as the log has.
+#[test]
+fn symbols_are_read_by_their_user_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("run.lucce");
+    fixture::sample(&log);
+    for (name, options) in [("run.lsym", &[][..]), ("other.lsym", &["-o", "other.lsym"])] {
+        let mut symbols = lucce();
+        symbols
+            .current_dir(dir.path())
+            .args(["symbols", "run.lucce"]);
+        assert!(symbols.args(options).status().unwrap().success());
+        let found = fs::metadata(dir.path().join(name)).unwrap();
+        assert_eq!(found.permissions().mode() & 0o777, 0o600, "{name}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::Source;
@@ -39,11 +40,14 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         let message = "the log itself, which stays as it is; give another name with -o";
         return Err(Failure::Usage(about(&path, message)));
     }
-    let file = match &args.output {
-        Some(path) => File::create(path),
-        None => File::create_new(&path),
+    let mut options = File::options();
+    // As the log, it has the program's arguments: nobody else reads them.
+    options.write(true).mode(0o600);
+    match &args.output {
+        Some(_) => options.create(true).truncate(true),
+        None => options.create_new(true),
     };
-    let mut out = BufWriter::new(file.map_err(failed)?);
+    let mut out = BufWriter::new(options.open(&path).map_err(failed)?);
     let written = source.write_symbols(&mut out);
     let extract = written.and_then(|extract| out.flush().map(|()| extract));
     let extract = extract.map_err(failed)?;
