@@ -198,6 +198,11 @@ impl Tools {
         cargo
             .env("CARGO_TARGET_DIR", &build)
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+            // Zig compiles libraries of its own when it links, and its debug information says where that was: by this name,
+            // which is true of any folder. What another build has left is not taken.
+            .env("PWD", "/proc/self/cwd")
+            .env("ZIG_GLOBAL_CACHE_DIR", self.folder.join("zig"))
+            .env("ZIG_LOCAL_CACHE_DIR", self.folder.join("zig"))
             // As a shell would take them: a folder's name may have spaces.
             .env("CC_SHELL_ESCAPED_FLAGS", "1")
             .env("CFLAGS", c_flags.join(" "))
@@ -239,18 +244,21 @@ fn names_none(file: &Path, folders: &[(PathBuf, &'static str)]) -> Outcome {
     Ok(())
 }
 
-/// The first text that names something in the folder.
+/// The first text that names the folder, or something in it.
 fn named(bytes: &[u8], folder: &Path) -> Option<String> {
     const MOST: usize = 200;
-    let name = format!("{}/", folder.display());
+    let name = folder.display().to_string();
     // `/src` is the end of many a path, too.
-    let is_long = name.matches('/').count() > 2;
+    let is_long = name.matches('/').count() > 1;
     let begins = |at: usize| {
         let before = at.checked_sub(1).and_then(|at| bytes.get(at));
         before.is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"._-".contains(byte))
     };
+    let ends = |at: usize| matches!(bytes.get(at + name.len()), None | Some(b'/' | 0));
     let mut all = bytes.windows(name.len()).enumerate();
-    let (at, _) = all.find(|(at, part)| *part == name.as_bytes() && (is_long || begins(*at)))?;
+    let (at, _) = all.find(|(at, part)| {
+        *part == name.as_bytes() && ends(*at) && (is_long || begins(*at))
+    })?;
     let text = bytes.get(at..)?.split(|byte| *byte == 0).next()?;
     let text = text.get(..MOST).unwrap_or(text);
     Some(String::from_utf8_lossy(text).into_owned())
@@ -300,6 +308,11 @@ mod tests {
         fs::write(&file, text).unwrap();
         let said = names_none(&file, &names).unwrap_err();
         assert!(said.ends_with(&format!(": {}", source.display())), "{said}");
+        // As debug information says where a compiler was started.
+        fs::write(&file, format!("\0{}\0", folder.path().display())).unwrap();
+        assert!(names_none(&file, &names).is_err());
+        fs::write(&file, format!("\0{}s\0", folder.path().display())).unwrap();
+        assert_eq!(names_none(&file, &names), Ok(()));
     }
 
     #[test]
