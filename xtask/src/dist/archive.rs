@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{JARS, manual};
+use super::{JARS, SBOM, documents, manual};
 use crate::shipped::glibc::Glibc;
 use crate::{Outcome, tools};
 
@@ -78,6 +78,7 @@ pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
             "LICENSE".to_owned(),
             "usr/share/doc/lucce/copyright".to_owned(),
         ),
+        (SBOM.to_owned(), format!("usr/{}/{SBOM}", documents::FOLDER)),
     ];
     let jars = JARS.map(|module| {
         let jar = format!("lucce-{module}-{version}.jar");
@@ -97,9 +98,10 @@ pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
             manual::pack(&to)?;
         }
     }
+    let size = kilobytes(&root)?;
     let control = format!(
         "Package: lucce\nVersion: {version}\nArchitecture: {architecture}\nSection: java\nPriority: optional\n\
-         Maintainer: the lucce authors <lucce@localhost>\nDepends: libc6 (>= {glibc})\n\
+         Maintainer: the lucce authors <lucce@localhost>\nInstalled-Size: {size}\nDepends: libc6 (>= {glibc})\n\
          Description: Calling contexts of Java programs\n \
          Counts every allocation of a Java program under the stack of calls that leads to it.\n"
     );
@@ -112,6 +114,21 @@ pub fn deb(at: &Path, folder: &str, package: &Package, epoch: &str) -> Outcome {
     pack.args(["--build", "--root-owner-group", "-Zgzip"]);
     tools::run_quietly(pack.arg(&root).arg(&file).env("SOURCE_DATE_EPOCH", epoch))?;
     fs::remove_dir_all(&root).map_err(|e| e.to_string())
+}
+
+/// What the package takes when it is installed, as Debian counts: each file in whole kilobytes, each folder as one.
+fn kilobytes(folder: &Path) -> Result<u64, String> {
+    let failed = |e| format!("{}: {e}", folder.display());
+    let mut sum = 1;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let about = entry.metadata().map_err(failed)?;
+        sum += match about.is_dir() {
+            true => kilobytes(&entry.path())?,
+            false => about.len().div_ceil(1024),
+        };
+    }
+    Ok(sum)
 }
 
 /// `SHA256SUMS` of all that is there.
@@ -129,7 +146,7 @@ mod tests {
     use super::*;
     use crate::place;
 
-    const FILES: [&str; 12] = [
+    const FILES: [&str; 13] = [
         "bin/lucce",
         "lib/liblucce.so",
         "include/lucce.h",
@@ -139,6 +156,7 @@ mod tests {
         "java/lucce-log4j2-1.jar",
         "LICENSE",
         "NOTICE",
+        "sbom.cdx.json",
         "share/man/man1/lucce.1",
         "share/zsh/site-functions/_lucce",
         "share/bash-completion/completions/lucce",
@@ -171,15 +189,21 @@ mod tests {
         assert!(first == second);
         assert!(first.iter().all(|archive| archive.len() > 200));
         let package = place::target().join("dist-test/first/lucce_1_amd64.deb");
-        let said = tools::output(Command::new("dpkg-deb").arg("-c").arg(package)).unwrap();
+        let said = tools::output(Command::new("dpkg-deb").arg("-c").arg(&package)).unwrap();
         let said = String::from_utf8(said).unwrap();
         for file in [
             "usr/bin/lucce",
+            "usr/share/doc/lucce/sbom.cdx.json",
             "usr/share/man/man1/lucce.1.gz",
             "usr/share/zsh/vendor-completions/_lucce",
             "usr/share/bash-completion/completions/lucce",
         ] {
             assert!(said.contains(&format!(" ./{file}\n")), "{file}: {said}");
         }
+        let mut size = Command::new("dpkg-deb");
+        let size = tools::output(size.arg("-f").arg(package).arg("Installed-Size")).unwrap();
+        // A kilobyte for each of these files, which are small, and for each folder.
+        let parts = said.lines().count().to_string();
+        assert_eq!(String::from_utf8(size).unwrap().trim(), parts);
     }
 }

@@ -29,6 +29,9 @@ use crate::{Outcome, build, dependencies, place, tools};
 /// What programs and their tests put on the class path.
 const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
 
+/// The list of what is in an archive, as CycloneDX has it.
+const SBOM: &str = "sbom.cdx.json";
+
 const PACKAGES: [&str; 2] = ["lucce-agent", "lucce-decoder"];
 
 /// What is made, and of what.
@@ -117,7 +120,7 @@ impl Dist {
         })?;
         documents::write(&stage)?;
         let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
-        fs::write(stage.join("sbom.cdx.json"), sbom).map_err(|e| e.to_string())?;
+        fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
     }
 
