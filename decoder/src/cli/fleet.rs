@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let error = Command::new(&program).args(&args.words).exec();
     Err(Failure::Usage(match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "{NAME} is neither beside this command nor on PATH: it is a package of its own, see docs/fleet.md"
+            "{NAME} is neither beside this command nor on PATH: archives do not have it, docs/fleet.md says how to build it"
         ),
         _ => format!("cannot start {}: {error}", program.display()),
     }))
