@@ -71,6 +71,13 @@ struct Frames {
 }
 
 impl Profile {
+    /// Whether the kind is that of followed objects, which have no counters, and the log was told of some.
+    #[must_use]
+    pub fn has_followed(&self, kind: &str) -> bool {
+        let is_theirs = INUSE.is(kind) || LEAK.is(kind);
+        is_theirs && !self.following.moments().is_empty()
+    }
+
     /// `stream`: its threads are told, too, and its events can be asked for. `tick` is told how many contexts were decoded.
     #[must_use]
     pub fn exported(
@@ -90,13 +97,17 @@ impl Profile {
         };
         building.count(wish.kind, tick);
         building.survivors(wish.kind);
+        if let Some(stream) = stream {
+            building.streamed(wish.kind, stream);
+        }
         let threads = stream.map_or(&[][..], Stream::threads).iter();
         let number = |(at, thread): (usize, &lucce_stream::ThreadInfo)| {
             let name = match thread.name.is_empty() {
                 true => format!("thread {}", at + 1),
                 false => Text(&thread.name).to_string(),
             };
-            building.labels.threads.number(name)
+            // Each has a track of its own, whatever others are called.
+            building.labels.threads.push(name)
         };
         let stream_threads = threads.enumerate().map(number).collect();
         building.done(wish, stream_threads)
@@ -192,6 +203,29 @@ impl<'p> Building<'p> {
         }
     }
 
+    /// Places and meanings of events that no counter has: of objects that are followed.
+    fn streamed(&mut self, kind: Option<&str>, stream: &Stream) {
+        let profile = self.profile;
+        let mut grower = profile.grower(self.frames.keys(&profile.code));
+        let is_kind = |event| kind.is_none_or(|kind| profile.is_of(event, kind));
+        for event in stream.events().filter(|event| is_kind(event.event)) {
+            let known = self.places.get(&event.id).copied();
+            let site = match known {
+                Some((_, site)) => site,
+                // What is out of scope or unknown stays without a place, and is told as left out.
+                None => match grower.node(&mut self.tree, event.id) {
+                    Ok((node, leaf)) if node != Tree::ROOT => {
+                        let site = leaf.map_or(SiteId::NONE, |leaf| leaf.site);
+                        self.places.insert(event.id, (node, site));
+                        site
+                    }
+                    _ => continue,
+                },
+            };
+            self.labels.meaning(profile, event.event, site);
+        }
+    }
+
     fn done(mut self, wish: &Wish<'_>, stream_threads: Vec<u32>) -> Exported<'p> {
         let kinds = self.kinds();
         let asked = wish.kind.map(str::to_owned);
@@ -244,15 +278,18 @@ impl<'p> Building<'p> {
         }
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    fn kinds(&mut self) -> Vec<Kind> {
         let counted = self.profile.kinds();
         let mut kinds: Vec<Kind> = Vec::new();
+        if self.labels.kinds.all().is_empty() {
+            // Readers want to know of what there is nothing.
+            self.labels.kinds.number(self.profile.main_kind().name);
+        }
         for name in self.labels.kinds.all() {
             let known = counted.iter().find(|kind| kind.name == *name);
             let unit = match known {
                 Some(kind) => kind.unit.clone(),
-                None if INUSE.is(name) => INUSE.unit.to_owned(),
-                None => String::new(),
+                None => Known::of(name).unit.to_owned(),
             };
             let number = kinds.len() as u32;
             let mut own = self.rows.iter().filter(|row| row.kind == number);

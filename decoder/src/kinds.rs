@@ -55,7 +55,7 @@ pub const INUSE: &Known = &Known {
     unit: BYTES,
     words: Words {
         pprof: Some(["inuse_objects", "inuse_space"]),
-        jfr: |_| Some("jdk.ObjectAllocationSample"),
+        ..Words::NONE
     },
     ..PLAIN
 };
@@ -64,10 +64,6 @@ pub const INUSE: &Known = &Known {
 pub const LEAK: &Known = &Known {
     name: "leak",
     unit: BYTES,
-    words: Words {
-        jfr: |_| Some("jdk.ObjectAllocationSample"),
-        ..Words::NONE
-    },
     ..PLAIN
 };
 

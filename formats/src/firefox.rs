@@ -60,6 +60,10 @@ impl Format for Firefox {
         true
     }
 
+    fn has_contents(&self) -> bool {
+        true
+    }
+
     fn is_text(&self) -> bool {
         false
     }

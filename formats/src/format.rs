@@ -28,6 +28,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether content ids of contexts have room in it.
+    fn has_contents(&self) -> bool {
+        false
+    }
+
     /// Whether a terminal can show it.
     fn is_text(&self) -> bool {
         true

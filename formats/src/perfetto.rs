@@ -197,6 +197,10 @@ impl Format for Perfetto {
         2 * run.frames_of_stacks()
     }
 
+    fn has_contents(&self) -> bool {
+        true
+    }
+
     fn is_text(&self) -> bool {
         false
     }

@@ -133,6 +133,10 @@ impl Format for Pprof {
         true
     }
 
+    fn has_contents(&self) -> bool {
+        true
+    }
+
     fn is_text(&self) -> bool {
         false
     }

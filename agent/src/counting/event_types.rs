@@ -180,8 +180,15 @@ mod tests {
 
     #[test]
     fn own_events_do_not_mix_with_ours() {
-        let names = ["", "cache miss", "alloc", "io-time"].map(own_kind);
-        let wanted = ["own", "cache miss", "own alloc", "own io-time"];
+        let names = ["", "cache miss", "alloc", "io-time", "inuse", "alloc_space"].map(own_kind);
+        let wanted = [
+            "own",
+            "cache miss",
+            "own alloc",
+            "own io-time",
+            "own inuse",
+            "own alloc_space",
+        ];
         assert_eq!(names, wanted);
     }
 

@@ -29,9 +29,20 @@ fn names() -> impl Iterator<Item = &'static str> {
     kinds.filter(|name| !name.contains('=')).chain([NONE])
 }
 
-/// Whether the log has events of the agent's own under this name.
+/// What exported files call that which the agent counts.
+const EXPORTED: [&str; 7] = [
+    "inuse",
+    "alloc_objects",
+    "alloc_space",
+    "inuse_objects",
+    "inuse_space",
+    "contentions",
+    "delay",
+];
+
+/// Whether events of the agent's own are known under this name, in the log or where it is exported to.
 pub fn is_ours(name: &str) -> bool {
-    is_event(name) || ALL.iter().any(|kind| kind.also.contains(&name))
+    EXPORTED.contains(&name) || is_event(name) || ALL.iter().any(|kind| kind.also.contains(&name))
 }
 
 /// What those bits of the gate are called.

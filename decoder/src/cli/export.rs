@@ -96,6 +96,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         let text = "--diff is of --format collapsed; go tool pprof compares by -diff_base, and so do lucce view and lucce diff";
         return Err(Failure::Usage(text.into()));
     }
+    if args.content_ids && !matches!(args.format, Format::Other(_)) {
+        let text = "--content-ids are labels, and collapsed and chrome have none";
+        return Err(Failure::Usage(text.into()));
+    }
     if !args.tagged.is_open() && matches!(args.format, Format::Chrome) {
         let text = "--tag is for sums, and chrome has single events";
         return Err(Failure::Usage(text.into()));
@@ -130,8 +134,14 @@ fn other(args: &Args, format: &dyn lucce_formats::Format) -> Result<End, Failure
         None => args.part.apply(&args.file, &mut profile, part)?,
     };
     args.tagged.apply(&args.file, &mut profile)?;
-    if let Some(asked) = args.event.as_deref() {
+    let asked = args.event.as_deref();
+    if let Some(asked) = asked.filter(|asked| !profile.has_followed(asked)) {
         kind(&args.file, &profile, Some(asked), streamed)?;
+    }
+    if args.content_ids && !format.has_contents() {
+        let name = format.name();
+        let text = format!("--format {name} has no room for --content-ids");
+        return Err(Failure::Usage(text));
     }
     let bar = Bar::new("decoding", profile.events.ids().len() as u64);
     let wish = Wish {
@@ -206,11 +216,20 @@ struct Side {
 
 impl Side {
     fn open(args: &Args, file: &Path, event: Option<&str>) -> Result<Self, Failure> {
+        Side::of(args, file, |profile, end| kind(file, profile, event, end))
+    }
+
+    /// A run without an event of the kind has none.
+    fn of(
+        args: &Args,
+        file: &Path,
+        kind: impl Fn(&Profile, End) -> Result<KindTotal, Failure>,
+    ) -> Result<Self, Failure> {
         let stream = args.part.stream(file)?;
         let mut profile = args.classes.open(file)?;
         let streamed = args.part.apply(file, &mut profile, stream)?;
         args.tagged.apply(file, &mut profile)?;
-        let kind = kind(file, &profile, event, streamed)?;
+        let kind = kind(&profile, streamed)?;
         let events = profile.events_of(&kind.name);
         let bar = Bar::new("decoding", events.ids().len() as u64);
         let contexts = profile.contexts_of(&events, &|more| bar.tick(more));
@@ -234,7 +253,7 @@ impl Side {
 /// Stacks of two runs.
 fn difference(args: &Args, old: &Path) -> Result<End, Failure> {
     let new = Side::open(args, &args.file, args.event.as_deref())?;
-    let old = Side::open(args, old, Some(&new.kind.name))?;
+    let old = Side::of(args, old, |_, _| Ok(new.kind.clone()))?;
     let value = Weigh::of(args.value, &new.kind, new.contexts.value());
     let of_both = [&old, &new].map(|side| side.collapsed(value, args.leaf_type));
     let [of_old, of_new] = &of_both;

@@ -1,7 +1,7 @@
 //! Standard output and files in its place, and how numbers and JSON look.
 
 use std::fs::File;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::path::Path;
 
 use lucce_decoder::escape;
@@ -26,6 +26,10 @@ pub fn to_output<T>(
         out.flush()?;
         return Ok(written);
     };
+    if is_record(path) {
+        let what = "is there and is a log or a stream of lucce; name another file";
+        return Err(Failure::Usage(about(path, what)));
+    }
     let to_file = || {
         let mut out = BufWriter::new(File::create(path)?);
         let written = write(&mut out)?;
@@ -39,6 +43,13 @@ pub fn to_output<T>(
         path.display()
     ));
     Ok(written)
+}
+
+/// Whether a JVM has written it: such a file is never replaced.
+fn is_record(path: &Path) -> bool {
+    let mut start = [0; 8];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && [lucce_tracelog::MAGIC, lucce_stream::MAGIC].contains(&start)
 }
 
 /// One line of JSON.

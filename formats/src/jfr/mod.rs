@@ -2,11 +2,11 @@
 //!
 //! | kind | event |
 //! |---|---|
-//! | `alloc`, `leak` | `jdk.ObjectAllocationSample`: `weight` is the bytes |
+//! | `alloc` | `jdk.ObjectAllocationSample`: `weight` is the bytes |
 //! | `lock` | `jdk.JavaMonitorEnter`, `jdk.JavaMonitorWait`, `jdk.ThreadPark` |
 //! | `exception` | `jdk.JavaExceptionThrow` |
 //! | `io-time` | `jdk.FileRead`, `jdk.FileWrite`, `jdk.SocketRead`, `jdk.SocketWrite`, without bytes |
-//! | any other | `lucce.Event` |
+//! | any other: objects that are followed, too, which would be allocated twice else | `lucce.Event` |
 //!
 //! Each has its whole stack, and two fields more: `count` and `context`, the number. With the stream every event is one, at
 //! its time. Without it each row is one, at the start of the run: `count` events that lasted so long together.

@@ -1,0 +1,113 @@
+//! What formats of other tools are handed: threads, kinds, and the events of a stream.
+
+mod fixture;
+
+use std::cell::Cell;
+use std::path::Path;
+
+use lucce_decoder::{Profile, Source, Stream, Window, Wish, path_beside};
+use lucce_formats::{Event, Run};
+
+fn wish(kind: Option<&str>) -> Wish<'_> {
+    Wish {
+        kind,
+        value: None,
+        leaf_type: false,
+        contents: false,
+        admits: &|_, _| true,
+    }
+}
+
+fn profile(log: &Path) -> Profile {
+    Source::open(log)
+        .and_then(|source| source.profile(&|_| ()))
+        .unwrap()
+}
+
+/// The run, all events of its stream, and how many were left out.
+fn with_stream(log: &Path) -> (Run, Vec<Event>, u64) {
+    let stream = Stream::open(&path_beside(log)).unwrap();
+    let profile = profile(log);
+    let exported = profile.exported(&wish(None), Some(&stream), &|_| ());
+    let (left_out, mut events) = (Cell::new(0), Vec::new());
+    let all = Window {
+        times: 0..u64::MAX,
+        is_thread: &|_| true,
+    };
+    let mut keep = |event: &Event| {
+        events.push(*event);
+        Ok(())
+    };
+    exported
+        .each_event(&stream, &all, &left_out, &mut keep)
+        .unwrap();
+    (exported.run, events, left_out.get())
+}
+
+#[test]
+fn threads_of_one_name_stay_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kinds.log");
+    let ids = fixture::kinds(&path);
+    let told = [
+        (1, 1_000, 1, 'A', 500),
+        (2, 1_100, 1, 'A', 500),
+        (1, 2_000, 2, 'A', 7),
+    ];
+    fixture::stream::beside(&path, (&ids, &told), ["pool", "pool"], true);
+    let (run, events, left_out) = with_stream(&path);
+    let threads: Vec<_> = events
+        .iter()
+        .map(|event| event.row.thread.unwrap())
+        .collect();
+    assert_eq!((threads.len(), left_out), (3, 0));
+    assert!(
+        threads[0] != threads[1] && threads[0] == threads[2],
+        "{threads:?}"
+    );
+    for thread in threads {
+        assert_eq!(run.threads[thread as usize], "pool");
+    }
+}
+
+/// Objects that are followed are in the stream, and no counter has their contexts.
+#[test]
+fn events_without_counters_have_their_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = fixture::sample(&dir.path().join("sample.log"));
+    let path = dir.path().join("leaking.log");
+    fixture::leaks::leaking(&path);
+    let told = [(1, 1_000, 0, 'A', 24), (2, 2_000, 0, 'C', 4096)];
+    fixture::stream::beside(&path, (&ids, &told), ["main", "other"], true);
+    let (_, events, left_out) = with_stream(&path);
+    assert_eq!((events.len(), left_out), (2, 0));
+    assert!(events.iter().all(|event| event.row.node != 0));
+}
+
+/// They were allocated once: another kind than allocations tells of them, whatever the format calls that.
+#[test]
+fn followed_objects_are_no_allocations() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("leaking.log");
+    fixture::leaks::leaking(&path);
+    let profile = profile(&path);
+    assert!(profile.has_followed("inuse") && !profile.has_followed("alloc"));
+    let run = profile.exported(&wish(Some("inuse")), None, &|_| ()).run;
+    assert!(!run.rows.is_empty());
+    for row in &run.rows {
+        let kind = &run.kinds[row.kind as usize];
+        assert_eq!((&*kind.name, (kind.words.jfr)("x")), ("inuse", None));
+    }
+}
+
+/// Readers want a kind, also of a log without any event.
+#[test]
+fn a_run_without_events_has_a_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sample.log");
+    fixture::sample(&path);
+    let profile = profile(&path);
+    let run = profile.exported(&wish(Some("nothing")), None, &|_| ()).run;
+    let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
+    assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));
+}
