@@ -1,5 +1,6 @@
 //! What a profile counted, by kind of event and by what it happened to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lucce_callgraph::SiteId;
@@ -22,10 +23,20 @@ impl Profile {
     }
 
     /// Its name; of a thread without one, its number.
-    pub(crate) fn thread_name(&self, thread: ThreadId) -> String {
+    #[must_use]
+    pub fn thread_name(&self, thread: ThreadId) -> String {
         let name = self.threads.get(&thread).map(|thread| thread.name.clone());
         let name = name.filter(|name| !name.is_empty());
         name.unwrap_or_else(|| format!("thread {}", thread.0))
+    }
+
+    /// Of a thread of the run's stream: one without a name is called as the log calls it.
+    #[must_use]
+    pub fn streamed_name<'t>(&self, thread: &'t lucce_stream::ThreadInfo) -> Cow<'t, str> {
+        match thread.name.is_empty() {
+            true => self.thread_name(thread.lane).into(),
+            false => (&*thread.name).into(),
+        }
     }
 
     /// Kinds that were counted, the most frequent first.

@@ -101,15 +101,12 @@ impl Profile {
             building.streamed(wish.kind, stream);
         }
         let threads = stream.map_or(&[][..], Stream::threads).iter();
-        let number = |(at, thread): (usize, &lucce_stream::ThreadInfo)| {
-            let name = match thread.name.is_empty() {
-                true => format!("thread {}", at + 1),
-                false => Text(&thread.name).to_string(),
-            };
+        let number = |thread: &lucce_stream::ThreadInfo| {
+            let name = Text(&self.streamed_name(thread)).to_string();
             // Each has a track of its own, whatever others are called.
             building.labels.threads.push(name)
         };
-        let stream_threads = threads.enumerate().map(number).collect();
+        let stream_threads = threads.map(number).collect();
         building.done(wish, stream_threads)
     }
 }

@@ -70,6 +70,30 @@ fn threads_of_one_name_stay_apart() {
     }
 }
 
+/// As in a report of the log.
+#[test]
+fn a_thread_without_a_name_is_called_by_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kinds.log");
+    let ids = fixture::kinds(&path);
+    let told = [(2, 1_000, 1, 'A', 500)];
+    fixture::stream::beside(&path, (&ids, &told), ["main", ""], true);
+    let stream = Stream::open(&path_beside(&path)).unwrap();
+    let names: Vec<_> = stream.threads().iter().collect();
+    let profile = profile(&path);
+    for thread in names {
+        let (of_stream, of_log) = (
+            profile.streamed_name(thread),
+            profile.thread_name(thread.lane),
+        );
+        assert!(!of_stream.is_empty());
+        assert!(
+            !thread.name.is_empty() || of_stream == of_log,
+            "{of_stream}"
+        );
+    }
+}
+
 /// Objects that are followed are in the stream, and no counter has their contexts.
 #[test]
 fn events_without_counters_have_their_places() {

@@ -67,7 +67,7 @@ impl Chrome<'_> {
                 "name": "thread_name",
                 "pid": self.profile.header.pid,
                 "tid": index + 1,
-                "args": { "name": thread.name },
+                "args": { "name": self.profile.streamed_name(thread) },
             });
             writeln!(out, "{comma}")?;
             escape::json(out, &name)?;

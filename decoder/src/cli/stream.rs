@@ -1,5 +1,6 @@
 //! `lucce stream`: single events in the order of their times.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -251,9 +252,10 @@ impl<'p> Printer<'p> {
             return Ok(());
         }
         let thread = stream.thread(event.thread);
+        let name = thread.map_or(Cow::Borrowed(""), |thread| profile.streamed_name(thread));
         let line = Line {
             time: stream.since_start(event.clock),
-            thread: thread.map_or("", |thread| &thread.name),
+            thread: &name,
             is_virtual: thread.is_some_and(|thread| thread.is_virtual),
             tags: profile.tags_by_key(event.lane),
             event: &told.info.kind,
