@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::dist::linked::PARTS;
 use crate::licence::{self, Allowed};
 use crate::{Outcome, fleet, place, tools};
 
@@ -25,8 +26,14 @@ Copyright 2026 the lucce authors
 Licensed under the Apache License, Version 2.0: see LICENSE.
 
 The agent (liblucce.so) and the lucce command contain the packages below. Where a package may be had under
-the Apache License it is used under that one, else under the MIT License, whose text is at the end.
-`cargo xtask notice` makes this list.
+the Apache License it is used under that one, else under the MIT License, else under the one that is named;
+the texts of these licences are at the end. `cargo xtask notice` makes this list.
+";
+
+const BESIDE: &str = "
+What follows is no package that cargo fetches: compilers and linkers put it into the agent and the command of
+the archives and of the Debian packages. The standard library and what it is made of are those of the Rust
+compiler; the rest is as Zig, which links, has it.
 ";
 
 /// A package that cargo fetched.
@@ -59,6 +66,14 @@ pub fn check() -> Outcome {
     wrong.extend(
         refused.map(|package| format!("fleet: {}: licence {}", package.name, package.licence)),
     );
+    let with_texts = Allowed::with_texts();
+    let licences = shipped
+        .iter()
+        .map(|package| (&*package.name, &*package.licence));
+    let parts = PARTS.iter().filter(|part| part.permission.is_none());
+    let licences = licences.chain(parts.map(|part| (part.name, part.licence)));
+    let bare = licences.filter(|(_, licence)| !with_texts.admits(licence));
+    wrong.extend(bare.map(|(name, licence)| format!("{name}: NOTICE has no text of {licence}")));
     let notice = fs::read_to_string(file()).unwrap_or_default();
     if notice != text(&shipped)? {
         wrong.push("NOTICE is not up to date: run `cargo xtask notice`".to_owned());
@@ -165,7 +180,21 @@ fn text(packages: &BTreeSet<Package>) -> Result<String, String> {
             let _ = writeln!(text, "  {line}");
         }
     }
-    Ok(text + "\n" + licence::MIT)
+    text.push_str(BESIDE);
+    for part in &PARTS {
+        let _ = write!(text, "\n{}\n  {}", part.name, part.licence);
+        if let Some(permission) = part.permission {
+            let _ = write!(text, ", {permission}");
+        }
+        let _ = writeln!(text, "\n  {}", part.repository);
+        for line in part.copyrights {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    for (name, licence) in licence::TEXTS {
+        let _ = write!(text, "\n---- {name} ----\n\n{licence}");
+    }
+    Ok(text)
 }
 
 /// Where the sources of packages are.
@@ -211,6 +240,18 @@ mod tests {
     fn other_sources_are_refused() {
         let line = "fast v1.0.0 (https://example.org/fast?rev=1#0123abcd)\tMIT\t";
         assert!(parse(line).unwrap_err().contains("not from the registry"));
+    }
+
+    #[test]
+    fn the_notice_has_what_is_linked_in_and_the_texts() {
+        let text = text(&BTreeSet::new()).unwrap();
+        for part in &PARTS {
+            let head = format!("\n{}\n  {}", part.name, part.licence);
+            assert!(text.contains(&head), "{}", part.name);
+        }
+        for (name, licence) in licence::TEXTS {
+            assert!(text.contains(licence), "{name}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-pub const MIT: &str = "The MIT License
+const MIT: &str = "The MIT License
 
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
 documentation files (the \"Software\"), to deal in the Software without restriction, including without
@@ -22,6 +22,19 @@ CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFT
 DEALINGS IN THE SOFTWARE.
 ";
 
+/// The texts of licences under which something is used that cannot be had under the Apache License alone: that one is in
+/// `LICENSE`.
+pub const TEXTS: [(&str, &str); 5] = [
+    ("MIT", MIT),
+    ("BSL-1.0", include_str!("dist/licences/BSL-1.0.txt")),
+    ("Unicode-3.0", include_str!("dist/licences/Unicode-3.0.txt")),
+    ("Zlib", include_str!("dist/licences/Zlib.txt")),
+    (
+        "Apache-2.0 WITH LLVM-exception",
+        include_str!("dist/licences/LLVM-exception.txt"),
+    ),
+];
+
 /// The licences that dependencies may have.
 pub struct Allowed(BTreeSet<String>);
 
@@ -33,6 +46,12 @@ impl Allowed {
     pub fn read(file: &Path) -> Result<Allowed, String> {
         let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
         Allowed::parse(&text).ok_or_else(|| format!("{}: no list of licences", file.display()))
+    }
+
+    /// Those whose texts users get.
+    pub fn with_texts() -> Allowed {
+        let names = TEXTS.iter().map(|(name, _)| *name);
+        Allowed(names.chain(["Apache-2.0"]).map(str::to_owned).collect())
     }
 
     fn parse(text: &str) -> Option<Allowed> {
@@ -159,6 +178,20 @@ mod tests {
             "(GPL-3.0 OR MIT) AND Apache-2.0",
         ] {
             assert!(!allowed.admits(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_those_of_the_licences() {
+        let allowed = Allowed::with_texts();
+        for fine in ["Zlib", "BSL-1.0", "Unlicense OR MIT", "Apache-2.0"] {
+            assert!(allowed.admits(fine), "{fine}");
+        }
+        assert!(!allowed.admits("LGPL-2.1-or-later"));
+        let words = ["MIT", "Boost", "UNICODE", "zlib", "LLVM Exceptions"];
+        for ((name, text), word) in TEXTS.iter().zip(words) {
+            let head = text.lines().next().unwrap_or_default();
+            assert!(head.contains(word) && text.ends_with(".\n"), "{name}");
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod archive;
 mod documents;
+pub mod linked;
 mod manual;
 mod sbom;
 mod tried;
@@ -119,7 +120,8 @@ impl Dist {
             self.tools.command(&stage.join("bin/lucce"))
         })?;
         documents::write(&stage)?;
-        let sbom = sbom::text(self.version, &dependencies::shipped()?)?;
+        let compiler = linked::compiler(&stage.join("lib/liblucce.so"))?;
+        let sbom = sbom::text(self.version, &dependencies::shipped()?, &compiler)?;
         fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
     }

@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::linked::{PARTS, Part};
 use crate::dependencies::Package;
 
-pub fn text(version: &str, packages: &BTreeSet<Package>) -> Result<String, String> {
-    let components: Vec<Value> = packages.iter().map(component).collect();
+/// `compiler`: the version of the Rust compiler.
+pub fn text(version: &str, packages: &BTreeSet<Package>, compiler: &str) -> Result<String, String> {
+    let packages = packages.iter().map(component);
+    let parts = PARTS.iter().map(|part| linked(part, compiler));
+    let components: Vec<Value> = packages.chain(parts).collect();
     let bom = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -40,6 +44,27 @@ fn component(package: &Package) -> Value {
     })
 }
 
+/// The versions of what the standard library is made of are not known, but that of the compiler is.
+fn linked(part: &Part, compiler: &str) -> Value {
+    let licence = match part.permission {
+        None => json!({ "expression": part.licence }),
+        Some(permission) => {
+            json!({ "license": { "name": format!("{}, {permission}", part.licence) } })
+        }
+    };
+    let mut component = json!({
+        "type": "library",
+        "bom-ref": format!("linked:{}", part.name),
+        "name": part.name,
+        "licenses": [licence],
+        "externalReferences": [{ "type": "vcs", "url": part.repository }],
+    });
+    if part.of_the_compiler {
+        component["description"] = format!("as the Rust compiler {compiler} has it").into();
+    }
+    component
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,10 +77,21 @@ mod tests {
             licence: "MIT/Apache-2.0".into(),
             repository: "r".into(),
         };
-        let text = text("0.1.0", &BTreeSet::from([package])).unwrap();
+        let text = text("0.1.0", &BTreeSet::from([package]), "1.95.0").unwrap();
         let bom: Value = serde_json::from_str(&text).unwrap();
         let component = &bom["components"][0];
         assert_eq!(component["purl"], "pkg:cargo/serde@1.0.0");
         assert_eq!(component["licenses"][0]["expression"], "MIT OR Apache-2.0");
+        let all = bom["components"].as_array().unwrap();
+        let named = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
+        assert_eq!(
+            named("Rust's standard library")["description"],
+            "as the Rust compiler 1.95.0 has it"
+        );
+        let unwind = &named("LLVM's libunwind")["licenses"][0];
+        assert_eq!(unwind["expression"], "Apache-2.0 WITH LLVM-exception");
+        assert!(
+            named("glibc's start files and libc_nonshared")["licenses"][0]["license"].is_object()
+        );
     }
 }
