@@ -84,7 +84,11 @@ pub const PARTS: [Part; 14] = [
         "miniz_oxide",
         "MIT OR Zlib OR Apache-2.0",
         "https://github.com/Frommi/miniz_oxide",
-        &[],
+        &[
+            "Copyright (c) 2017 Frommi",
+            "Copyright (c) 2017-2024 oyvindln",
+            "Copyright (c) 2020 Frommi",
+        ],
     ),
     of_rust(
         "object",
