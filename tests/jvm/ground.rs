@@ -20,6 +20,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("few-addresses", false, few_addresses);
         add("hardly-any-addresses", false, hardly_any);
         add("room-for-other-libraries", true, room);
+        add("demanded-archive", false, demanded);
         if version >= 24 {
             add("archive", true, archive);
         }
@@ -102,6 +103,36 @@ fn room(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
+/// A JVM that must use its archive of classes does not start where classes get hooks, and says so; it starts where they get none.
+fn demanded(setup: &Setup, jdk: &Jdk) -> Checked {
+    let name = format!("demanded-{}", jdk.version);
+    let plain = Java::new(setup, jdk, &name);
+    fs::create_dir_all(plain.folder()).map_err(|e| e.to_string())?;
+    // An image of a JDK may have no archive of its own.
+    let file = plain.folder().join("classes.jsa");
+    let file = format!("-XX:SharedArchiveFile={}", file.display());
+    let dump = ["-Xshare:dump", &file].map(OsString::from);
+    plain
+        .run_as(&mut Command::new(jdk.tool("java")), &dump)?
+        .expect(0)?;
+    let with = |options: Option<&str>| {
+        let java = Java::new(setup, jdk, &name);
+        let java = match options {
+            Some(options) => java.agent(options),
+            None => java,
+        };
+        let java = java.flags(["-Xshare:on", &file]);
+        java.main(["io.lucce.programs.Lambdas"]).run()
+    };
+    with(None)?.expect(0)?;
+    let ended = with(Some("events=alloc"))?.expect(1)?;
+    let said = ended.text().contains("Unable to use shared archive");
+    ended.ensure(said, "the JVM says why it does not start")?;
+    with(Some("events=leak"))?.expect(0)?;
+    plain.clean();
+    Ok(())
+}
+
 /// What the VM writes for later JVMs has no hooks, and is whole.
 fn archive(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("archive-{}", jdk.version));
@@ -135,7 +166,11 @@ fn archive(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(!java.log().exists(), "there is no log")?;
     // Without the agent the archive is used, or the JVM would not start.
     let uses = format!("-XX:AOTCache={}", cache.display());
-    with(None, &[uses.clone(), "-XX:AOTMode=on".into()])?.expect(0)?;
+    let demands = [uses.clone(), "-XX:AOTMode=on".into()];
+    with(None, &demands)?.expect(0)?;
+    let ended = with(Some("events=alloc"), &demands)?.expect(1)?;
+    let said = ended.text().contains("Unable to use AOT cache");
+    ended.ensure(said, "the JVM says why it does not start")?;
     // With it the JVM does without, and is recorded.
     let ended = with(Some("events=alloc"), &[uses])?.expect(0)?;
     ended.ensure(ended.stderr.contains("recorded in"), "the run is recorded")?;
