@@ -138,26 +138,41 @@ const fn of_rust(
     }
 }
 
-/// The version that a Rust compiler has left in what it made.
-///
-/// # Errors
-/// The file cannot be read, or names none.
-pub fn compiler(of: &Path) -> Result<String, String> {
-    let bytes = fs::read(of).map_err(|e| format!("{}: {e}", of.display()))?;
-    version(&bytes).ok_or_else(|| format!("{}: no version of a compiler", of.display()))
-}
+/// What is told by a file that a Rust compiler made, with its debug information.
+pub struct Made(Vec<u8>);
 
-fn version(bytes: &[u8]) -> Option<String> {
-    const BEFORE: &[u8] = b"rustc version ";
-    let mut places = bytes.windows(BEFORE.len()).enumerate();
-    places.find_map(|(at, part)| {
-        let rest = bytes.get(at + BEFORE.len()..)?;
-        let digits = rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
-        let found: String = digits.map(|byte| char::from(*byte)).collect();
-        (part == BEFORE && found.contains('.')).then_some(found)
-    })
+impl Made {
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(file: &Path) -> Result<Made, String> {
+        let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+        Ok(Made(bytes))
+    }
+
+    /// The compiler's version.
+    pub fn compiler(&self) -> Option<String> {
+        self.version_behind("rustc version ")
+    }
+
+    /// The version of a package that the standard library is made of, if something of it is in the file.
+    pub fn version_of(&self, part: &Part) -> Option<String> {
+        let source = format!("/rust/deps/{}-", part.name);
+        part.of_the_compiler
+            .then(|| self.version_behind(&source))
+            .flatten()
+    }
+
+    /// The first version behind this text.
+    fn version_behind(&self, text: &str) -> Option<String> {
+        let mut places = self.0.windows(text.len()).enumerate();
+        places.find_map(|(at, part)| {
+            let rest = self.0.get(at + text.len()..)?;
+            let of_it = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+            let digits = rest.iter().take_while(of_it);
+            let found: String = digits.map(|byte| char::from(*byte)).collect();
+            (part == text.as_bytes() && found.contains('.')).then_some(found)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -212,10 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn the_compiler_is_found_in_what_it_made() {
-        let of = |bytes: &[u8]| version(bytes);
-        let bytes = b"\x7fELF rustc version of\0GCC: 12\0rustc version 1.95.0 (59807616e)\0";
-        assert_eq!(of(bytes).as_deref(), Some("1.95.0"));
-        assert_eq!(of(b"rustc version "), None);
+    fn versions_are_found_in_what_was_made() {
+        let bytes = b"\x7fELF rustc version of\0/rust/deps/gimli-0.32.3/src/lib.rs\0rustc version 1.95.0 (59807616e)\0";
+        let made = Made(bytes.to_vec());
+        assert_eq!(made.compiler().as_deref(), Some("1.95.0"));
+        let named = |name: &str| PARTS.iter().find(|part| part.name == name).unwrap();
+        let of = |name: &str| made.version_of(named(name));
+        assert_eq!(of("gimli").as_deref(), Some("0.32.3"));
+        assert_eq!(of("object"), None);
+        assert_eq!(Made(b"rustc version ".to_vec()).compiler(), None);
     }
 }

@@ -120,8 +120,8 @@ impl Dist {
             self.tools.command(&stage.join("bin/lucce"))
         })?;
         documents::write(&stage)?;
-        let compiler = linked::compiler(&stage.join("lib/liblucce.so"))?;
-        let sbom = sbom::text(self.version, &dependencies::shipped()?, &compiler)?;
+        let made = linked::Made::read(&stage.join("bin/lucce"))?;
+        let sbom = sbom::text(self.version, &dependencies::shipped()?, &made)?;
         fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
     }

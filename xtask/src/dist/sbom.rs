@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::linked::{PARTS, Part};
+use super::linked::{Made, PARTS, Part};
 use crate::dependencies::Package;
 
-/// `compiler`: the version of the Rust compiler.
-pub fn text(version: &str, packages: &BTreeSet<Package>, compiler: &str) -> Result<String, String> {
+/// `made`: the command, which tells of the compiler.
+pub fn text(version: &str, packages: &BTreeSet<Package>, made: &Made) -> Result<String, String> {
+    let compiler = made.compiler().ok_or("the command names no compiler")?;
     let packages = packages.iter().map(component);
-    let parts = PARTS.iter().map(|part| linked(part, compiler));
+    let parts = PARTS.iter().map(|part| linked(part, &compiler, made));
     let components: Vec<Value> = packages.chain(parts).collect();
     let bom = json!({
         "bomFormat": "CycloneDX",
@@ -44,8 +45,8 @@ fn component(package: &Package) -> Value {
     })
 }
 
-/// The versions of what the standard library is made of are not known, but that of the compiler is.
-fn linked(part: &Part, compiler: &str) -> Value {
+/// What comes with the compiler has the compiler's version in words, and its own where that is known.
+fn linked(part: &Part, compiler: &str, made: &Made) -> Value {
     let licence = match part.permission {
         None => json!({ "expression": part.licence }),
         Some(permission) => {
@@ -62,6 +63,10 @@ fn linked(part: &Part, compiler: &str) -> Value {
     if part.of_the_compiler {
         component["description"] = format!("as the Rust compiler {compiler} has it").into();
     }
+    if let Some(version) = made.version_of(part) {
+        component["purl"] = format!("pkg:cargo/{}@{version}", part.name).into();
+        component["version"] = version.into();
+    }
     component
 }
 
@@ -77,7 +82,11 @@ mod tests {
             licence: "MIT/Apache-2.0".into(),
             repository: "r".into(),
         };
-        let text = text("0.1.0", &BTreeSet::from([package]), "1.95.0").unwrap();
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let told = "rustc version 1.95.0 (59807616e)\0/rust/deps/gimli-0.32.3/src/lib.rs\0";
+        std::fs::write(&made, told).unwrap();
+        let made = Made::read(made.path()).unwrap();
+        let text = text("0.1.0", &BTreeSet::from([package]), &made).unwrap();
         let bom: Value = serde_json::from_str(&text).unwrap();
         let component = &bom["components"][0];
         assert_eq!(component["purl"], "pkg:cargo/serde@1.0.0");
@@ -88,6 +97,8 @@ mod tests {
             named("Rust's standard library")["description"],
             "as the Rust compiler 1.95.0 has it"
         );
+        assert_eq!(named("gimli")["purl"], "pkg:cargo/gimli@0.32.3");
+        assert_eq!(named("object")["version"], Value::Null);
         let unwind = &named("LLVM's libunwind")["licenses"][0];
         assert_eq!(unwind["expression"], "Apache-2.0 WITH LLVM-exception");
         assert!(
