@@ -40,11 +40,19 @@ pub enum Command {
     Dump(Option<String>),
     /// Change settings: `key=value`.
     Set(String),
-    /// What holds objects of a context that are followed. Without a number of walks through the heap: what that
-    /// would take.
-    Holders(u64, Option<u32>),
+    /// What holds objects of a context that are followed. `None`: what a search would take, and of which types they are.
+    Holders(u64, Option<Walks>),
     /// Take the hooks out of the JVM.
     Detach,
+}
+
+/// How a search goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Walks {
+    /// Through the heap, at most.
+    pub most: u32,
+    /// The type of the objects, a descriptor. `None`, as older commands have it: some of each.
+    pub of: Option<String>,
 }
 
 /// Why a request or reply is not understood.
@@ -103,8 +111,10 @@ impl Command {
             Command::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
             Command::Set(setting) => ("set", Some(setting.as_str().into())),
             Command::Holders(number, None) => ("holders", Some(format!("{number:#x}").into())),
-            Command::Holders(number, Some(walks)) => {
-                ("holders", Some(format!("{number:#x} {walks}").into()))
+            Command::Holders(number, Some(Walks { most, of })) => {
+                let of = of.as_deref().map(|of| format!(" {of}"));
+                let of = of.unwrap_or_default();
+                ("holders", Some(format!("{number:#x} {most}{of}").into()))
             }
             Command::Detach => ("detach", None),
         }
@@ -140,21 +150,31 @@ impl Command {
                 None => Err(Malformed::Argument("set wants key=value")),
             },
             "holders" => argument.and_then(holders).ok_or(Malformed::Argument(
-                "holders wants a number, 0x…, and how many walks there may be",
+                "holders wants a number, 0x…, how many walks there may be, and a type",
             )),
             other => Err(Malformed::Verb(shortened(other))),
         }
     }
 }
 
-/// `0x1f 16`, or without a number of walks.
+/// `0x1f 16 La/B;`, or without a type, or without a number of walks, too.
 fn holders(argument: &str) -> Option<Command> {
     let (number, walks) = match argument.split_once(' ') {
-        Some((number, walks)) => (number, Some(walks.parse().ok()?)),
+        Some((number, how)) => (number, Some(walks(how)?)),
         None => (argument, None),
     };
     let number = u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()?;
     Some(Command::Holders(number, walks))
+}
+
+/// A type may have spaces in it.
+fn walks(how: &str) -> Option<Walks> {
+    let (most, of) = match how.split_once(' ') {
+        Some((most, of)) => (most, Some(of.to_owned())),
+        None => (how, None),
+    };
+    let most = most.parse().ok()?;
+    Some(Walks { most, of })
 }
 
 /// For messages: what others sent may be long and may move the cursor.

@@ -1,7 +1,7 @@
 //! Every command comes back from its line; no line, however hostile, does more than fail.
 
-use lucce_control::Command;
 use lucce_control::wire::{decode_reply_head, reply_head};
+use lucce_control::{Command, Walks};
 use proptest::prelude::*;
 
 fn commands() -> impl Strategy<Value = Command> {
@@ -13,7 +13,14 @@ fn commands() -> impl Strategy<Value = Command> {
         Just(Command::Dump(None)),
         "/[^\n\r\u{0}]{0,40}".prop_map(|file| Command::Dump(Some(file))),
         "[a-z]{1,8}=[^\n\r\u{0}]{0,40}".prop_map(Command::Set),
+        (any::<u64>(), proptest::option::of(walks()))
+            .prop_map(|(number, walks)| Command::Holders(number, walks)),
     ]
+}
+
+fn walks() -> impl Strategy<Value = Walks> {
+    let of = proptest::option::of("[^\n\r\u{0}]{0,40}");
+    (any::<u32>(), of).prop_map(|(most, of)| Walks { most, of })
 }
 
 proptest! {
@@ -48,12 +55,32 @@ fn what_does_not_fit_into_a_line_is_not_sent() {
     assert_eq!(Command::Dump(Some("/".repeat(9000))).encode(), None);
 }
 
+/// A command that is older than the agent names no type, and means all.
+#[test]
+fn holders_of_all_types_are_asked_for_as_ever() {
+    let all = Walks { most: 48, of: None };
+    let one = Walks {
+        most: 48,
+        of: Some("La/B$C d;".into()),
+    };
+    for (line, walks) in [
+        ("lucce 1 holders 0x1f", None),
+        ("lucce 1 holders 0x1f 48", Some(all)),
+        ("lucce 1 holders 0x1f 48 La/B$C d;", Some(one)),
+    ] {
+        let command = Command::Holders(0x1f, walks);
+        assert_eq!(command.encode(), Some(format!("{line}\n")));
+        assert_eq!(Command::decode(line), Ok(command));
+    }
+}
+
 #[test]
 fn malformed_commands_are_named() {
     for (line, wanted) in [
         ("lucce 1 dump relative", "absolute path"),
         ("lucce 1 set", "key=value"),
         ("lucce 1 stop now", "takes no argument"),
+        ("lucce 1 holders 0x1f La/B;", "how many walks"),
         ("lucce 1 \u{1b}[2J", "'?[2J'"),
         ("lucce x stop", "not lucce's protocol"),
     ] {

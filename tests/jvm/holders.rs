@@ -1,6 +1,7 @@
 //! `lucce ctl PID holders`: objects that are held in known ways.
 
 use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
@@ -29,6 +30,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 held(setup, jdk, (name, flags, options))
             }));
         }
+        let name = format!("holders::{}::mixed", jdk.version);
+        tests.push(test(name, false, move || mixed(setup, jdk)));
     }
     tests
 }
@@ -237,6 +240,101 @@ fn as_expected(way: &str, found: &Value) -> Checked {
         }
         other => Err(format!("no such way: {other}")),
     }
+}
+
+/// Of the types that are made at one line one leaks: the command that `leaks` prints asks what holds that one.
+fn mixed(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("holders-{}-mixed", jdk.version));
+    let java = java.agent("events=leak=1k").flags(["-Xmx200m"]);
+    let mut running = Running::of(java.main([MIXED]))?;
+    let pid = running.pid();
+    let mut report = Value::Null;
+    running.until("the leak is proven", |running| {
+        let output = running.java.lucce().run(&["leaks", "--json", &pid])?;
+        report = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        Ok(report["leaks"][0].is_object())
+    })?;
+    ensure(report["leaks"][0]["class"] == LEAKING, || {
+        format!("{report:#}")
+    })?;
+    let id = report["leaks"][0]["id"].as_str().unwrap_or("?");
+    says_what_holds_the_leak(&running, &pid)?;
+    each_type_has_its_own_holders(&running, &pid, id)?;
+    let cached = running.ctl(&["holders", id, "--yes", "--type", CACHED])?;
+    held_by(BOTH[1], &cached)?;
+    running.refused(&["holders", id, "--type", "long[][]"], CACHED)?;
+    running.works_on()
+}
+
+const MIXED: &str = "io.lucce.programs.Mixed";
+const LEAKING: &str = "io.lucce.programs.Mixed$Node";
+const CACHED: &str = "long[]";
+/// The types, which field holds their objects, and at least how many of eight: those in the cache go while others come.
+const BOTH: [(&str, &str, u64); 2] = [(LEAKING, "Mixed.LEAK", 8), (CACHED, "Mixed.CACHE", 1)];
+
+/// The command as it is printed, in a shell.
+fn says_what_holds_the_leak(running: &Running<'_>, pid: &str) -> Checked {
+    let told = running.java.lucce().run(&["leaks", pid])?;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let command = told.lines().find_map(|line| {
+        let (_, arguments) = line.split_once("what holds such objects: lucce ")?;
+        Some(format!("exec \"$0\" {arguments} --yes"))
+    });
+    let command = command.ok_or_else(|| format!("no command in\n{told}"))?;
+    let lucce = running.java.lucce().command();
+    let mut shell = Command::new("sh");
+    let shell = shell.arg("-c").arg(&command).arg(lucce.get_program());
+    let shell = shell.stdin(Stdio::null()).output();
+    let shell = shell.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&shell.stdout);
+    ensure(
+        text.starts_with(&format!("{LEAKING}: "))
+            && text.contains("8 of 8 are held by")
+            && text.contains("static field io.lucce.programs.Mixed.LEAK")
+            && !text.contains("CACHE"),
+        || format!("{command}\n{shell:?}"),
+    )
+}
+
+/// Without a type: one line for each.
+fn each_type_has_its_own_holders(running: &Running<'_>, pid: &str, id: &str) -> Checked {
+    let asked = ["ctl", pid, "holders", id, "--json", "--yes"];
+    let output = running.java.lucce().run(&asked)?;
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let all: Result<Vec<Value>, _> = lines.lines().map(serde_json::from_str).collect();
+    let all = all.map_err(|error| format!("{error}\n{lines}"))?;
+    for of_type in BOTH {
+        let (class, ..) = of_type;
+        let found: Vec<_> = all.iter().filter(|of| of["class"] == class).collect();
+        ensure(found.len() == 1, || lines.clone())?;
+        held_by(of_type, found[0])?;
+    }
+    let text = running.java.lucce().text(0, &asked[..4])?;
+    ensure(
+        [LEAKING, CACHED].iter().all(|class| {
+            text.lines()
+                .any(|line| line.starts_with(&format!("{class}: ")))
+        }) && text.matches("the JVM stood still for").count() == 1,
+        || text.clone(),
+    )
+}
+
+/// All paths lead from one static field to objects of one type.
+fn held_by((class, field, least): (&str, &str, u64), found: &Value) -> Checked {
+    let told = || format!("{class}: {found:#}");
+    let number = |of: &Value| of.as_u64().unwrap_or(0);
+    let paths = found["paths"].as_array().cloned().unwrap_or_default();
+    let is_so = |path: &Value| {
+        let links = links(path);
+        links[0].starts_with(&format!("static io.lucce.programs.{field}: "))
+            && links
+                .last()
+                .is_some_and(|link| link.ends_with(&format!(": {class}")))
+    };
+    let held: u64 = paths.iter().map(|path| number(&path["objects"])).sum();
+    ensure(found["class"] == class && paths.iter().all(is_so), told)?;
+    ensure(found["looked_for"] == 8 && held >= least, told)?;
+    ensure(number(&found["followed"]) >= number(&found["alive"]), told)
 }
 
 /// What is no context of this run.

@@ -52,6 +52,21 @@ pub struct Followed<R> {
     random: Random,
 }
 
+/// The objects of one type that were made in a context.
+#[derive(PartialEq, Debug)]
+pub struct OfType<R> {
+    /// A descriptor.
+    pub of: Box<str>,
+    pub objects: Vec<Aged<R>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Aged<R> {
+    /// Collections before it was made.
+    pub born: u64,
+    pub reference: R,
+}
+
 /// The living objects of one place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
@@ -148,19 +163,30 @@ impl<R: Copy> Followed<R> {
         });
     }
 
-    /// References to the objects of a context, by age, the oldest first; and what is known of the first's type.
-    pub fn of(&self, context: ContextId) -> (Vec<R>, Option<Box<str>>) {
-        let is_it = |key: &u32| {
-            let known = self.places.get(key);
-            known.is_some_and(|known| known.place.context == context)
-        };
-        let mut found: Vec<_> = self.objects.iter().filter(|of| is_it(&of.key)).collect();
-        found.sort_by_key(|object| object.born);
-        let first = found
-            .first()
-            .and_then(|object| self.places.get(&object.key));
-        let of = first.map(|known| known.place.of.clone());
-        (found.iter().map(|object| object.reference).collect(), of)
+    /// The objects of a context by their types, of one type if one is asked for; the oldest first.
+    pub fn of(&self, context: ContextId, of: Option<&str>) -> Vec<OfType<R>> {
+        let is_it =
+            |place: &Birth| place.context == context && of.is_none_or(|of| *place.of == *of);
+        let mut found: BTreeMap<u32, OfType<R>> = BTreeMap::new();
+        for object in &self.objects {
+            if let Some(known) = self.places.get(&object.key)
+                && is_it(&known.place)
+            {
+                let of_type = found.entry(object.key).or_insert_with(|| OfType {
+                    of: known.place.of.clone(),
+                    objects: Vec::new(),
+                });
+                of_type.objects.push(Aged {
+                    born: object.born,
+                    reference: object.reference,
+                });
+            }
+        }
+        let mut found: Vec<_> = found.into_values().collect();
+        for of_type in &mut found {
+            of_type.objects.sort_by_key(|object| object.born);
+        }
+        found
     }
 
     /// Makes room after a sweep, if it must be; `free` gets the references of what is let go.
@@ -292,6 +318,35 @@ mod tests {
         assert_eq!(followed.rows(8), [first, last]);
         assert_eq!(followed.tell(3).unwrap().context, ContextId(2));
         assert!(followed.tell(3).is_none());
+    }
+
+    /// Many types are made at one line.
+    #[test]
+    fn objects_of_a_context_are_told_apart_by_type() {
+        let mut followed = Followed::new(100, 0);
+        for (context, of, born, reference) in [
+            (1, "LNode;", 7, 1),
+            (1, "[J", 3, 2),
+            (2, "LNode;", 0, 3),
+            (1, "LNode;", 5, 4),
+        ] {
+            followed.add(place(context, of), born, 16, reference);
+        }
+        let of_type = |of: &str, objects: &[(u64, i32)]| OfType {
+            of: of.into(),
+            objects: objects
+                .iter()
+                .map(|&(born, reference)| Aged { born, reference })
+                .collect(),
+        };
+        let (nodes, arrays) = (
+            of_type("LNode;", &[(5, 4), (7, 1)]),
+            of_type("[J", &[(3, 2)]),
+        );
+        assert_eq!(followed.of(ContextId(1), Some("[J")), [arrays]);
+        let arrays = of_type("[J", &[(3, 2)]);
+        assert_eq!(followed.of(ContextId(1), None), [nodes, arrays]);
+        assert_eq!(followed.of(ContextId(1), Some("LNod;")), []);
     }
 
     /// Each object of a stream is sampled as the VM does it; those of each size stand for all of them.

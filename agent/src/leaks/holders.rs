@@ -8,14 +8,19 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
+use lucce_control::Walks;
 use lucce_vm::heap::{self, ReferenceKind};
 use lucce_vm::{Env, Failed, Jvmti, Vm};
 
+use crate::leaks::choice::Most;
 use crate::leaks::search::{Search, Step, Weak};
 use crate::leaks::{Alive, Leaks};
 
 /// So many objects are looked for at once.
-const OBJECTS: usize = 8;
+const OBJECTS: Most = Most {
+    of_a_type: 8,
+    together: 16,
+};
 /// No walk begins later: a client that asks does not wait for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A name may be as long as a program likes.
@@ -25,10 +30,7 @@ const REFERENT: &str = "referent";
 
 /// What was found.
 pub struct Found {
-    pub followed: usize,
-    pub alive: usize,
-    /// Objects that were looked for.
-    pub looked_for: usize,
+    pub types: Vec<OfType>,
     /// How long the VM stood still, walk by walk.
     pub pauses: Vec<Duration>,
     /// References that the last walk went along.
@@ -37,6 +39,16 @@ pub struct Found {
     pub is_cut: bool,
     /// The walks that were allowed, or the time, were over before all was found.
     pub is_over: bool,
+}
+
+/// Objects of one type.
+pub struct OfType {
+    /// A descriptor.
+    pub of: Box<str>,
+    pub followed: usize,
+    pub alive: usize,
+    /// Objects that were looked for.
+    pub looked_for: usize,
     /// Of those objects that are held: from the root to the object.
     pub ways: Vec<Vec<Link>>,
     /// Ways with an object that died, or changed, while the next walk went on.
@@ -62,26 +74,29 @@ pub struct Link {
 
 /// What a search would look for, and how large the heap is.
 pub struct Ahead {
-    pub followed: usize,
-    pub alive: usize,
-    pub of: Option<Box<str>>,
+    pub types: Vec<OfType>,
     pub heap_bytes: Option<u64>,
 }
 
 /// What a search would take; nothing is walked.
 pub fn ahead(leaks: &Leaks, env: Env, context: ContextId) -> Ahead {
-    let Alive {
-        followed,
-        alive,
-        objects,
-        of,
-    } = leaks.some_of(env, context, 1);
-    objects.into_iter().for_each(|object| env.forget(object));
+    let types = leaks.some_of(env, (context, None), Most::NONE);
     Ahead {
-        followed,
-        alive,
-        of,
+        types: types.into_iter().map(OfType::from).collect(),
         heap_bytes: env.heap_bytes(),
+    }
+}
+
+impl From<Alive> for OfType {
+    fn from(alive: Alive) -> OfType {
+        OfType {
+            of: alive.of,
+            followed: alive.followed,
+            alive: alive.alive,
+            looked_for: alive.objects.len(),
+            ways: Vec::new(),
+            changed: 0,
+        }
     }
 }
 
@@ -92,7 +107,7 @@ pub fn ahead(leaks: &Leaks, env: Env, context: ContextId) -> Ahead {
 pub fn find(
     (leaks, lines): (&Leaks, Jvmti),
     (vm, env): (Vm, Env),
-    (context, walks): (ContextId, u32),
+    (context, walks): (ContextId, &Walks),
 ) -> Result<Found, Failed> {
     let tools = vm.tools()?;
     let found = search(leaks, (tools, lines, env), (context, walks));
@@ -104,25 +119,22 @@ pub fn find(
 fn search(
     leaks: &Leaks,
     (tools, lines, env): (Jvmti, Jvmti, Env),
-    (context, walks): (ContextId, u32),
+    (context, walks): (ContextId, &Walks),
 ) -> Result<Found, Failed> {
-    let Alive {
-        followed,
-        alive,
-        objects,
-        ..
-    } = leaks.some_of(env, context, OBJECTS);
-    let looked_for = objects.len();
+    let chosen = leaks.some_of(env, (context, walks.of.as_deref()), OBJECTS);
+    let objects = chosen.iter().flat_map(|of_type| &of_type.objects);
+    let mut looked_for = 0;
     for (tag, object) in (1..).zip(objects) {
-        tools.set_tag(object, tag)?;
-        env.forget(object);
+        tools.set_tag(*object, tag)?;
+        env.forget(*object);
+        looked_for += 1;
     }
     let weak = references(tools, env)?;
-    let mut search = Search::new(looked_for as u32, weak);
+    let mut search = Search::new(looked_for, weak);
     let (began, mut pauses) = (Instant::now(), Vec::new());
     let mut is_over = false;
     while search.goes_on() {
-        is_over = pauses.len() as u32 >= walks || began.elapsed() >= PATIENCE;
+        is_over = pauses.len() as u32 >= walks.most || began.elapsed() >= PATIENCE;
         if is_over {
             break;
         }
@@ -132,18 +144,24 @@ fn search(
         pauses.push(before.elapsed());
     }
     let mut namer = Namer::new(tools, lines, env);
-    let ways: Vec<_> = search.ways().into_iter().flatten().collect();
-    let named: Vec<_> = ways.iter().filter_map(|way| namer.way(way)).collect();
+    // In the order in which objects got their tags.
+    let mut ways = search.ways().into_iter();
+    let named = |of_type: Alive| {
+        let mut of_type = OfType::from(of_type);
+        for way in ways.by_ref().take(of_type.looked_for).flatten() {
+            match namer.way(&way) {
+                Some(way) => of_type.ways.push(way),
+                None => of_type.changed += 1,
+            }
+        }
+        of_type
+    };
     Ok(Found {
-        followed,
-        alive,
-        looked_for,
+        types: chosen.into_iter().map(named).collect(),
         pauses,
         references: search.references(),
         is_cut: search.is_cut(),
         is_over,
-        changed: ways.len() - named.len(),
-        ways: named,
     })
 }
 

@@ -16,11 +16,13 @@
 //! allocation may be sampled.
 
 pub mod canaries;
+pub mod choice;
 pub mod followed;
 pub mod holders;
 pub mod search;
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +35,8 @@ use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
 use crate::counting::Counting;
 use crate::counting::stream;
 use crate::leaks::canaries::{Canaries, Canary, Freed, Look};
-use crate::leaks::followed::{Birth, Followed};
+use crate::leaks::choice::{Most, survivors};
+use crate::leaks::followed::{Aged, Birth, Followed};
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::stack::contexts;
@@ -61,13 +64,14 @@ pub struct Leaks {
     state: Mutex<State>,
 }
 
-/// Objects of a context that are followed.
+/// Objects of one type that were made in a context and are followed.
 pub struct Alive {
+    /// A descriptor.
+    pub of: Box<str>,
     pub followed: usize,
     pub alive: usize,
+    /// Some of the living.
     pub objects: Vec<jobject>,
-    /// A descriptor.
-    pub of: Option<Box<str>>,
 }
 
 struct State {
@@ -297,29 +301,38 @@ impl Leaks {
         }
     }
 
-    /// How many objects of a context are followed, and living ones among them, `most` at most, from the oldest to the youngest:
-    /// references of the current thread's own. And the first's type.
-    pub fn some_of(&self, env: Env, context: ContextId, most: usize) -> Alive {
+    /// How many objects of a context are followed, of each type or of one, and some living ones among them: references of the
+    /// current thread's own. The type with most living ones comes first.
+    pub fn some_of(
+        &self,
+        env: Env,
+        (context, of): (ContextId, Option<&str>),
+        most: Most,
+    ) -> Vec<Alive> {
+        let collections = self.collections();
         // No reference is given back meanwhile.
         let state = self.state();
-        let (weak, of) = state.followed.of(context);
-        let living: Vec<usize> = weak
-            .iter()
-            .copied()
-            .filter(|weak| !env.is_gone(*weak as jobject))
+        let found = state.followed.of(context, of).into_iter();
+        let mut found: Vec<_> = found
+            .map(|of_type| {
+                let followed = of_type.objects.len();
+                (of_type.of, followed, living(env, of_type.objects))
+            })
             .collect();
-        let last = living.len().saturating_sub(1);
-        let wanted = most.min(living.len());
-        let at = |n: usize| living.get(n * last / wanted.saturating_sub(1).max(1));
-        let some = (0..wanted).filter_map(at);
-        let objects = some.map(|weak| env.local(*weak as jobject));
-        let objects = objects.filter(|object| !object.is_null()).collect();
-        Alive {
-            followed: weak.len(),
-            alive: living.len(),
-            objects,
-            of,
-        }
+        found.sort_by_key(|(_, _, living)| Reverse(living.len()));
+        let numbers: Vec<_> = found.iter().map(|(_, _, living)| living.len()).collect();
+        let shares = most.in_turn(&numbers).into_iter();
+        let alive = |((of, followed, living), share): ((_, _, Vec<_>), _)| {
+            let some = survivors(&living, share, (state.tested, collections)).into_iter();
+            let objects = some.map(|weak| env.local(weak as jobject));
+            Alive {
+                of,
+                followed,
+                alive: living.len(),
+                objects: objects.filter(|object| !object.is_null()).collect(),
+            }
+        };
+        found.into_iter().zip(shares).map(alive).collect()
     }
 
     /// How many objects were sampled.
@@ -392,6 +405,11 @@ fn freed(env: Env) -> impl Fn(Freed<usize>) {
         Freed::Weak(weak) => env.forget_weak(weak as jobject),
         Freed::Strong(strong) => env.forget_global(strong as jobject),
     }
+}
+
+fn living(env: Env, mut objects: Vec<Aged<usize>>) -> Vec<Aged<usize>> {
+    objects.retain(|object| !env.is_gone(object.reference as jobject));
+    objects
 }
 
 fn is_alive(env: Env) -> impl Fn(usize) -> bool {

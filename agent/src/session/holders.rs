@@ -4,11 +4,17 @@ use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::JavaVM;
 use lucce_callgraph::ContextId;
+use lucce_control::Walks;
 use lucce_control::json::{Object, array};
 use lucce_vm::{Failed, Vm};
 
-use crate::leaks::holders::{self, Ahead, Found, Link};
+use crate::leaks::holders::{self, Ahead, Found, Link, OfType};
 use crate::session::Agent;
+
+/// Bytes of a reply, which has room for paths besides.
+const LISTED: usize = lucce_control::wire::MAX_REPLY / 8;
+/// What stands around the name of a type.
+const COUNTS: usize = 128;
 
 static VM: OnceLock<Vm> = OnceLock::new();
 
@@ -21,7 +27,7 @@ pub fn loaded(vm: *mut JavaVM) {
 ///
 /// # Errors
 /// One line for the user.
-pub fn answer(agent: &Agent, number: u64, walks: Option<u32>) -> Result<String, String> {
+pub fn answer(agent: &Agent, number: u64, walks: Option<&Walks>) -> Result<String, String> {
     let leaks = agent
         .leaks
         .as_ref()
@@ -43,35 +49,70 @@ pub fn answer(agent: &Agent, number: u64, walks: Option<u32>) -> Result<String, 
 }
 
 fn told_ahead(ahead: &Ahead) -> String {
-    let object = Object::default()
-        .raw("followed", ahead.followed)
-        .raw("alive", ahead.alive);
-    let object = match &ahead.of {
-        Some(of) => object.text("of", of),
+    let object = sums(&ahead.types);
+    let object = match ahead.types.first() {
+        Some(first) => object.text("of", &first.of),
         None => object,
     };
     let bytes = ahead.heap_bytes;
     let bytes = bytes.map_or("null".to_owned(), |bytes| bytes.to_string());
-    object.raw("heap_bytes", bytes).end()
+    let object = object.raw("heap_bytes", bytes);
+    let types = listed(&ahead.types).map(|of_type| counts(of_type).end());
+    object.raw("types", array(types)).end()
 }
 
+/// Paths lie in the order of types; with `types` older commands can do nothing, and have paths of all.
 fn told(found: &Found) -> String {
     let pauses = found
         .pauses
         .iter()
         .map(|pause| pause.as_micros().to_string());
-    let ways = found.ways.iter().map(|way| array(way.iter().map(link)));
-    Object::default()
-        .raw("followed", found.followed)
-        .raw("alive", found.alive)
-        .raw("looked_for", found.looked_for)
+    let all = found.types.iter();
+    let ways = all.clone().flat_map(|of_type| &of_type.ways);
+    let types = listed(&found.types).map(|of_type| {
+        counts(of_type)
+            .raw("looked_for", of_type.looked_for)
+            .raw("changed", of_type.changed)
+            .raw("paths", of_type.ways.len())
+            .end()
+    });
+    sums(&found.types)
+        .raw(
+            "looked_for",
+            all.clone().map(|of| of.looked_for).sum::<usize>(),
+        )
         .raw("pauses_us", array(pauses))
         .raw("references", found.references)
         .raw("cut", found.is_cut)
         .raw("over", found.is_over)
-        .raw("changed", found.changed)
-        .raw("paths", array(ways))
+        .raw("changed", all.map(|of| of.changed).sum::<usize>())
+        .raw("types", array(types))
+        .raw("paths", array(ways.map(|way| array(way.iter().map(link)))))
         .end()
+}
+
+/// Of all types together.
+fn sums(types: &[OfType]) -> Object {
+    let sum = |number: fn(&OfType) -> usize| types.iter().map(number).sum::<usize>();
+    Object::default()
+        .raw("followed", sum(|of_type| of_type.followed))
+        .raw("alive", sum(|of_type| of_type.alive))
+}
+
+fn counts(of_type: &OfType) -> Object {
+    Object::default()
+        .text("of", &of_type.of)
+        .raw("followed", of_type.followed)
+        .raw("alive", of_type.alive)
+}
+
+/// Those that have room in a reply: there may be thousands, with names as long as a program likes. What is looked for comes first.
+fn listed(types: &[OfType]) -> impl Iterator<Item = &OfType> {
+    let mut bytes = 0;
+    types.iter().take_while(move |of_type| {
+        bytes += COUNTS + of_type.of.len();
+        bytes < LISTED
+    })
 }
 
 fn link(link: &Link) -> String {

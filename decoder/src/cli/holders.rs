@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use lucce_control::{Command, ask};
+use lucce_control::{Command, Walks, ask};
 use lucce_decoder::escape::Text;
 use lucce_decoder::{Number, type_name};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct Args {
     /// The context's number, as `lucce leaks` prints it; all of them, if it has several
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
+    /// Objects of this type only, named as `lucce leaks` does; without it, some of each type that is made there
+    #[arg(long = "type", value_name = "NAME", allow_hyphen_values = true)]
+    of: Option<String>,
     /// Do not ask, whatever the walks may take
     #[arg(long)]
     yes: bool,
@@ -32,6 +35,9 @@ const USUAL: f64 = 10.0;
 /// What may take longer is asked for.
 const AT_ONCE: f64 = 2e9;
 
+/// Types that a line names, of those that there are besides.
+const NAMED: usize = 5;
+
 /// What a search would take.
 #[derive(Deserialize)]
 struct Ahead {
@@ -39,6 +45,16 @@ struct Ahead {
     alive: u64,
     of: Option<String>,
     heap_bytes: Option<u64>,
+    /// Not told by older agents.
+    types: Option<Vec<Counts>>,
+}
+
+/// Objects of one type.
+#[derive(Deserialize)]
+struct Counts {
+    /// A descriptor.
+    of: String,
+    alive: u64,
 }
 
 /// As the agent tells it.
@@ -51,7 +67,22 @@ struct Answer {
     cut: bool,
     over: bool,
     changed: u64,
+    /// In the order of their types.
     paths: Vec<Vec<Link>>,
+    /// Not told by older agents, whose answer is of all types together.
+    types: Option<Vec<OfType>>,
+}
+
+#[derive(Deserialize)]
+struct OfType {
+    /// A descriptor.
+    of: Option<String>,
+    followed: u64,
+    alive: u64,
+    looked_for: u64,
+    changed: u64,
+    /// How many there are of it.
+    paths: usize,
 }
 
 #[derive(Serialize, Deserialize, Clone)]
@@ -73,6 +104,7 @@ struct Link {
     of: String,
 }
 
+/// Of one type. Pauses, and how the search ended, are those of all types of the number.
 #[derive(Serialize)]
 struct Holders {
     schema: &'static str,
@@ -129,26 +161,93 @@ fn search(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
-    if ahead.followed == 0 && args.ids.len() > 1 {
-        complain(format_args!("no object of {number} is followed now"));
-        return Ok(());
-    }
     if ahead.followed == 0 {
-        return Err(Failure::Usage(format!(
-            "no object of {number} is followed now; `lucce leaks {pid}` lists contexts"
-        )));
+        let none = "no object of this number is followed now";
+        return absent(
+            args,
+            number,
+            &format!("{none}; `lucce leaks {pid}` lists contexts"),
+        );
     }
-    if ahead.alive > 0 {
+    let wanted = match (&args.of, &ahead.types) {
+        (Some(name), Some(types)) => match types.iter().find(|of_type| of_type.is(name)) {
+            Some(of_type) => Some(of_type),
+            None => return absent(args, number, &other_types(name, types)),
+        },
+        (Some(_), None) => {
+            complain(
+                "the agent is older than this command and tells no types apart: this is of all of them",
+            );
+            None
+        }
+        (None, _) => None,
+    };
+    if wanted.map_or(ahead.alive, |of_type| of_type.alive) > 0 {
         tell_beforehand(pid, args, &ahead)?;
     }
-    let walks = Some(args.walks);
-    let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, walks))?)?;
-    let holders = Holders::new(number, &ahead, answer);
+    let walks = Walks {
+        most: args.walks,
+        of: wanted.map(|of_type| of_type.of.clone()),
+    };
+    let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, Some(walks)))?)?;
+    let of = wanted.map(|of_type| of_type.of.clone()).or(ahead.of);
+    let holders = Holders::of_types(number, of, answer);
     match as_json {
-        true => json(out, &holders)?,
-        false => holders.write(args.walks, out)?,
+        true => holders.iter().try_for_each(|of_type| json(out, of_type))?,
+        false => write(&holders, args.walks, out)?,
     }
     Ok(())
+}
+
+/// One of several numbers may have nothing to tell.
+fn absent(args: &Args, number: Number, why: &str) -> Result<(), Failure> {
+    let text = format!("{number}: {why}");
+    if args.ids.len() == 1 {
+        return Err(Failure::Usage(text));
+    }
+    complain(text);
+    Ok(())
+}
+
+fn other_types(name: &str, types: &[Counts]) -> String {
+    let others = some(types.iter().map(|of_type| type_name(&of_type.of)));
+    format!(
+        "no {} that was made there is followed now; there are {others}",
+        Text(name)
+    )
+}
+
+/// The first names, and how many more there are.
+fn some(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let named: Vec<_> = names
+        .take(NAMED)
+        .map(|name| Text(&name).to_string())
+        .collect();
+    match more {
+        0 => named.join(", "),
+        _ => format!(
+            "{} and {}",
+            named.join(", "),
+            plural(more as u64, "more type")
+        ),
+    }
+}
+
+/// The option for a type as it is printed, as a shell takes it.
+pub fn type_option(class: &str) -> String {
+    let class = Text(class).to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_/".contains(c);
+    match class.chars().all(is_plain) {
+        true => format!("--type {class}"),
+        false => format!("--type '{}'", class.replace('\'', r"'\''")),
+    }
+}
+
+impl Counts {
+    fn is(&self, name: &str) -> bool {
+        Text(&type_name(&self.of)).to_string() == name
+    }
 }
 
 /// The number is one of the run that the JVM records.
@@ -212,32 +311,52 @@ fn confirmed(pid: u32, args: &Args, nanos: f64) -> Result<(), Failure> {
 }
 
 impl Holders {
-    fn new(number: Number, ahead: &Ahead, answer: Answer) -> Holders {
-        let found = answer.paths.len() as u64 + answer.changed;
-        Holders {
-            schema: "lucce-holders",
-            version: 1,
-            id: number.to_string(),
-            class: ahead.of.as_deref().map(type_name),
+    /// `of`: what is known of the type, if the agent tells none.
+    fn of_types(number: Number, of: Option<String>, answer: Answer) -> Vec<Holders> {
+        let all = OfType {
+            of,
             followed: answer.followed,
             alive: answer.alive,
             looked_for: answer.looked_for,
-            not_held: answer.looked_for.saturating_sub(found),
             changed: answer.changed,
-            pauses: answer.pauses_us.iter().map(|us| *us as f64 / 1e3).collect(),
-            cut: answer.cut,
-            over: answer.over,
-            paths: held(answer.paths),
-        }
+            paths: answer.paths.len(),
+        };
+        let pauses: Vec<_> = answer.pauses_us.iter().map(|us| *us as f64 / 1e3).collect();
+        let mut paths = answer.paths.into_iter();
+        let of_type = |of_type: OfType| {
+            let paths: Vec<_> = paths.by_ref().take(of_type.paths).collect();
+            let found = paths.len() as u64 + of_type.changed;
+            Holders {
+                schema: "lucce-holders",
+                version: 1,
+                id: number.to_string(),
+                class: of_type.of.as_deref().map(type_name),
+                followed: of_type.followed,
+                alive: of_type.alive,
+                looked_for: of_type.looked_for,
+                not_held: of_type.looked_for.saturating_sub(found),
+                changed: of_type.changed,
+                pauses: pauses.clone(),
+                cut: answer.cut,
+                over: answer.over,
+                paths: held(paths),
+            }
+        };
+        let types = answer.types.filter(|types| !types.is_empty());
+        let types = types.unwrap_or_else(|| vec![all]);
+        types.into_iter().map(of_type).collect()
+    }
+
+    fn class(&self) -> &str {
+        self.class.as_deref().unwrap_or("objects")
     }
 
     /// `walks`: how many were allowed.
     fn write(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
-        let class = self.class.as_deref().unwrap_or("objects");
         writeln!(
             out,
             "{}: {} followed, {} alive, {} of them looked for",
-            Text(class),
+            Text(self.class()),
             super::output::grouped(self.followed),
             super::output::grouped(self.alive),
             self.looked_for
@@ -249,12 +368,13 @@ impl Holders {
         self.write_rest(walks, out)
     }
 
-    /// What was not found, and what it took.
+    fn has_rest(&self) -> bool {
+        self.not_held > 0 || self.changed > 0
+    }
+
+    /// What was not found.
     fn write_rest(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
         let are = |number: u64| if number == 1 { "is" } else { "are" };
-        if self.alive == 0 {
-            return writeln!(out, "nothing was walked: none of them is alive any more");
-        }
         if self.not_held > 0 && self.over {
             let objects = plural(self.not_held, "object");
             match (self.pauses.len() as u64) < u64::from(walks) {
@@ -285,6 +405,11 @@ impl Holders {
                 plural(self.changed, "object")
             )?;
         }
+        Ok(())
+    }
+
+    /// How the search went.
+    fn write_search(&self, out: &mut impl Write) -> io::Result<()> {
         if self.cut {
             writeln!(
                 out,
@@ -301,6 +426,36 @@ impl Holders {
             human(sum * 1e6, "ns")
         )
     }
+}
+
+/// All types of a number, which one search has looked for.
+fn write(types: &[Holders], walks: u32, out: &mut impl Write) -> io::Result<()> {
+    let (looked_for, others): (Vec<_>, Vec<_>) =
+        types.iter().partition(|of_type| of_type.looked_for > 0);
+    let Some(any) = looked_for.first() else {
+        for of_type in types.iter().take(NAMED) {
+            of_type.write(walks, out)?;
+        }
+        return writeln!(out, "nothing was walked: none of them is alive any more");
+    };
+    let mut before: Option<&Holders> = None;
+    for of_type in &looked_for {
+        if before.is_some_and(Holders::has_rest) {
+            writeln!(out)?;
+        }
+        of_type.write(walks, out)?;
+        before = Some(of_type);
+    }
+    let others = others.iter().filter(|of_type| of_type.alive > 0);
+    let others: Vec<_> = others.map(|of_type| of_type.class().to_owned()).collect();
+    if !others.is_empty() {
+        let others = some(others.into_iter());
+        writeln!(
+            out,
+            "not looked for, as types are many (--type NAME): {others}"
+        )?;
+    }
+    any.write_search(out)
 }
 
 /// Paths that differ in places in arrays only are one. The most frequent first.
@@ -438,10 +593,22 @@ mod tests {
         );
     }
 
+    const NUMBER: Number = Number {
+        run: None,
+        id: lucce_decoder::ContextId(1),
+    };
+
+    fn told(answer: Answer) -> String {
+        let holders = Holders::of_types(NUMBER, Some("La/C;".into()), answer);
+        let mut text = Vec::new();
+        write(&holders, 48, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
     #[test]
     fn what_was_not_found_says_how_to_go_on() {
         let told = |walked: usize| {
-            let answer = Answer {
+            told(Answer {
                 followed: 3,
                 alive: 3,
                 looked_for: 3,
@@ -450,21 +617,8 @@ mod tests {
                 over: true,
                 changed: 0,
                 paths: vec![vec![link("static", "La/C;", None)]],
-            };
-            let ahead = Ahead {
-                followed: 3,
-                alive: 3,
-                of: Some("La/C;".into()),
-                heap_bytes: None,
-            };
-            let number = Number {
-                run: None,
-                id: lucce_decoder::ContextId(1),
-            };
-            let mut text = Vec::new();
-            let holders = Holders::new(number, &ahead, answer);
-            holders.write(48, &mut text).unwrap();
-            String::from_utf8(text).unwrap()
+                types: None,
+            })
         };
         let walks = told(48);
         assert!(
@@ -477,6 +631,81 @@ mod tests {
             minute.contains("within a minute") && !minute.contains("--walks"),
             "{minute}"
         );
+    }
+
+    #[test]
+    fn each_type_has_paths_of_its_own() {
+        let of_type = |of: &str, looked_for, paths| OfType {
+            of: Some(of.into()),
+            followed: 30,
+            alive: 20,
+            looked_for,
+            changed: 0,
+            paths,
+        };
+        let static_of = |name: &str, of: &str| Link {
+            name: Some(name.into()),
+            ..link("static", of, None)
+        };
+        let text = told(Answer {
+            followed: 90,
+            alive: 60,
+            looked_for: 3,
+            pauses_us: vec![1_000],
+            cut: false,
+            over: false,
+            changed: 0,
+            paths: vec![
+                vec![static_of("LEAK", "La/Node;")],
+                vec![static_of("LEAK", "La/Node;")],
+                vec![static_of("CACHE", "[J")],
+            ],
+            types: Some(vec![
+                of_type("La/Node;", 2, 2),
+                of_type("[J", 2, 1),
+                of_type("La/C$D;", 0, 0),
+            ]),
+        });
+        let wanted = "\
+a.Node: 30 followed, 20 alive, 2 of them looked for
+
+2 of 2 are held by:
+\tstatic field a.B.LEAK: a.Node
+
+long[]: 30 followed, 20 alive, 2 of them looked for
+
+1 of 2 is held by:
+\tstatic field a.B.CACHE: long[]
+
+1 object is held by nothing: the next collection of the old generation takes it
+not looked for, as types are many (--type NAME): a.C$D
+";
+        let (found, pauses) = text.split_at(wanted.len());
+        assert_eq!(found, wanted);
+        assert!(
+            pauses.starts_with("1 walk: the JVM stood still for"),
+            "{pauses}"
+        );
+    }
+
+    /// `leaks` prints the command.
+    #[test]
+    fn a_type_is_quoted_for_shells_and_found_again() {
+        let is = |of: &str, name: &str| {
+            let (of, alive) = (of.into(), 1);
+            Counts { of, alive }.is(name)
+        };
+        for (of, name, option) in [
+            ("La/B;", "a.B", "--type a.B"),
+            ("LMix$Node;", "Mix$Node", "--type 'Mix$Node'"),
+            ("[J", "long[]", "--type 'long[]'"),
+            ("La/It's;", "a.It's", r"--type 'a.It'\''s'"),
+            ("La/\u{1b};", "a.\\u001b", r"--type 'a.\u001b'"),
+        ] {
+            assert_eq!(type_option(&type_name(of)), option);
+            assert!(is(of, name), "{name}");
+        }
+        assert!(!is("LMix$Node;", "Mix$Nod"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use lucce_decoder::{
 use serde::Serialize;
 
 use super::missing;
+use crate::cli::holders::type_option;
 use crate::cli::output::{grouped, plural};
 
 /// Suspects that are shown.
@@ -214,17 +215,17 @@ impl Report {
     fn write_holders(&self, out: &mut impl Write) -> io::Result<()> {
         // A context may have several numbers, and objects are followed by the one that they were made under.
         let of_leak = |leak: &Row| {
-            [std::slice::from_ref(&leak.id), &leak.aliases]
-                .concat()
-                .join(" ")
+            let ids = [std::slice::from_ref(&leak.id), &leak.aliases].concat();
+            (ids.join(" "), type_option(&leak.class))
         };
+        let of_suspect = |row: &SuspectRow| (row.id.clone(), type_option(&row.class));
         let leak = self.leaks.first().map(of_leak);
-        let first = leak.or(self.suspects.first().map(|suspect| suspect.id.clone()));
+        let first = leak.or(self.suspects.first().map(of_suspect));
         match (self.pid, first) {
-            (Some(pid), Some(id)) => {
+            (Some(pid), Some((ids, of))) => {
                 writeln!(
                     out,
-                    "what holds such objects: lucce ctl {pid} holders {id}\n"
+                    "what holds such objects: lucce ctl {pid} holders {ids} {of}\n"
                 )
             }
             _ => Ok(()),
