@@ -256,9 +256,8 @@ fn named(bytes: &[u8], folder: &Path) -> Option<String> {
     };
     let ends = |at: usize| matches!(bytes.get(at + name.len()), None | Some(b'/' | 0));
     let mut all = bytes.windows(name.len()).enumerate();
-    let (at, _) = all.find(|(at, part)| {
-        *part == name.as_bytes() && ends(*at) && (is_long || begins(*at))
-    })?;
+    let (at, _) =
+        all.find(|(at, part)| *part == name.as_bytes() && ends(*at) && (is_long || begins(*at)))?;
     let text = bytes.get(at..)?.split(|byte| *byte == 0).next()?;
     let text = text.get(..MOST).unwrap_or(text);
     Some(String::from_utf8_lossy(text).into_owned())
