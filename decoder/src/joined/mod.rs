@@ -6,10 +6,11 @@
 //!          └─► Tree: each path of frames once ─► Counted: what each run counted, by node
 //! ```
 //! Reading order: `names`, `walked` (contexts into the tree), this file, `sums` (amounts by context, method, class, …), `given` (sums that
-//! come from elsewhere).
+//! come from elsewhere), `moved` (paths that differ in lines alone).
 
 mod branches;
 mod given;
+mod moved;
 mod names;
 mod sums;
 mod walked;
@@ -98,6 +99,11 @@ impl Joined {
         self.add_with(profile, tick, |_| ());
     }
 
+    /// Adds a run, whose traces have no lines: those that differ in them alone are one. Then all runs are added so.
+    pub fn add_without_lines(&mut self, profile: &Profile, tick: Tick<'_>) {
+        self.add_apart(profile, Apart::ByMethod, tick, |_| ());
+    }
+
     /// Adds a run; `then` may ask what single events of it are.
     pub fn add_with<T>(
         &mut self,
@@ -105,7 +111,17 @@ impl Joined {
         tick: Tick<'_>,
         then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(Meaning, i64)>) -> T,
     ) -> T {
-        let mut places = Places::new(profile, Apart::ByName);
+        self.add_apart(profile, Apart::ByName, tick, then)
+    }
+
+    fn add_apart<T>(
+        &mut self,
+        profile: &Profile,
+        apart: Apart,
+        tick: Tick<'_>,
+        then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(Meaning, i64)>) -> T,
+    ) -> T {
+        let mut places = Places::new(profile, apart);
         places.walk(self, &profile.events, tick);
         let mut labels = Labels::new(&mut self.names, profile);
         let counted = places.counted(&profile.events, &mut labels);

@@ -84,6 +84,17 @@ pub enum Apart {
     ByName,
     /// Those of one site and method: two calls in one line are two.
     BySite,
+    /// Those of one id without lines: versions of a program are compared whose lines have moved.
+    ByMethod,
+}
+
+impl Apart {
+    fn detail(self) -> Detail {
+        match self {
+            Apart::ByName | Apart::BySite => Detail::ByLine,
+            Apart::ByMethod => Detail::ByMethod,
+        }
+    }
 }
 
 /// What counts together: a thread's events under the same tags.
@@ -112,6 +123,8 @@ pub struct Names {
     pub tags: Numbered<String>,
     pub lanes: Numbered<LaneName>,
     pub kinds: Numbered<KindName>,
+    /// Frames that are told apart by their ids alone.
+    by_id: HashMap<FrameId, FrameKey>,
 }
 
 impl Names {
@@ -148,18 +161,30 @@ impl Names {
             descriptor: profile.code.descriptor(frame.method),
             line: shown.line,
         };
-        let id = FrameId::of(text, Detail::ByLine);
+        let id = FrameId::of(text, apart.detail());
+        let known = self.by_id.get(&id).filter(|_| apart == Apart::ByMethod);
+        if let Some(known) = known {
+            return *known;
+        }
         let class = self.classes.number(shown.class);
         let method = self.methods.number(MethodName {
             class,
             name: shown.method,
             file: shown.file,
         });
-        let line = shown.line;
+        let line = match apart {
+            Apart::ByName | Apart::BySite => shown.line,
+            // Unknown; a native method is still one.
+            Apart::ByMethod => shown.line.min(-1),
+        };
         let name = FrameName { method, line, id };
-        FrameKey(match apart {
-            Apart::ByName => self.frames.number(name),
+        let key = FrameKey(match apart {
+            Apart::ByName | Apart::ByMethod => self.frames.number(name),
             Apart::BySite => self.frames.push(name),
-        })
+        });
+        if apart == Apart::ByMethod {
+            self.by_id.insert(id, key);
+        }
+        key
     }
 }
