@@ -28,6 +28,12 @@ fn logs(dir: &Path) -> Ids {
     fixture::overcounted(&dir.join("overcounted.log"));
     fixture::kinds(&dir.join("kinds.log"));
     fixture::untyped(&dir.join("untyped.log"));
+    fixture::moved(&dir.join("moved.log"));
+    fixture::sampled(&dir.join("sampled.log"));
+    fixture::interrupted(&dir.join("interrupted.log"));
+    fixture::other_program(&dir.join("program.log"));
+    fixture::requests(&dir.join("requests.log"), 6000);
+    fixture::requests(&dir.join("nothing.log"), 0);
     fixture::leaks::leaking(&dir.join("leaking.log"));
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));

@@ -2,15 +2,22 @@
 //!
 //! Each side has one run or several. Amounts of one thing in the runs of one side differ by chance (which
 //! thread loads a class, when a table grows): the widest spread of a side is its noise. A change stands out
-//! if every new run lies beyond every old one, by more than the noise.
+//! if every new run lies beyond every old one, by more than the noise. What makes counts say less than they
+//! seem to is in `facts`.
+
+mod facts;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::{By, Joined, Key, Measure, Profile};
+use lucce_decoder::escape::{Line, Text};
+use lucce_decoder::{ALLOC, By, Counted, Joined, Key, Measure, NodeId, Profile};
 use regex_lite::Regex;
+
+pub use facts::{Facts, Remark, Weight};
 
 use super::classes::Classes;
 use super::progress::Bar;
@@ -75,6 +82,9 @@ pub struct What {
     /// Only stacks with a method that matches, as package.Class.method
     #[arg(long, value_name = "REGEX")]
     pub through: Option<Regex>,
+    /// Stack traces are joined without their lines, which move when a program is edited
+    #[arg(long)]
+    pub no_lines: bool,
     #[command(flatten)]
     pub tagged: Tagged,
     #[command(flatten)]
@@ -95,6 +105,11 @@ pub struct Compared {
     per: Vec<f64>,
     /// By node: whether the path has a method that was asked for.
     through: Option<Vec<bool>>,
+    /// Contexts are joined without lines.
+    no_lines: bool,
+    /// By run.
+    pub facts: Vec<Facts>,
+    pub remarks: Vec<Remark>,
     pub end: End,
 }
 
@@ -112,17 +127,15 @@ impl Compared {
     pub fn open(old: &[PathBuf], new: &[PathBuf], what: &What) -> Result<Compared, Failure> {
         let mut joined = Joined::default();
         let mut end = End::Fine;
-        let mut main = None;
+        let mut facts = Vec::new();
         for path in old.iter().chain(new) {
             let mut profile = what.classes.open(path)?;
             what.tagged.apply(path, &mut profile)?;
-            main = Some(kind(path, &profile, what.event.as_deref(), main)?);
-            let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
-            joined.add(&profile, &|more| bar.tick(more));
-            drop(bar);
+            facts.push(Facts::new(path, &profile));
+            join(&mut joined, &profile, what.no_lines);
             end = ending(path, profile.damage.as_ref(), end);
         }
-        let (kind, unit) = main.unwrap_or_default();
+        let (kind, unit) = kind(&facts, what.event.as_deref());
         let Some(number) = joined.kind(&kind) else {
             return Err(Failure::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
@@ -136,13 +149,41 @@ impl Compared {
             per: vec![1.0; joined.runs.len()],
             joined,
             unit,
-            kind,
             number,
+            no_lines: what.no_lines,
+            remarks: facts::remarks(&facts, &kind, what.tagged.is_open()),
+            facts,
+            kind,
             end,
         };
+        compared.remarks.extend(compared.nothing(through));
         compared.weigh(what.value);
         compared.divide(old.iter().chain(new), what.per.as_deref())?;
         Ok(compared)
+    }
+
+    /// That there is nothing to compare: what is looked for may be mistyped.
+    fn nothing(&self, through: Option<&Regex>) -> Option<Remark> {
+        let runs = 0..self.joined.runs.len();
+        if runs.clone().any(|run| self.counted(run).next().is_some()) {
+            return None;
+        }
+        let text = match through {
+            // As it was typed: its backslashes are not those of an escaped name.
+            Some(through) => format!(
+                "no event of kind {} in any run is through {}",
+                Text(&self.kind),
+                Line(&through.to_string())
+            ),
+            None => format!("no run has any event of kind {}", Text(&self.kind)),
+        };
+        Some(Remark::new(Weight::Incomparable, text))
+    }
+
+    /// A side in a line: command, JVM and how many runs it has.
+    pub fn sides(&self) -> (String, String) {
+        let (old, new) = self.facts.split_at(self.old.min(self.facts.len()));
+        (facts::side(old), facts::side(new))
     }
 
     fn weigh(&mut self, value: Option<Weigh>) {
@@ -183,14 +224,22 @@ impl Compared {
         Ok(())
     }
 
-    fn sums(&self, run: usize, told: Told) -> HashMap<Key, u64> {
-        let through = self.through.as_deref();
-        let is_through = |node: lucce_decoder::NodeId| {
-            through.is_none_or(|through| through.get(node.0 as usize).copied().unwrap_or_default())
+    /// Whether an event is one of those that are compared.
+    fn is_compared(&self, row: &Counted) -> bool {
+        let is_through = |through: &Vec<bool>| {
+            let through = through.get(row.node.0 as usize);
+            through.copied().unwrap_or_default()
         };
-        self.joined.sums(run, self.measure, told.by(), |row| {
-            row.kind == self.number && is_through(row.node)
-        })
+        row.kind == self.number && self.through.as_ref().is_none_or(is_through)
+    }
+
+    fn counted(&self, run: usize) -> impl Iterator<Item = &Counted> {
+        self.joined.counted(run, |row| self.is_compared(row))
+    }
+
+    fn sums(&self, run: usize, told: Told) -> HashMap<Key, u64> {
+        self.joined
+            .sums(run, self.measure, told.by(), |row| self.is_compared(row))
     }
 
     fn total(&self, run: usize) -> f64 {
@@ -230,32 +279,90 @@ impl Compared {
     }
 }
 
+/// Of what only one side has with lines, so much must be on both sides without them to be worth a remark.
+const WORTH: f64 = 0.5;
+/// And so much of all must be on one side only.
+const POOR: f64 = 0.1;
+
+impl Compared {
+    /// Whether contexts differ in their lines more than in anything else.
+    pub fn lines_remark(&self) -> Option<Remark> {
+        if self.no_lines {
+            return None;
+        }
+        let with = self.apart(|row| (row.node, row.what));
+        if with < POOR {
+            return None;
+        }
+        let paths = self.joined.methods_of_paths();
+        let path = |node: NodeId| paths.get(node.0 as usize).copied();
+        let without = self.apart(|row| (path(row.node), row.what));
+        let percent = |part: f64| format!("{:.0}%", part * 100.0);
+        let text = || {
+            format!(
+                "lines have moved: {} is in contexts that only one side has, {} without their lines; --no-lines joins them",
+                percent(with),
+                percent(without)
+            )
+        };
+        (without <= with * WORTH).then(|| Remark::new(Weight::Said, text()))
+    }
+
+    /// The share of both sides' amounts that is in contexts which only one side has.
+    fn apart<K: Hash + Eq>(&self, key: impl Fn(&Counted) -> K) -> f64 {
+        let amount = |row: &Counted| self.measure.of(row);
+        let keys = |runs: std::ops::Range<usize>| -> HashSet<K> {
+            let rows = runs.flat_map(|run| self.counted(run));
+            let rows = rows.filter(|row| amount(row) > 0);
+            rows.map(&key).collect()
+        };
+        let runs = self.joined.runs.len();
+        let (old, new) = (keys(0..self.old), keys(self.old..runs));
+        let (mut apart, mut all) = (0.0, 0.0);
+        for row in (0..runs).flat_map(|run| self.counted(run)) {
+            let (key, amount) = (key(row), amount(row) as f64);
+            all += amount;
+            if !(old.contains(&key) && new.contains(&key)) {
+                apart += amount;
+            }
+        }
+        if all > 0.0 { apart / all } else { 0.0 }
+    }
+}
+
+fn join(joined: &mut Joined, profile: &Profile, no_lines: bool) {
+    let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
+    match no_lines {
+        true => joined.add_without_lines(profile, &|more| bar.tick(more)),
+        false => joined.add(profile, &|more| bar.tick(more)),
+    }
+}
+
 fn larger(a: &Change, b: &Change) -> Ordering {
     a.by().abs().total_cmp(&b.by().abs())
 }
 
-/// The kind that is compared, and its unit: what is asked for, else what the first log has most of.
-fn kind(
-    path: &Path,
-    profile: &Profile,
-    asked: Option<&str>,
-    known: Option<(String, String)>,
-) -> Result<(String, String), Failure> {
-    let has = |name: &str| profile.kinds().into_iter().find(|kind| kind.name == name);
-    match (known, asked) {
-        (Some(known), _) if !known.1.is_empty() => Ok(known),
-        (Some((name, _)), _) => Ok((
-            name.clone(),
-            has(&name).map_or_else(String::new, |kind| kind.unit),
-        )),
-        (None, Some(asked)) => Ok((
-            asked.to_owned(),
-            has(asked).map_or_else(String::new, |kind| kind.unit),
-        )),
-        (None, None) => {
-            super::kind(path, profile, None, End::Fine).map(|kind| (kind.name, kind.unit))
-        }
+/// The kind that is compared, and its unit: what is asked for, else allocations if any run has some, else what all
+/// runs together have most of. The order of the runs means nothing.
+fn kind(runs: &[Facts], asked: Option<&str>) -> (String, String) {
+    let mut kinds: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for kind in runs.iter().flat_map(|run| &run.kinds) {
+        let (count, unit) = kinds.entry(&kind.name).or_default();
+        *count = count.saturating_add(kind.count);
+        *unit = (*unit).max(&kind.unit);
     }
+    let most = || {
+        let allocations = kinds.keys().find(|name| ALLOC.is(name));
+        let most = kinds.iter().max_by_key(|(_, (count, _))| *count);
+        allocations.or(most.map(|(name, _)| name)).copied()
+    };
+    let name = asked.or_else(most).unwrap_or(ALLOC.name);
+    let unit = match kinds.get(name) {
+        Some((_, unit)) => unit,
+        None if ALLOC.is(name) => ALLOC.unit,
+        None => "",
+    };
+    (name.to_owned(), unit.to_owned())
 }
 
 impl Change {

@@ -7,7 +7,7 @@ use lucce_decoder::escape::Text;
 use lucce_decoder::{Key, Opening, StackFrame};
 use serde::Serialize;
 
-use super::compare::{Change, Compared, Told, What};
+use super::compare::{Change, Compared, Facts, Told, What};
 use super::human::{change as signed, growth, human};
 use super::output::{grouped, json, plural, stdout};
 use super::{End, Failure, Weigh, view};
@@ -44,12 +44,12 @@ pub struct Args {
     json: bool,
     /// The page of `lucce view` for both runs in this file, opened at the difference; a file that is there is replaced only if
     /// it is such a page. The page has all changes, and is searched and filtered by itself
-    #[arg(long, value_name = "PAGE", conflicts_with_all = ["json", "through", "certain", "top"])]
+    #[arg(long, value_name = "PAGE", conflicts_with_all = ["json", "through", "certain", "top", "no_lines"])]
     html: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Diff {
+struct Diff<'c> {
     schema: &'static str,
     version: u32,
     event: String,
@@ -57,6 +57,12 @@ struct Diff {
     per: Option<String>,
     old: Vec<String>,
     new: Vec<String>,
+    /// What is to be known of each run, the old ones first.
+    runs: &'c [Facts],
+    /// What a reader must know before sums are compared, each in a line.
+    remarks: Vec<String>,
+    #[serde(skip)]
+    sides: (String, String),
     total: Row,
     /// Changes that there are, of which the largest follow.
     changes: u64,
@@ -85,6 +91,11 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(page) = &args.html {
         return page_of(args, (old, new), page);
     }
+    if args.what.no_lines && args.by == Told::Line {
+        return Err(Failure::Usage(
+            "--by line needs the lines that --no-lines leaves out".into(),
+        ));
+    }
     let compared = Compared::open(old, new, &args.what)?;
     let mut changes = compared.changes(args.by);
     if args.certain {
@@ -105,6 +116,9 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         per: args.what.per.clone(),
         old: names(old),
         new: names(new),
+        runs: &compared.facts,
+        remarks: remarks(&compared, args.by),
+        sides: compared.sides(),
         total: row(&compared, &compared.whole()),
         changes: changes.len() as u64,
         rows: changes
@@ -120,6 +134,13 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     out.flush()?;
     Ok(compared.end)
+}
+
+fn remarks(compared: &Compared, by: Told) -> Vec<String> {
+    let with_lines = matches!(by, Told::Context | Told::Line);
+    let lines = with_lines.then(|| compared.lines_remark()).flatten();
+    let remarks = compared.remarks.iter().chain(&lines);
+    remarks.map(|remark| remark.text.clone()).collect()
 }
 
 /// `--html`: the page of both runs.
@@ -211,16 +232,24 @@ impl Row {
     }
 }
 
-impl Diff {
+impl Diff<'_> {
+    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+        let (old, new) = &self.sides;
+        writeln!(out, "old: {old}\nnew: {new}")?;
+        let mut remarks = self.remarks.iter();
+        remarks.try_for_each(|remark| writeln!(out, "{remark}"))
+    }
+
     fn write(&self, by: Told, out: &mut impl Write) -> io::Result<()> {
         let per = self
             .per
             .as_ref()
             .map_or_else(String::new, |per| format!(" per {}", Text(per)));
+        self.write_head(out)?;
         writeln!(
             out,
             "{}{per}: {}",
-            self.event,
+            Text(&self.event),
             self.total.amounts(&self.unit)
         )?;
         let runs = |files: &[String]| plural(files.len() as u64, "run");

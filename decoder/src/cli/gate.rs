@@ -1,14 +1,20 @@
 //! `lucce gate`: ends with 1 if a newer run does too much more, for a job of continuous integration.
+//!
+//! It passes only what it can judge: events that were lost, a log that is cut, samples beside exact counts, or a
+//! filter that nothing goes through make the sums meaningless, and it ends with 2 or 3 then. `forms` has what it
+//! writes.
+
+mod forms;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::Key;
 use lucce_decoder::escape::{Line, Text};
+use lucce_decoder::{Key, header_of};
 
-use super::compare::{Change, Compared, Told, What};
+use super::compare::{Change, Compared, Remark, Told, Weight, What};
 use super::human::{change as signed, growth, human};
 use super::output::stdout;
 use super::{End, Failure, about};
@@ -16,7 +22,7 @@ use super::{End, Failure, about};
 /// Fails, with exit code 1, if a run has more events than a base allows, and shows the contexts that grew.
 ///
 /// Counts are exact and nearly the same in every run, so a limit of a few percent is useful. The sum of all
-/// events is compared, or of those through a method.
+/// events is compared, or of those through a method. What cannot be judged ends with 2, a damaged log with 3.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce gate new.lucce --base old.lucce --max-growth 3%
@@ -34,6 +40,9 @@ pub struct Args {
     /// How many contexts are shown; 0: all that grew
     #[arg(long, default_value_t = 5)]
     top: usize,
+    /// Runs are judged even if events were lost, or if their end is missing (the JVM was killed or still runs)
+    #[arg(long)]
+    allow_incomplete: bool,
     #[command(flatten)]
     what: What,
     /// The result as JUnit's XML, for CI servers
@@ -48,34 +57,76 @@ pub struct Args {
 struct Found {
     /// `alloc per request`
     title: String,
-    /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`
+    /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`; nothing: no log could be compared.
     sums: String,
-    passes: bool,
+    verdict: Verdict,
+    /// Why it is not judged.
+    reasons: Vec<String>,
+    /// `old: app.Main, OpenJDK 17.0.21, 1 run`, and what else is to be known of the runs.
+    said: Vec<String>,
     /// Each context that grew: how, and its trace.
     grown: Vec<(String, String)>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Passed,
+    Failed,
+    NotJudged,
+}
+
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let compared = Compared::open(&args.base, &args.new, &args.what)?;
+    let targets = args.junit.iter().chain(&args.markdown);
+    targets
+        .map(|path| spare_logs(path))
+        .collect::<Result<(), _>>()?;
+    let compared = match Compared::open(&args.base, &args.new, &args.what) {
+        Ok(compared) => compared,
+        Err(failure) => {
+            write_forms(&Found::nothing(args, &failure), args)?;
+            return Err(failure);
+        }
+    };
     let found = Found::new(&compared, args);
     let mut out = stdout();
     out.write_all(found.text().as_bytes())?;
     out.flush()?;
-    if let Some(path) = &args.junit {
-        write(path, &found.junit())?;
-    }
-    if let Some(path) = &args.markdown {
-        write(path, &found.markdown())?;
-    }
-    let end = match found.passes {
-        true => End::Fine,
-        false => End::Finding,
-    };
-    Ok(end.max(compared.end))
+    write_forms(&found, args)?;
+    Ok(found.verdict.end().max(compared.end))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|e| Failure::Usage(about(path, e)))
+fn write_forms(found: &Found, args: &Args) -> Result<(), Failure> {
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).map_err(|e| Failure::Usage(about(path, e)))
+    };
+    if let Some(path) = &args.junit {
+        write(path, found.junit())?;
+    }
+    match &args.markdown {
+        Some(path) => write(path, found.markdown()),
+        None => Ok(()),
+    }
+}
+
+/// A run's log cannot be made again: no form is written over one.
+fn spare_logs(target: &Path) -> Result<(), Failure> {
+    match target.is_file() && is_log(target) {
+        true => Err(Failure::Usage(about(
+            target,
+            "is there and is a file of lucce's own; name another one for the result",
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What logs, streams, symbols and recordings of calls begin with.
+const MARK: &[u8] = b"LUCCE";
+
+fn is_log(path: &Path) -> bool {
+    let mut start = [0; MARK.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    // A packed one has its mark inside.
+    read.is_ok_and(|()| start == MARK) || header_of(path).is_ok()
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -84,21 +135,28 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a growth is a number of percent, from 0 on".to_owned())
 }
 
+impl Verdict {
+    fn end(self) -> End {
+        match self {
+            Verdict::Passed => End::Fine,
+            Verdict::Failed => End::Finding,
+            Verdict::NotJudged => End::Unusable,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "failed",
+            Verdict::NotJudged => "not judged",
+        }
+    }
+}
+
 impl Found {
     fn new(compared: &Compared, args: &Args) -> Found {
         let whole = compared.whole();
         let (old, new) = whole.means();
-        let per = args.what.per.as_ref();
-        let through = args.what.through.as_ref();
-        let title = format!(
-            "{}{}{}",
-            Text(&compared.kind),
-            per.map_or_else(String::new, |per| format!(" per {}", Text(per))),
-            // As it was typed: its backslashes are not those of an escaped name.
-            through.map_or_else(String::new, |through| {
-                format!(" through {}", Line(&through.to_string()))
-            })
-        );
         let sums = format!(
             "{} → {} ({}), allowed +{}%",
             human(old, &compared.unit),
@@ -106,92 +164,114 @@ impl Found {
             growth(old, new),
             args.max_growth
         );
-        let passes = new <= old * (1.0 + args.max_growth / 100.0);
-        let top = if args.top == 0 { usize::MAX } else { args.top };
-        let grown = match passes {
-            true => Vec::new(),
-            false => {
-                let changes = compared.changes(Told::Context).into_iter();
-                let grown = changes.filter(|change| change.by() > 0.0).take(top);
-                grown.map(|change| shown(compared, &change)).collect()
-            }
+        let grew = new > old * (1.0 + args.max_growth / 100.0);
+        let (grown, lines) = match grew {
+            true => (grown(compared, args.top), compared.lines_remark()),
+            false => (Vec::new(), None),
         };
+        let (doubts, remarks): (Vec<_>, Vec<_>) = compared
+            .remarks
+            .iter()
+            .chain(&lines)
+            .partition(|remark| is_doubt(remark, args));
+        let (old_side, new_side) = compared.sides();
+        let said = [format!("old: {old_side}"), format!("new: {new_side}")];
+        let remarks = remarks.into_iter().map(|remark| remark.text.clone());
         Found {
-            title,
+            title: title(&compared.kind, &args.what),
             sums,
-            passes,
+            verdict: match (doubts.is_empty(), grew) {
+                (false, _) => Verdict::NotJudged,
+                (true, true) => Verdict::Failed,
+                (true, false) => Verdict::Passed,
+            },
+            reasons: doubts.into_iter().map(reason).collect(),
+            said: said.into_iter().chain(remarks).collect(),
             grown,
         }
     }
 
-    fn verdict(&self) -> &'static str {
-        match self.passes {
-            true => "passed",
-            false => "failed",
+    /// Nothing could be compared.
+    fn nothing(args: &Args, failure: &Failure) -> Found {
+        let kind = args.what.event.as_deref().unwrap_or("events");
+        Found {
+            title: title(kind, &args.what),
+            sums: String::new(),
+            verdict: Verdict::NotJudged,
+            reasons: vec![why(failure)],
+            said: Vec::new(),
+            grown: Vec::new(),
         }
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("{}: {}: {}\n", self.verdict(), self.title, self.sums);
-        for (head, trace) in &self.grown {
-            let _ = write!(text, "\n{head}\n{trace}");
-        }
-        text
-    }
-
-    /// One test of one suite, as Maven Surefire writes them.
-    fn junit(&self) -> String {
-        let title = xml(&self.title);
-        let failures = u8::from(!self.passes);
-        let mut text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"lucce gate\" tests=\"1\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">\n  <testcase classname=\"lucce.gate\" name=\"{title}\">\n"
-        );
-        let sums = xml(&self.sums);
-        let _ = match self.passes {
-            true => writeln!(text, "    <system-out>{sums}</system-out>"),
-            false => writeln!(
-                text,
-                "    <failure message=\"{sums}\">{}</failure>",
-                xml(&self.text())
-            ),
-        };
-        text + "  </testcase>\n</testsuite>\n"
-    }
-
-    fn markdown(&self) -> String {
-        let mut text = format!(
-            "### lucce gate {}\n\n{}: {}\n",
-            self.verdict(),
-            code(&self.title),
-            self.sums
-        );
-        for (head, trace) in &self.grown {
-            let fence = fence(trace);
-            let _ = write!(
-                text,
-                "\n<details><summary>{}</summary>\n\n{fence}\n{trace}{fence}\n\n</details>\n",
-                xml(head)
-            );
-        }
-        text
     }
 }
 
-/// `+52.1 MB  +310.2%  java.lang.Object[]`, and the trace.
+/// As it is said on standard error.
+fn why(failure: &Failure) -> String {
+    let text = match failure {
+        Failure::Open(path, e) => about(path, e),
+        Failure::Output(e) => e.to_string(),
+        Failure::Usage(text) | Failure::Absent(text, _) | Failure::Refused(text, _) => text.clone(),
+    };
+    Line(&text).to_string()
+}
+
+/// Whether it keeps the sums from being judged.
+fn is_doubt(remark: &Remark, args: &Args) -> bool {
+    match remark.weight {
+        Weight::Said => false,
+        Weight::Incomplete => !args.allow_incomplete,
+        Weight::Incomparable => true,
+    }
+}
+
+fn reason(doubt: &Remark) -> String {
+    match doubt.weight {
+        Weight::Incomplete => format!("{} (--allow-incomplete judges it)", doubt.text),
+        Weight::Said | Weight::Incomparable => doubt.text.clone(),
+    }
+}
+
+/// `alloc per request through com\.acme\.`
+fn title(kind: &str, what: &What) -> String {
+    let per = what.per.as_ref();
+    let through = what.through.as_ref();
+    format!(
+        "{}{}{}",
+        Text(kind),
+        per.map_or_else(String::new, |per| format!(" per {}", Text(per))),
+        // As it was typed: its backslashes are not those of an escaped name.
+        through.map_or_else(String::new, |through| {
+            format!(" through {}", Line(&through.to_string()))
+        })
+    )
+}
+
+/// The contexts that grew, each with its trace.
+fn grown(compared: &Compared, top: usize) -> Vec<(String, String)> {
+    let top = if top == 0 { usize::MAX } else { top };
+    let changes = compared.changes(Told::Context).into_iter();
+    let grown = changes.filter(|change| change.by() > 0.0).take(top);
+    grown.map(|change| shown(compared, &change)).collect()
+}
+
+/// `+52.1 MB  +310.2%  java.lang.Object[]  edfe891c…`, and the trace.
 fn shown(compared: &Compared, change: &Change) -> (String, String) {
     let (old, new) = change.means();
     let key = change.key;
     let name = key.map_or_else(String::new, |key| compared.joined.name(key));
+    let (stack, frames) = match key {
+        Some(Key::Context(node, _)) => {
+            let stack = compared.joined.stack(node);
+            (format!("  {stack}"), compared.joined.trace(node))
+        }
+        _ => (String::new(), Vec::new()),
+    };
     let head = format!(
-        "{}  {}  {}",
+        "{}  {}  {}{stack}",
         signed(change.by(), &compared.unit),
         growth(old, new),
         Text(&name)
     );
-    let frames = match key {
-        Some(Key::Context(node, _)) => compared.joined.trace(node),
-        _ => Vec::new(),
-    };
     let trace = frames.iter().fold(String::new(), |mut text, frame| {
         let _ = writeln!(text, "\tat {frame}");
         text
@@ -199,63 +279,9 @@ fn shown(compared: &Compared, change: &Change) -> (String, String) {
     (head, trace)
 }
 
-fn xml(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
-/// A span of code that no backtick in it ends.
-fn code(text: &str) -> String {
-    let ticks = "`".repeat(longest_run(text) + 1);
-    format!("{ticks} {text} {ticks}")
-}
-
-fn fence(text: &str) -> String {
-    "`".repeat((longest_run(text) + 1).max(3))
-}
-
-/// Of backticks.
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn found(passes: bool) -> Found {
-        Found {
-            title: "alloc through <a|b>".into(),
-            sums: "1 → 2 (+100.0%), allowed +3%".into(),
-            passes,
-            grown: vec![(
-                "+1  new  a.B<x>[]".into(),
-                "\tat a.B.```(B.java:1)\n".into(),
-            )],
-        }
-    }
-
-    #[test]
-    fn names_are_no_markup() {
-        let junit = found(false).junit();
-        assert!(junit.contains("failures=\"1\"") && junit.contains("a.B&lt;x&gt;[]"));
-        assert!(!junit.contains("<a|b>") && !junit.contains("B<x>"));
-        let markdown = found(false).markdown();
-        assert!(markdown.contains("````\n\tat a.B.```(B.java:1)\n````"));
-        assert!(markdown.contains("` alloc through <a|b> `"));
-    }
-
-    #[test]
-    fn what_passes_says_so() {
-        let found = Found {
-            grown: Vec::new(),
-            ..found(true)
-        };
-        assert!(found.text().starts_with("passed: alloc"));
-        assert!(found.junit().contains("failures=\"0\"") && !found.junit().contains("<failure"));
-    }
 
     #[test]
     fn growth_is_in_percent() {

@@ -1,0 +1,223 @@
+//! What is to be known of each run before its counts mean anything beside those of another.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use lucce_decoder::escape::Text;
+use lucce_decoder::{ALLOC, KindTotal, Profile};
+use serde::Serialize;
+
+use super::super::output::{grouped, plural};
+
+/// Of one run; its fields are those of `lucce diff --json`.
+#[derive(Serialize)]
+pub struct Facts {
+    file: String,
+    command: Option<String>,
+    jvm: Option<String>,
+    /// The log has its end: the JVM was not killed and does not go on.
+    ended: bool,
+    /// Events that happened and are not in the log.
+    lost: u64,
+    /// Why counters say less than what the VM did.
+    interrupted: Option<String>,
+    /// Allocations are estimated from samples, one for so many bytes.
+    sampled_bytes: Option<u64>,
+    damage: Option<String>,
+    #[serde(skip)]
+    pub kinds: Vec<KindTotal>,
+    /// What was left out on purpose, if anything was.
+    #[serde(skip)]
+    part: Option<String>,
+}
+
+/// What a remark means to who judges by the counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Weight {
+    /// Nothing, but a reader wants to know.
+    Said,
+    /// A run lacks events: sums are too small by an amount that nobody knows.
+    Incomplete,
+    /// The sums say nothing of each other.
+    Incomparable,
+}
+
+/// One line that names its subject.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remark {
+    pub weight: Weight,
+    pub text: String,
+}
+
+impl Remark {
+    pub fn new(weight: Weight, text: String) -> Self {
+        Remark { weight, text }
+    }
+}
+
+/// The agent's words where classes were left out from the run's start on.
+const OUT_OF_SCOPE: &str = "classes out of scope";
+/// Those where somebody interrupted the counting.
+const BY_COMMAND: &str = "(lucce ctl ";
+
+/// A line has at most so much of a command.
+const MOST_OF_COMMAND: usize = 100;
+
+impl Facts {
+    pub fn new(file: &Path, profile: &Profile) -> Self {
+        let meta = |key: &str| profile.meta.get(key).filter(|text| !text.is_empty());
+        let jvm: Vec<_> = ["jvm.name", "jvm"].into_iter().filter_map(meta).collect();
+        let jvm: Vec<_> = jvm.into_iter().map(String::as_str).collect();
+        let coverage = meta("coverage.none");
+        let interrupted = coverage.filter(|reason| reason.contains(BY_COMMAND));
+        let scope = coverage.filter(|reason| reason.starts_with(OUT_OF_SCOPE));
+        let bursts = profile.bursts().map(|of| format!("burst={}", of.asked));
+        Facts {
+            file: file.display().to_string(),
+            command: meta("command").cloned(),
+            jvm: (!jvm.is_empty()).then(|| jvm.join(" ")),
+            ended: profile.ended,
+            lost: profile.lost(),
+            interrupted: interrupted.cloned(),
+            sampled_bytes: meta("sampled.bytes").and_then(|bytes| bytes.parse().ok()),
+            damage: profile.damage.as_ref().map(ToString::to_string),
+            kinds: profile.kinds(),
+            part: bursts.or_else(|| scope.cloned()),
+        }
+    }
+
+    /// How many events of a kind there are.
+    fn count(&self, kind: &str) -> u64 {
+        let of = self.kinds.iter().find(|of| of.name == kind);
+        of.map_or(0, |of| of.count)
+    }
+
+    /// What this run's own log says of it.
+    fn remarks(&self, kind: &str) -> Vec<Remark> {
+        let mut remarks = Vec::new();
+        let mut add = |weight, text: String| {
+            let text = format!("{}: {text}", Text(&self.file));
+            remarks.push(Remark::new(weight, text));
+        };
+        if let Some(damage) = &self.damage {
+            add(Weight::Incomparable, damage.clone());
+        }
+        if self.lost > 0 {
+            let counted = self.kinds.iter().map(|kind| kind.count);
+            let all = counted.fold(self.lost, u64::saturating_add);
+            let lost = grouped(self.lost);
+            let text = format!("{lost} of {} were lost", plural(all, "event"));
+            add(Weight::Incomplete, text);
+        }
+        if !self.ended && self.damage.is_none() {
+            let text = "its end is missing: the JVM was killed or still runs";
+            add(Weight::Incomplete, text.to_owned());
+        }
+        if let Some(reason) = &self.interrupted {
+            add(Weight::Said, Text(reason).to_string());
+        }
+        if let Some(bytes) = self.sampled(kind) {
+            let bytes = plural(bytes, "byte");
+            let text = format!("estimated from samples, one for {bytes} on average");
+            add(Weight::Said, text);
+        }
+        remarks
+    }
+
+    fn sampled(&self, kind: &str) -> Option<u64> {
+        self.sampled_bytes.filter(|_| ALLOC.is(kind))
+    }
+
+    /// How events were counted.
+    fn way(&self, kind: &str) -> String {
+        match (self.sampled(kind), &self.part) {
+            (Some(_), _) => "from samples".to_owned(),
+            (None, Some(part)) => format!("in part ({})", Text(part)),
+            (None, None) => "exactly".to_owned(),
+        }
+    }
+
+    /// The main class or the jar, in whatever folder.
+    fn program(&self) -> Option<String> {
+        let first = self.command.as_deref()?.split_whitespace().next()?;
+        let name = first.rsplit('/').next().unwrap_or(first);
+        Some(Text(name).to_string())
+    }
+}
+
+/// What is to be said of all runs; `is_whole`: all events of a run are looked at, not those under a tag.
+pub fn remarks(runs: &[Facts], kind: &str, is_whole: bool) -> Vec<Remark> {
+    let mut remarks: Vec<_> = runs.iter().flat_map(|run| run.remarks(kind)).collect();
+    // A log may be given twice.
+    let mut said = HashSet::new();
+    remarks.retain(|remark| said.insert(remark.text.clone()));
+    let differ = [
+        difference(runs, "programs", Facts::program),
+        difference(runs, "JVMs", |run| {
+            run.jvm.as_ref().map(|jvm| Text(jvm).to_string())
+        }),
+    ];
+    let said = differ.into_iter().flatten();
+    remarks.extend(said.map(|text| Remark::new(Weight::Said, text)));
+    remarks.extend(ways(runs, kind));
+    if is_whole {
+        remarks.extend(uncounted(runs, kind));
+    }
+    remarks
+}
+
+/// `the JVMs differ: 17.0.9, 21.0.4`
+fn difference(runs: &[Facts], what: &str, of: impl Fn(&Facts) -> Option<String>) -> Option<String> {
+    let all: BTreeSet<String> = runs.iter().filter_map(of).collect();
+    let all: Vec<String> = all.into_iter().collect();
+    (all.len() > 1).then(|| format!("the {what} differ: {}", all.join(", ")))
+}
+
+/// Samples count objects that were made, hooks those that code asks for; bursts and scopes leave out a part.
+fn ways(runs: &[Facts], kind: &str) -> Option<Remark> {
+    let counted = |run: &Facts| Some(format!("{} {}", Text(&run.file), run.way(kind)));
+    let ways: BTreeSet<String> = runs.iter().map(|run| run.way(kind)).collect();
+    let each = difference(runs, "ways of counting", counted).filter(|_| ways.len() > 1);
+    each.map(|text| Remark::new(Weight::Incomparable, text))
+}
+
+/// Every JVM allocates: a run without allocations did not count them.
+fn uncounted(runs: &[Facts], kind: &str) -> Vec<Remark> {
+    let is_counted = |run: &&Facts| run.count(kind) > 0;
+    if !ALLOC.is(kind) || !runs.iter().any(|run| is_counted(&run)) {
+        return Vec::new();
+    }
+    let without = runs.iter().filter(|run| !is_counted(run));
+    let remark = |run: &Facts| {
+        let text = format!("{}: no allocation was counted", Text(&run.file));
+        Remark::new(Weight::Incomparable, text)
+    };
+    without.map(remark).collect()
+}
+
+/// One side in a line: `app.Main --fast, OpenJDK 17.0.21, 2 runs`.
+pub fn side(runs: &[Facts]) -> String {
+    let command = one_of(runs, |run| run.command.as_deref());
+    let jvm = one_of(runs, |run| run.jvm.as_deref());
+    let count = plural(runs.len() as u64, "run");
+    [command, jvm, Some(count)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The first, and how many others there are.
+fn one_of<'r>(runs: &'r [Facts], of: impl Fn(&'r Facts) -> Option<&'r str>) -> Option<String> {
+    let first = runs.iter().find_map(&of)?;
+    let different: BTreeSet<&str> = runs.iter().filter_map(of).collect();
+    let text = Text(first).to_string();
+    let text = match text.char_indices().nth(MOST_OF_COMMAND) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    };
+    Some(match different.len() {
+        0 | 1 => text,
+        all => format!("{text} (and {} more)", all - 1),
+    })
+}
