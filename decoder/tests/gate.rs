@@ -168,25 +168,39 @@ fn fields(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-#[test]
-fn every_field_of_a_difference_is_described() {
-    let logs = logs();
-    let mut found = BTreeSet::new();
-    for pair in ["sampled.log lost.log", "killed.log truncated.log"] {
-        fields(&diff(logs.path(), pair), &mut found);
-    }
+/// What docs/json.md says of a command.
+fn described(command: &str) -> &'static str {
     let text = include_str!("../../docs/json.md");
-    let text = text
-        .split("# What `lucce diff --json` prints")
-        .nth(1)
-        .unwrap();
-    let text = text.split("\n# ").next().unwrap();
+    let head = format!("# What `lucce {command} --json` prints");
+    let (_, text) = text.split_once(&head).unwrap();
+    text.split("\n# ").next().unwrap()
+}
+
+#[test]
+fn every_field_is_described() {
+    let logs = logs();
+    let [mut of_diff, mut of_gate] = [const { BTreeSet::new() }; 2];
+    for pair in ["sampled.log lost.log", "killed.log truncated.log"] {
+        fields(&diff(logs.path(), pair), &mut of_diff);
+    }
+    let gate = lucce(logs.path(), "gate moved.log --base lost.log --json");
+    assert_eq!(gate.status.code(), Some(2));
+    let gate: Value = serde_json::from_slice(&gate.stdout).unwrap();
+    assert_eq!(
+        (&gate["schema"], &gate["verdict"]),
+        (&"lucce-gate".into(), &"not judged".into())
+    );
+    assert_eq!(gate["runs"][0]["lost"], 12);
+    assert!(!gate["rows"].as_array().unwrap().is_empty());
+    fields(&gate, &mut of_gate);
     // Those of frames are described with the report.
-    let frame = ["class", "method", "file", "line"];
-    let undescribed: Vec<_> = found
-        .iter()
-        .filter(|name| !frame.contains(&name.as_str()))
-        .filter(|name| !text.contains(&format!("`{name}`")))
+    let of_frame = ["class", "method", "file", "line"];
+    let text = [described("diff"), described("gate")].concat();
+    let names = of_diff.iter().map(|name| (name, described("diff")));
+    let names = names.chain(of_gate.iter().map(|name| (name, &*text)));
+    let undescribed: Vec<_> = names
+        .filter(|(name, text)| !text.contains(&format!("`{name}`")))
+        .filter(|(name, _)| !of_frame.contains(&name.as_str()))
         .collect();
     assert!(undescribed.is_empty(), "{undescribed:?}");
 }

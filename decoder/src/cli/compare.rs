@@ -6,6 +6,7 @@
 //! seem to is in `facts`.
 
 mod facts;
+mod row;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,6 +19,7 @@ use lucce_decoder::{ALLOC, By, Counted, Joined, Key, Measure, NodeId, Profile};
 use regex_lite::Regex;
 
 pub use facts::{Facts, Remark, Weight};
+pub use row::Row;
 
 use super::classes::Classes;
 use super::progress::Bar;

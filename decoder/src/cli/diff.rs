@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lucce_decoder::Opening;
 use lucce_decoder::escape::Text;
-use lucce_decoder::{Key, Opening, StackFrame};
 use serde::Serialize;
 
-use super::compare::{Change, Compared, Facts, Told, What};
+use super::compare::{Compared, Facts, Row, Told, What};
 use super::human::{change as signed, growth, human};
 use super::output::{grouped, json, plural, stdout};
 use super::{End, Failure, Weigh, view};
@@ -69,23 +69,6 @@ struct Diff<'c> {
     rows: Vec<Row>,
 }
 
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    /// The content id, of a context.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<String>,
-    old: Vec<f64>,
-    new: Vec<f64>,
-    change: f64,
-    /// How far runs of one side lie apart.
-    noise: f64,
-    /// None: one run on each side.
-    stands_out: Option<bool>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    frames: Vec<StackFrame>,
-}
-
 pub fn run(args: &Args) -> Result<End, Failure> {
     let (old, new) = sides(args)?;
     if let Some(page) = &args.html {
@@ -119,12 +102,12 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         runs: &compared.facts,
         remarks: remarks(&compared, args.by),
         sides: compared.sides(),
-        total: row(&compared, &compared.whole()),
+        total: Row::new(&compared, &compared.whole()),
         changes: changes.len() as u64,
         rows: changes
             .iter()
             .take(top)
-            .map(|change| row(&compared, change))
+            .map(|change| Row::new(&compared, change))
             .collect(),
     };
     let mut out = stdout();
@@ -188,32 +171,7 @@ fn is_option(file: &Path) -> bool {
     file.to_string_lossy().starts_with("--") && !file.exists()
 }
 
-/// One thing that changed; no key: all together.
-fn row(compared: &Compared, change: &Change) -> Row {
-    let node = match change.key {
-        Some(Key::Context(node, _)) => Some(node),
-        _ => None,
-    };
-    Row {
-        name: change
-            .key
-            .map_or_else(|| "all".to_owned(), |key| compared.joined.name(key)),
-        stack: node.map(|node| compared.joined.stack(node).to_string()),
-        change: change.by(),
-        noise: change.noise(),
-        stands_out: change.stands_out(),
-        frames: node.map_or_else(Vec::new, |node| compared.joined.trace(node)),
-        old: change.old.clone(),
-        new: change.new.clone(),
-    }
-}
-
 impl Row {
-    fn means(&self) -> (f64, f64) {
-        let mean = |amounts: &[f64]| amounts.iter().sum::<f64>() / amounts.len().max(1) as f64;
-        (mean(&self.old), mean(&self.new))
-    }
-
     /// `+52.1 MB  +310.2%  16.8 MB → 68.9 MB`
     fn amounts(&self, unit: &str) -> String {
         let (old, new) = self.means();
@@ -290,9 +248,6 @@ impl Row {
             self.amounts(unit),
             Text(&self.name)
         )?;
-        self.frames
-            .iter()
-            .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
-        writeln!(out)
+        writeln!(out, "{}", self.trace())
     }
 }

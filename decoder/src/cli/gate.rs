@@ -6,17 +6,16 @@
 
 mod forms;
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::{Key, header_of};
+use lucce_decoder::header_of;
 
-use super::compare::{Change, Compared, Remark, Told, Weight, What};
-use super::human::{change as signed, growth, human};
-use super::output::stdout;
+use super::compare::{Compared, Facts, Remark, Row, Told, Weight, What};
+use super::human::{growth, human};
+use super::output::{json, stdout};
 use super::{End, Failure, about};
 
 /// Fails, with exit code 1, if a run has more events than a base allows, and shows the contexts that grew.
@@ -45,6 +44,9 @@ pub struct Args {
     allow_incomplete: bool,
     #[command(flatten)]
     what: What,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
     /// The result as JUnit's XML, for CI servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -54,18 +56,30 @@ pub struct Args {
 }
 
 /// What was found.
-struct Found {
+struct Found<'c> {
+    verdict: Verdict,
     /// `alloc per request`
     title: String,
-    /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`; nothing: no log could be compared.
-    sums: String,
-    verdict: Verdict,
+    /// Not there: no log could be compared.
+    sums: Option<Sums>,
     /// Why it is not judged.
     reasons: Vec<String>,
-    /// `old: app.Main, OpenJDK 17.0.21, 1 run`, and what else is to be known of the runs.
-    said: Vec<String>,
-    /// Each context that grew: how, and its trace.
-    grown: Vec<(String, String)>,
+    /// `old: app.Main, OpenJDK 17.0.21, 1 run`
+    sides: Vec<String>,
+    /// What else is to be known of the runs.
+    remarks: Vec<String>,
+    runs: &'c [Facts],
+    /// Each context that grew.
+    grown: Vec<Row>,
+}
+
+/// What is judged.
+struct Sums {
+    event: String,
+    unit: String,
+    total: Row,
+    /// Percent.
+    max_growth: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,13 +97,18 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let compared = match Compared::open(&args.base, &args.new, &args.what) {
         Ok(compared) => compared,
         Err(failure) => {
-            write_forms(&Found::nothing(args, &failure), args)?;
+            if let Err(too) = write_forms(&Found::nothing(args, &failure), args) {
+                too.tell();
+            }
             return Err(failure);
         }
     };
     let found = Found::new(&compared, args);
     let mut out = stdout();
-    out.write_all(found.text().as_bytes())?;
+    match args.json {
+        true => json(&mut out, &found.object())?,
+        false => out.write_all(found.text().as_bytes())?,
+    }
     out.flush()?;
     write_forms(&found, args)?;
     Ok(found.verdict.end().max(compared.end))
@@ -153,18 +172,15 @@ impl Verdict {
     }
 }
 
-impl Found {
-    fn new(compared: &Compared, args: &Args) -> Found {
-        let whole = compared.whole();
-        let (old, new) = whole.means();
-        let sums = format!(
-            "{} → {} ({}), allowed +{}%",
-            human(old, &compared.unit),
-            human(new, &compared.unit),
-            growth(old, new),
-            args.max_growth
-        );
-        let grew = new > old * (1.0 + args.max_growth / 100.0);
+impl<'c> Found<'c> {
+    fn new(compared: &'c Compared, args: &Args) -> Found<'c> {
+        let sums = Sums {
+            event: compared.kind.clone(),
+            unit: compared.unit.clone(),
+            total: Row::new(compared, &compared.whole()),
+            max_growth: args.max_growth,
+        };
+        let grew = sums.grew();
         let (grown, lines) = match grew {
             true => (grown(compared, args.top), compared.lines_remark()),
             false => (Vec::new(), None),
@@ -174,34 +190,56 @@ impl Found {
             .iter()
             .chain(&lines)
             .partition(|remark| is_doubt(remark, args));
-        let (old_side, new_side) = compared.sides();
-        let said = [format!("old: {old_side}"), format!("new: {new_side}")];
+        let (old, new) = compared.sides();
         let remarks = remarks.into_iter().map(|remark| remark.text.clone());
         Found {
-            title: title(&compared.kind, &args.what),
-            sums,
             verdict: match (doubts.is_empty(), grew) {
                 (false, _) => Verdict::NotJudged,
                 (true, true) => Verdict::Failed,
                 (true, false) => Verdict::Passed,
             },
+            title: title(&compared.kind, &args.what),
+            sums: Some(sums),
             reasons: doubts.into_iter().map(reason).collect(),
-            said: said.into_iter().chain(remarks).collect(),
+            sides: vec![format!("old: {old}"), format!("new: {new}")],
+            remarks: remarks.collect(),
+            runs: &compared.facts,
             grown,
         }
     }
 
     /// Nothing could be compared.
-    fn nothing(args: &Args, failure: &Failure) -> Found {
+    fn nothing(args: &Args, failure: &Failure) -> Found<'c> {
         let kind = args.what.event.as_deref().unwrap_or("events");
         Found {
-            title: title(kind, &args.what),
-            sums: String::new(),
             verdict: Verdict::NotJudged,
+            title: title(kind, &args.what),
+            sums: None,
             reasons: vec![why(failure)],
-            said: Vec::new(),
+            sides: Vec::new(),
+            remarks: Vec::new(),
+            runs: &[],
             grown: Vec::new(),
         }
+    }
+}
+
+impl Sums {
+    fn grew(&self) -> bool {
+        let (old, new) = self.total.means();
+        new > old * (1.0 + self.max_growth / 100.0)
+    }
+
+    /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`
+    fn text(&self) -> String {
+        let (old, new) = self.total.means();
+        format!(
+            "{} → {} ({}), allowed +{}%",
+            human(old, &self.unit),
+            human(new, &self.unit),
+            growth(old, new),
+            self.max_growth
+        )
     }
 }
 
@@ -246,37 +284,12 @@ fn title(kind: &str, what: &What) -> String {
     )
 }
 
-/// The contexts that grew, each with its trace.
-fn grown(compared: &Compared, top: usize) -> Vec<(String, String)> {
+/// The contexts that grew.
+fn grown(compared: &Compared, top: usize) -> Vec<Row> {
     let top = if top == 0 { usize::MAX } else { top };
     let changes = compared.changes(Told::Context).into_iter();
     let grown = changes.filter(|change| change.by() > 0.0).take(top);
-    grown.map(|change| shown(compared, &change)).collect()
-}
-
-/// `+52.1 MB  +310.2%  java.lang.Object[]  edfe891c…`, and the trace.
-fn shown(compared: &Compared, change: &Change) -> (String, String) {
-    let (old, new) = change.means();
-    let key = change.key;
-    let name = key.map_or_else(String::new, |key| compared.joined.name(key));
-    let (stack, frames) = match key {
-        Some(Key::Context(node, _)) => {
-            let stack = compared.joined.stack(node);
-            (format!("  {stack}"), compared.joined.trace(node))
-        }
-        _ => (String::new(), Vec::new()),
-    };
-    let head = format!(
-        "{}  {}  {}{stack}",
-        signed(change.by(), &compared.unit),
-        growth(old, new),
-        Text(&name)
-    );
-    let trace = frames.iter().fold(String::new(), |mut text, frame| {
-        let _ = writeln!(text, "\tat {frame}");
-        text
-    });
-    (head, trace)
+    grown.map(|change| Row::new(compared, &change)).collect()
 }
 
 #[cfg(test)]

@@ -1,30 +1,82 @@
-//! What a gate found, as text, as JUnit's XML and as Markdown.
+//! What a gate found, as text, as JSON, as JUnit's XML and as Markdown.
 
 use std::fmt::Write as _;
 
-use super::{Found, Verdict};
+use lucce_decoder::escape::Text;
+use serde::Serialize;
 
-impl Found {
+use super::super::compare::{Facts, Row};
+use super::super::human::{change as signed, growth};
+use super::{Found, Sums, Verdict};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+pub(super) struct Object<'f> {
+    schema: &'static str,
+    version: u32,
+    verdict: &'static str,
+    title: &'f str,
+    event: Option<&'f str>,
+    unit: Option<&'f str>,
+    max_growth: Option<f64>,
+    reasons: &'f [String],
+    runs: &'f [Facts],
+    remarks: &'f [String],
+    total: Option<&'f Row>,
+    /// The contexts that grew most.
+    rows: &'f [Row],
+}
+
+impl Found<'_> {
+    pub(super) fn object(&self) -> Object<'_> {
+        let sums = self.sums.as_ref();
+        Object {
+            schema: "lucce-gate",
+            version: 1,
+            verdict: self.verdict.name(),
+            title: &self.title,
+            event: sums.map(|sums| &*sums.event),
+            unit: sums.map(|sums| &*sums.unit),
+            max_growth: sums.map(|sums| sums.max_growth),
+            reasons: &self.reasons,
+            runs: self.runs,
+            remarks: &self.remarks,
+            total: sums.map(|sums| &sums.total),
+            rows: &self.grown,
+        }
+    }
+
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}: {}{}\n", self.verdict.name(), self.title, self.sums());
         for reason in &self.reasons {
             let _ = writeln!(text, "because {reason}");
         }
-        for line in &self.said {
+        for line in self.sides.iter().chain(&self.remarks) {
             let _ = writeln!(text, "{line}");
         }
-        for (head, trace) in &self.grown {
-            let _ = write!(text, "\n{head}\n{trace}");
+        for row in &self.grown {
+            let _ = write!(text, "\n{}\n{}", self.head(row), row.trace());
         }
         text
     }
 
     /// Behind the title.
     fn sums(&self) -> String {
-        match self.sums.is_empty() {
-            true => String::new(),
-            false => format!(": {}", self.sums),
-        }
+        let sums = self.sums.as_ref();
+        sums.map_or_else(String::new, |sums| format!(": {}", sums.text()))
+    }
+
+    /// `+52.1 MB  +310.2%  java.lang.Object[]  edfe891c…`
+    fn head(&self, row: &Row) -> String {
+        let unit = self.sums.as_ref().map_or("", |sums| &sums.unit);
+        let (old, new) = row.means();
+        format!(
+            "{}  {}  {}  {}",
+            signed(row.change, unit),
+            growth(old, new),
+            Text(&row.name),
+            row.stack.as_deref().unwrap_or_default()
+        )
     }
 
     /// One test of one suite, as Maven Surefire writes them.
@@ -36,7 +88,8 @@ impl Found {
         let result = match self.verdict {
             Verdict::Passed => format!("<system-out>{text}</system-out>"),
             Verdict::Failed => {
-                format!("<failure message=\"{}\">{text}</failure>", xml(&self.sums))
+                let sums = self.sums.as_ref().map_or_else(String::new, Sums::text);
+                format!("<failure message=\"{}\">{text}</failure>", xml(&sums))
             }
             Verdict::NotJudged => {
                 let why = xml(&self.reasons.join("; "));
@@ -56,13 +109,14 @@ impl Found {
             self.sums()
         );
         text += &list("Not judged, because", &self.reasons);
-        text += &list("Runs", &self.said);
-        for (head, trace) in &self.grown {
-            let fence = fence(trace);
+        text += &list("Runs", &[&self.sides[..], &self.remarks[..]].concat());
+        for row in &self.grown {
+            let (head, trace) = (self.head(row), row.trace());
+            let fence = fence(&trace);
             let _ = write!(
                 text,
                 "\n<details><summary>{}</summary>\n\n{fence}\n{trace}{fence}\n\n</details>\n",
-                xml(head)
+                xml(&head)
             );
         }
         text
@@ -102,19 +156,41 @@ fn longest_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use lucce_decoder::StackFrame;
+
     use super::*;
 
-    fn found(verdict: Verdict) -> Found {
+    fn found(verdict: Verdict) -> Found<'static> {
+        let frame = StackFrame {
+            class: "a.B".into(),
+            method: "```".into(),
+            file: Some("B.java".into()),
+            line: 1,
+        };
+        let row = |name: &str, frames| Row {
+            name: name.into(),
+            stack: Some("0f".into()),
+            old: vec![1.0],
+            new: vec![2.0],
+            change: 1.0,
+            noise: 0.0,
+            stands_out: None,
+            frames,
+        };
         Found {
-            title: "alloc through <a|b>".into(),
-            sums: "1 → 2 (+100.0%), allowed +3%".into(),
             verdict,
+            title: "alloc through <a|b>".into(),
+            sums: Some(Sums {
+                event: "alloc".into(),
+                unit: "bytes".into(),
+                total: row("all", Vec::new()),
+                max_growth: 3.0,
+            }),
             reasons: Vec::new(),
-            said: vec!["old: <m>, 1 run".into()],
-            grown: vec![(
-                "+1  new  a.B<x>[]".into(),
-                "\tat a.B.```(B.java:1)\n".into(),
-            )],
+            sides: vec!["old: <m>, 1 run".into()],
+            remarks: Vec::new(),
+            runs: &[],
+            grown: vec![row("a.B<x>[]", vec![frame])],
         }
     }
 
