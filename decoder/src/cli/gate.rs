@@ -90,10 +90,8 @@ enum Verdict {
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let targets = args.junit.iter().chain(&args.markdown);
-    targets
-        .map(|path| spare_logs(path))
-        .collect::<Result<(), _>>()?;
+    let mut targets = args.junit.iter().chain(&args.markdown);
+    targets.try_for_each(|path| spare_logs(path))?;
     let compared = match Compared::open(&args.base, &args.new, &args.what) {
         Ok(compared) => compared,
         Err(failure) => {

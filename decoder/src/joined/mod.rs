@@ -101,7 +101,7 @@ impl Joined {
 
     /// Adds a run, whose traces have no lines: those that differ in them alone are one. Then all runs are added so.
     pub fn add_without_lines(&mut self, profile: &Profile, tick: Tick<'_>) {
-        self.add_apart(profile, Apart::ByMethod, tick, |_| ());
+        self.add_apart(profile, Apart::WithoutLines, tick, |_| ());
     }
 
     /// Adds a run; `then` may ask what single events of it are.

@@ -85,14 +85,14 @@ pub enum Apart {
     /// Those of one site and method: two calls in one line are two.
     BySite,
     /// Those of one id without lines: versions of a program are compared whose lines have moved.
-    ByMethod,
+    WithoutLines,
 }
 
 impl Apart {
     fn detail(self) -> Detail {
         match self {
             Apart::ByName | Apart::BySite => Detail::ByLine,
-            Apart::ByMethod => Detail::ByMethod,
+            Apart::WithoutLines => Detail::ByMethod,
         }
     }
 }
@@ -162,7 +162,7 @@ impl Names {
             line: shown.line,
         };
         let id = FrameId::of(text, apart.detail());
-        let known = self.by_id.get(&id).filter(|_| apart == Apart::ByMethod);
+        let known = self.by_id.get(&id).filter(|_| apart == Apart::WithoutLines);
         if let Some(known) = known {
             return *known;
         }
@@ -175,14 +175,14 @@ impl Names {
         let line = match apart {
             Apart::ByName | Apart::BySite => shown.line,
             // Unknown; a native method is still one.
-            Apart::ByMethod => shown.line.min(-1),
+            Apart::WithoutLines => shown.line.min(-1),
         };
         let name = FrameName { method, line, id };
         let key = FrameKey(match apart {
-            Apart::ByName | Apart::ByMethod => self.frames.number(name),
+            Apart::ByName | Apart::WithoutLines => self.frames.number(name),
             Apart::BySite => self.frames.push(name),
         });
-        if apart == Apart::ByMethod {
+        if apart == Apart::WithoutLines {
             self.by_id.insert(id, key);
         }
         key
