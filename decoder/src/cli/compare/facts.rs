@@ -160,6 +160,7 @@ pub fn remarks(runs: &[Facts], kind: &str, is_whole: bool) -> Vec<Remark> {
     let said = differ.into_iter().flatten();
     remarks.extend(said.map(|text| Remark::new(Weight::Said, text)));
     remarks.extend(ways(runs, kind));
+    remarks.extend(units(runs, kind));
     if is_whole {
         remarks.extend(uncounted(runs, kind));
     }
@@ -179,6 +180,17 @@ fn ways(runs: &[Facts], kind: &str) -> Option<Remark> {
     let ways: BTreeSet<String> = runs.iter().map(|run| run.way(kind)).collect();
     let each = difference(runs, "ways of counting", counted).filter(|_| ways.len() > 1);
     each.map(|text| Remark::new(Weight::Incomparable, text))
+}
+
+/// Values of one unit are no more or less than those of another.
+fn units(runs: &[Facts], kind: &str) -> Option<Remark> {
+    let unit = |run: &Facts| {
+        let of = run.kinds.iter().find(|of| of.name == kind)?;
+        let unit = if of.unit.is_empty() { "none" } else { &of.unit };
+        Some(Text(unit).to_string())
+    };
+    let units = difference(runs, &format!("units of {}", Text(kind)), unit);
+    units.map(|text| Remark::new(Weight::Incomparable, text))
 }
 
 /// Every JVM allocates: a run without allocations did not count them.
@@ -220,4 +232,67 @@ fn one_of<'r>(runs: &'r [Facts], of: impl Fn(&'r Facts) -> Option<&'r str>) -> O
         0 | 1 => text,
         all => format!("{text} (and {} more)", all - 1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(file: &str, kind: &str, unit: &str) -> Facts {
+        Facts {
+            file: file.into(),
+            command: Some("target/shop.jar 3".into()),
+            jvm: None,
+            ended: true,
+            lost: 0,
+            interrupted: None,
+            sampled_bytes: None,
+            damage: None,
+            kinds: vec![KindTotal {
+                name: kind.into(),
+                unit: unit.into(),
+                count: 1,
+            }],
+            part: None,
+        }
+    }
+
+    fn said(runs: &[Facts], kind: &str) -> Vec<(Weight, String)> {
+        let remarks = remarks(runs, kind, true).into_iter();
+        remarks.map(|remark| (remark.weight, remark.text)).collect()
+    }
+
+    #[test]
+    fn runs_alike_need_no_remark() {
+        let other_folder = Facts {
+            command: Some("build/shop.jar 4".into()),
+            ..run("b", "alloc", "bytes")
+        };
+        let runs = [run("a", "alloc", "bytes"), other_folder];
+        assert_eq!(said(&runs, "alloc"), []);
+        assert_eq!(side(&runs), "target/shop.jar 3 (and 1 more), 2 runs");
+    }
+
+    #[test]
+    fn units_and_bursts_are_told_apart() {
+        let units = [run("a", "job", ""), run("b", "job", "ms")];
+        let text = "the units of job differ: ms, none".to_owned();
+        assert_eq!(said(&units, "job"), [(Weight::Incomparable, text)]);
+        let bursts = Facts {
+            part: Some("burst=1s/9s".into()),
+            ..run("b", "job", "")
+        };
+        let text = "the ways of counting differ: a exactly, b in part (burst=1s/9s)".to_owned();
+        let runs = [run("a", "job", ""), bursts];
+        assert_eq!(said(&runs, "job"), [(Weight::Incomparable, text)]);
+    }
+
+    #[test]
+    fn a_long_command_is_cut() {
+        let long = Facts {
+            command: Some("é".repeat(300)),
+            ..run("a", "alloc", "bytes")
+        };
+        assert_eq!(side(&[long]), format!("{}…, 1 run", "é".repeat(100)));
+    }
 }
