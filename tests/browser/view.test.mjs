@@ -194,6 +194,22 @@ describe("a page of one run", () => {
     assert.equal(times.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0), await inPage(`data.kinds[${lock}].count[0]`));
   });
 
+  test("opens whatever its address says", async () => {
+    for (const key of ["__proto__", "constructor", "toString", "nothing"]) {
+      await open("one", `#${key}=1`);
+      await page.getByText("What was counted").waitFor();
+    }
+  });
+
+  test("has the heads of its tables on paper, too", async () => {
+    await page.emulateMedia({ media: "print" });
+    await open("one", "#tab=methods");
+    assert.ok((await page.locator("th button").count()) > 2);
+    for (const head of await page.locator("th button").all()) assert.ok(await head.isVisible());
+    assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
+    await page.emulateMedia({ media: null });
+  });
+
   test("fits into a narrow window in every tab", async () => {
     await page.setViewportSize({ width: 420, height: 800 });
     for (const name of ["overview", "flame", "methods", "contexts", "types", "threads", "waits", "paths", "time"]) {
@@ -224,6 +240,16 @@ describe("a page of two runs", () => {
     assert.equal(byThreads, change);
     await open("two", "#tab=flame&difference=yes");
     await page.getByText("red: more than before").waitFor();
+  });
+
+  test("colours small changes so that they are seen", async () => {
+    await open("two", "#tab=flame&difference=yes");
+    for (const dark of [false, true]) {
+      const coloured = (old, now) => inPage(`Number(colourOfChange((${now} - ${old}) / (${now} + ${old}), ${dark}, false).split(" ")[1].slice(0, -1))`);
+      assert.ok((await coloured(100, 103)) >= 30, `${dark}: 3%`);
+      assert.ok((await coloured(100, 148)) >= 70, `${dark}: 48%`);
+      assert.equal(await coloured(100, 100), 0);
+    }
   });
 
   test("opens at what was asked for", async () => {

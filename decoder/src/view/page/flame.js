@@ -395,9 +395,7 @@ class FlameView {
     if (merged || box.key === REST) return dark ? "#3c3d3f" : "#dddcd6";
     if (this.options.difference) {
       const change = box.size === 0 ? 0 : (box.now * this.options.scale.now - box.old * this.options.scale.old) / (box.now * this.options.scale.now + box.old * this.options.scale.old || 1);
-      const strength = Math.min(1, Math.abs(change)) * (pale ? 0.4 : 1);
-      const hue = change > 0 ? 4 : 216;
-      return dark ? `hsl(${hue} ${Math.round(75 * strength)}% ${Math.round(30 + 12 * strength)}%)` : `hsl(${hue} ${Math.round(85 * strength)}% ${Math.round(90 - 24 * strength)}%)`;
+      return colourOfChange(change, dark, pale);
     }
     if (typeof box.key === "string") return dark ? (pale ? "#26302a" : "#2d5a3d") : pale ? "#eef4ef" : "#bfe3c8";
     return box.tint(dark, pale);
@@ -475,6 +473,14 @@ class FlameView {
     event.preventDefault();
     act();
   }
+}
+
+/** `change`: from -1, gone, to 1, new. By its root, and coloured before it is dark, so that a few percent are seen beside nothing. */
+function colourOfChange(change, dark, pale) {
+  const strength = Math.sqrt(Math.min(1, Math.abs(change))) * (pale ? 0.4 : 1);
+  const coloured = Math.min(1, 4 * strength);
+  const hue = change > 0 ? 4 : 216;
+  return dark ? `hsl(${hue} ${Math.round(75 * coloured)}% ${Math.round(30 + 12 * strength)}%)` : `hsl(${hue} ${Math.round(85 * coloured)}% ${Math.round(90 - 24 * strength)}%)`;
 }
 
 /** A name in so many letters: without its package, without its class, or cut. */

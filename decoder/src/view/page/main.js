@@ -38,7 +38,7 @@ function stateOfUrl() {
 function stateOf(pairs) {
   const said = {};
   for (const [key, text] of pairs) {
-    if (!(key in initial)) continue;
+    if (!Object.hasOwn(initial, key)) continue;
     const value = key in NAMED ? placeOf(key, text) : NUMBERS.has(key) ? Number.parseInt(text, 10) : text;
     if (value !== undefined && !Number.isNaN(value)) said[key] = value;
   }
