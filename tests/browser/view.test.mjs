@@ -194,6 +194,35 @@ describe("a page of one run", () => {
     assert.equal(times.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0), await inPage(`data.kinds[${lock}].count[0]`));
   });
 
+  test("leaves out threads that wait for work, as the report does, and says so", async () => {
+    await open("one");
+    await page.locator("#kind").selectOption({ label: "lock" });
+    // Any method stands for those in which pools wait.
+    const { all, idle } = await inPage(`(() => {
+      const all = data.kinds[state.kind].value[0];
+      const node = contexts.node[contexts.kind.findIndex((kind, at) => kind === state.kind && sumsOf(0).byContext[at] > 0)];
+      data.methods.idle = [tree.method[node]];
+      take(data);
+      cached = { key: "", sums: [] };
+      draw();
+      return { all, idle: idleAmount(0) };
+    })()`);
+    assert.ok(idle > 0, "nothing is idle");
+    for (const name of ["Overview", "Flame", "Methods", "Contexts", "Types", "Threads", "k-contexts"]) {
+      await tab(name).click();
+      await page.getByText("without idle threads, which wait for work").waitFor();
+      assert.equal(await inPage(`sumsOf(0).total`), all - idle, name);
+    }
+    assert.equal(await inPage(`byThread().reduce((sum, row) => sum + row.amount, 0)`), all - idle);
+    await tab("Overview").click();
+    assert.equal(await inPage(`countedOf(state.kind, 0).value`), all - idle);
+    await page.getByRole("button", { name: "Count them, too" }).click();
+    assert.equal(await inPage(`sumsOf(0).total`), all);
+    assert.match(await inPage(`location.hash`), /idle=yes/);
+    await page.getByRole("button", { name: "Leave them out" }).click();
+    assert.equal(await inPage(`sumsOf(0).total`), all - idle);
+  });
+
   test("opens whatever its address says", async () => {
     for (const key of ["__proto__", "constructor", "toString", "nothing"]) {
       await open("one", `#${key}=1`);
@@ -278,6 +307,18 @@ describe("a page of two runs", () => {
 });
 
 describe("a page of a run whose objects were followed", () => {
+  test("opens there, and says in words that no event was counted", async () => {
+    await open("leaks");
+    assert.equal(await tab("Leaks").getAttribute("aria-selected"), "true");
+    for (const name of ["Overview", "Flame", "Methods", "Contexts", "Types", "Threads", "k-contexts"]) {
+      await tab(name).click();
+      await page.getByText("No event was counted in this run").waitFor();
+      assert.equal(await page.locator("#main table, #main canvas").count(), 0, name);
+    }
+    await page.getByRole("button", { name: "Leaks", exact: true }).click();
+    await page.getByRole("heading", { name: "Not proven, but alive" }).waitFor();
+  });
+
   test("shows what lives and is not proven to leak, with what is missing for a verdict", async () => {
     await open("leaks", "#tab=leaks");
     const { suspects } = await inPage(`data.leaks`);

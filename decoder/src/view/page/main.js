@@ -17,9 +17,15 @@ let open = null;
 
 function start() {
   return {
-    tab: "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
-    inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "",
+    // What was followed is all that a log without events tells.
+    tab: data.leaks !== null && isEmpty() ? "leaks" : "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
+    inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "", idle: "",
   };
+}
+
+/** No event was counted in any run. */
+function isEmpty() {
+  return data.kinds.every((kind) => kind.count.every((count) => count === 0));
 }
 
 /** The place of what has this name; else of that with this number. */
@@ -84,16 +90,44 @@ const isPart = () => state.from >= 0 && data.stream !== null;
 
 /** The sums of the selection in a run, and of the time that is selected. */
 function sumsOf(run) {
-  const key = [state.kind, measure(), state.thread, state.tag, state.from, state.to].join();
+  const key = [state.kind, measure(), state.thread, state.tag, state.from, state.to, state.idle].join();
   if (cached.key !== key) cached = { key, sums: [] };
-  const selection = isPart() ? new Moment(run) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag });
-  return (cached.sums[run] ||= new Sums(selection, run));
+  return (cached.sums[run] ||= new Sums(selected(run, state.idle), run));
+}
+
+/** What is selected of a run; `idle`: "yes", with threads that wait for work. */
+function selected(run, idle) {
+  return isPart() ? new Moment(run, idle) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag, idle });
+}
+
+/** What is selected of threads that wait for work. */
+function idleAmount(run) {
+  let amount = 0;
+  selected(run, "yes").visit(run, (_, all) => { amount += all; });
+  selected(run, "").visit(run, (_, wanted) => { amount -= wanted; });
+  return amount;
+}
+
+/** Events of a kind in a run, without those of threads that wait for work, and those alone. */
+function countedOf(kind, run) {
+  const isLeftOut = leftOut({ kind, idle: "" });
+  const idle = { count: 0, value: 0 };
+  for (let at = 0; at < shares.context.length; at++) {
+    const context = shares.context[at];
+    if (shares.run[at] !== run || contexts.kind[context] !== kind || !isLeftOut(context)) continue;
+    idle.count += shares.count[at];
+    idle.value += shares.value[at];
+  }
+  const { count, value } = data.kinds[kind];
+  const apart = state.idle === "yes" ? { count: 0, value: 0 } : idle;
+  return { count: count[run] - apart.count, value: value[run] - apart.value, idle };
 }
 
 /** A part of the run, from the stream. */
 class Moment {
-  constructor(run) {
+  constructor(run, idle) {
     this.run = run;
+    this.isLeftOut = leftOut({ kind: state.kind, idle });
   }
   visit(run, each) {
     const { cells } = data.stream;
@@ -102,6 +136,7 @@ class Moment {
     for (let at = 0; at < cells.context.length; at++) {
       const bucket = cells.bucket[at];
       if (bucket < state.from || bucket > state.to || contexts.kind[cells.context[at]] !== state.kind) continue;
+      if (this.isLeftOut(cells.context[at])) continue;
       if (amounts[at] !== 0) each(cells.context[at], amounts[at]);
     }
   }
@@ -121,6 +156,30 @@ const TABS = [
   ["paths", "k-contexts", paths, () => true],
   ["time", "Time line", timeLine, () => data.stream !== null],
 ];
+
+/** What is there in a log without any event, too. */
+const TOLD_WITHOUT_EVENTS = new Set(["overview", "leaks"]);
+/** Where sums leave out threads that wait for work, and say so above; the overview says it by kind. */
+const APART = new Set(["flame", "methods", "contexts", "difference", "types", "threads", "tags", "paths"]);
+
+/** In place of tables and graphs that would be empty. */
+function nothingNote() {
+  const followed = data.leaks !== null ? ["; objects were followed: ", element("button", { type: "button", onclick: () => set({ tab: "leaks" }) }, "Leaks"), " says what of them lives."] : ["."];
+  return element("p", {}, isLive && !data.live.ended ? "No event was counted yet" : "No event was counted in this run", ...followed);
+}
+
+/** That threads which wait for work are apart, and how much that is. */
+function idleNote() {
+  if (kind().unit !== "ns") return null;
+  const amount = idleAmount(state.run) * scaleOf(state.run);
+  return amount === 0 ? null : idleLine(human(amount, unit()));
+}
+
+function idleLine(amounts) {
+  const isShown = state.idle === "yes";
+  const press = element("button", { type: "button", onclick: () => set({ idle: isShown ? "" : "yes" }) }, isShown ? "Leave them out" : "Count them, too");
+  return element("p", { class: "note" }, `${isShown ? "with" : "without"} idle threads, which wait for work: ${amounts}. `, press);
+}
 
 /** A run among several, at the end of a column's head. */
 function runHead(run) {
@@ -149,7 +208,8 @@ function draw() {
   main.setAttribute("role", "tabpanel");
   main.setAttribute("aria-labelledby", "tab-" + id);
   main.setAttribute("aria-label", name);
-  main.replaceChildren(...[show()].flat().filter(Boolean));
+  const content = isEmpty() && !TOLD_WITHOUT_EVENTS.has(id) ? [nothingNote()] : [APART.has(id) ? idleNote() : null, show()];
+  main.replaceChildren(...content.flat().filter(Boolean));
   if (open && open.ready) open.ready();
 }
 
@@ -237,15 +297,19 @@ function overview() {
       ["Ended", run.ended ? null : isLive && !data.live.ended ? "it runs" : "the JVM was killed or still ran; all that it had recorded is here"],
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
-  const totals = table(data.kinds.filter((kind) => kind.count.some((count) => count > 0)), [
-    { head: "Kind", of: (kind) => kind.name, shown: (kind) => element("button", { type: "button", class: "link", onclick: () => set({ kind: data.kinds.indexOf(kind), measure: "" }) }, kind.name) },
-    ...data.runs.flatMap((run, at) => [
-      { head: "Events" + runHead(at), isNumber: true, of: (kind) => kind.count[at], shown: (kind) => grouped(kind.count[at]) },
-      { head: "Value" + runHead(at), isNumber: true, of: (kind) => kind.value[at], shown: (kind) => (kind.unit === "" && kind.value[at] === 0 ? "" : human(kind.value[at], kind.unit)) },
+  const cards = element("div", { class: "cards" }, ...runs);
+  if (isEmpty()) return [cards, section("What was counted", nothingNote(), data.leaks === null ? null : element("p", { class: "lines" }, data.leaks.says))];
+  const rows = data.kinds.map((kind, at) => ({ kind, at, counted: data.runs.map((_, run) => countedOf(at, run)) })).filter(({ kind }) => kind.count.some((count) => count > 0));
+  const totals = table(rows, [
+    { head: "Kind", of: (row) => row.kind.name, shown: (row) => element("button", { type: "button", class: "link", onclick: () => set({ kind: row.at, measure: "" }) }, row.kind.name) },
+    ...data.runs.flatMap((_, run) => [
+      { head: "Events" + runHead(run), isNumber: true, of: (row) => row.counted[run].count, shown: (row) => grouped(row.counted[run].count) },
+      { head: "Value" + runHead(run), isNumber: true, of: (row) => row.counted[run].value, shown: (row) => (row.kind.unit === "" && row.counted[run].value === 0 ? "" : human(row.counted[run].value, row.kind.unit)) },
     ]),
   ], { by: 1 });
+  const idle = rows.filter((row) => row.counted[state.run].idle.count > 0).map((row) => `${row.kind.name} ${human(row.counted[state.run].idle.value, "ns")}`);
   return [
-    element("div", { class: "cards" }, ...runs), section("What was counted", totals),
+    cards, section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
     element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
@@ -296,9 +360,11 @@ function byType() {
 function byColumn(run, column, other, chosen, name) {
   const amounts = new Map();
   const all = measure() === "count" ? shares.count : shares.value;
+  const isLeftOut = leftOut(state);
   for (let at = 0; at < shares.context.length; at++) {
     if (shares.run[at] !== run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
     if (chosen >= 0 && other && other[at] !== chosen) continue;
+    if (isLeftOut(shares.context[at])) continue;
     amounts.set(column[at], (amounts.get(column[at]) || 0) + all[at]);
   }
   return rowsOf(amounts, name, run);
@@ -435,14 +501,6 @@ function sumsTable(rows, head, details) {
 }
 
 const IDLE = "idle";
-
-/** Of each node, whether a thread waits for work there. */
-function idleNodes() {
-  const idle = new Set(data.methods.idle);
-  const inside = new Uint8Array(tree.size);
-  for (let node = 1; node < tree.size; node++) inside[node] = inside[tree.parent[node]] || idle.has(tree.method[node]) ? 1 : 0;
-  return inside;
-}
 
 function waits() {
   const waiting = data.kinds.map((kind, at) => [kind, at]).filter(([kind]) => kind.unit === "ns");

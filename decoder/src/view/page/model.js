@@ -13,6 +13,8 @@ let shares;
 let children;
 /** The contexts of every node, as ranges of `list` as in `children`. */
 let contextsAt;
+/** Of each node, whether a thread waits for work there; null: not asked yet. */
+let idleInside;
 
 /** Makes these data the ones that are shown. */
 function take(said) {
@@ -27,6 +29,7 @@ function take(said) {
   shares = data.shares;
   children = ranges(tree.size, tree.parent, 1);
   contextsAt = ranges(tree.size, contexts.node, 0);
+  idleInside = null;
 }
 
 /** Places of `of`, from `start` on, by the number that stands there. */
@@ -80,6 +83,22 @@ function typeName(type) {
   return type < 0 ? "" : data.types[type];
 }
 
+/** Of each node, whether a thread waits for work there. */
+function idleNodes() {
+  if (idleInside) return idleInside;
+  const idle = new Set(data.methods.idle);
+  idleInside = new Uint8Array(tree.size);
+  for (let node = 1; node < tree.size; node++) idleInside[node] = idleInside[tree.parent[node]] || idle.has(tree.method[node]) ? 1 : 0;
+  return idleInside;
+}
+
+/** Contexts that sums leave out, as `lucce report` does: where threads wait for work, of kinds that count time. */
+function leftOut(state) {
+  if (state.idle === "yes" || data.kinds[state.kind].unit !== "ns") return () => false;
+  const inside = idleNodes();
+  return (context) => inside[contexts.node[context]] === 1;
+}
+
 /** What is summed up: the events' values or their number, of one kind, one run, one thread, under one tag. */
 class Selection {
   constructor(state) {
@@ -88,6 +107,7 @@ class Selection {
     this.run = state.run;
     this.thread = state.thread;
     this.tag = shares.tag ? (state.tag ?? -1) : -1;
+    this.isLeftOut = leftOut(state);
   }
 
   /** Calls `each(context, amount)` for every share that is selected; `run` stands for the state's own. */
@@ -99,6 +119,7 @@ class Selection {
       if (run !== null && shares.run[at] !== run) continue;
       if (this.tag >= 0 && shares.tag[at] !== this.tag) continue;
       if (this.thread >= 0 && shares.thread[at] !== this.thread) continue;
+      if (this.isLeftOut(context)) continue;
       if (amounts[at] !== 0) each(context, amounts[at]);
     }
   }
