@@ -26,16 +26,25 @@ impl StackFrame {
         is_of_the_jdk(&self.class)
     }
 
-    /// The innermost frame of the application; where all frames are the JDK's: the innermost one.
+    /// The innermost frame of the application; where there is none: the innermost one.
     pub fn of_the_application<'f>(
         innermost_first: impl IntoIterator<Item = &'f StackFrame>,
     ) -> Option<&'f StackFrame> {
         let mut frames = innermost_first.into_iter();
         let first = frames.next()?;
-        match first.is_of_the_jdk() {
-            true => frames.find(|frame| !frame.is_of_the_jdk()).or(Some(first)),
-            false => Some(first),
+        match first.is_of_the_application() {
+            true => Some(first),
+            false => frames
+                .find(|frame| frame.is_of_the_application())
+                .or(Some(first)),
         }
+    }
+
+    /// Neither the JDK's nor of what a program calls to work under a tag.
+    fn is_of_the_application(&self) -> bool {
+        const CALLED: [&str; 2] = ["io.lucce.CallContext", "io.lucce.Allocations"];
+        let outer = self.class.split('$').next().unwrap_or_default();
+        !self.is_of_the_jdk() && !CALLED.contains(&outer)
     }
 
     /// `a.b.C.m`, as it is, not for output.
@@ -99,6 +108,8 @@ mod tests {
             of(&["java.util.List", "java.lang.Thread"]).unwrap(),
             "java.util.List"
         );
+        let tagged = ["java.util.List", "io.lucce.CallContext$Scope", "a.B"];
+        assert_eq!(of(&tagged).unwrap(), "a.B");
         assert_eq!(of(&["javaland.Fiddle"]).unwrap(), "javaland.Fiddle");
         assert_eq!(of(&[]), None);
     }
