@@ -6,7 +6,7 @@
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
-//! events by trace), `amounts` (what was counted, by kind), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
+//! events by trace), `amounts` (what was counted, by kind), `asked` (what the run was asked for), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence` and `leaks` (which of them leak);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
 #![deny(
@@ -48,6 +48,7 @@ mod contexts;
 mod coverage;
 
 mod amounts;
+mod asked;
 mod tags;
 
 mod labels;
@@ -77,7 +78,7 @@ pub use exported::{Exported, Wish};
 pub use frame::{StackFrame, is_of_the_jdk};
 pub use idle::is_idle;
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure, PathSum};
-pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, TypeInfo, Types};
+pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, LEAK, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};
 pub use leaks::{Leak, Leaks, Suspect, Verdict};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};

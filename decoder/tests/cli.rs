@@ -39,6 +39,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::cut(&dir.join("cut.log"));
     fixture::leaks::early(&dir.join("early.log"));
     fixture::leaks::full(&dir.join("full-leaks.log"));
+    fixture::without_events(&dir.join("no-lock.log"), "events=lock,out=no-lock.log");
     fixture::started(&dir.join("started.log"));
     fixture::killed_while_comparing(&dir.join("compared.log"), true);
     fixture::killed_while_comparing(&dir.join("untold.log"), false);

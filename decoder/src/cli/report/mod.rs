@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, KindTotal, Measure, Profile, Value,
+    ALLOC, Bursts, Context, Contexts, Counted, Coverage, Joined, KindTotal, Known, LEAK, Measure,
+    Profile, Value,
 };
 use regex_lite::Regex;
 use serde::Serialize;
@@ -99,7 +100,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     let streamed = args.part.apply(&args.file, &mut profile, stream)?;
     args.tagged.apply(&args.file, &mut profile)?;
-    let kind = kind(&args.file, &profile, args.event.as_deref(), streamed)?;
+    let kind = kind_of(args, &profile, streamed)?;
     let of = Of {
         args,
         profile: &profile,
@@ -112,6 +113,29 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         (false, _) => of.listed()?,
     };
     Ok(end.max(streamed))
+}
+
+/// The kind that is reported. What the run was asked for is known even if there was no such event.
+fn kind_of(args: &Args, profile: &Profile, streamed: End) -> Result<KindTotal, Failure> {
+    let known = profile.kinds();
+    let asked = profile.asked_kinds();
+    let without_events = match &args.event {
+        Some(event) => Some(event.as_str())
+            .filter(|event| known.iter().all(|kind| kind.name != *event))
+            .and_then(|event| asked.iter().find(|name| **name == event)),
+        None => asked
+            .iter()
+            .find(|name| ALLOC.is(name))
+            .or(asked.first())
+            .filter(|_| known.is_empty()),
+    };
+    match without_events {
+        Some(name) => Ok(KindTotal {
+            name: (*name).to_owned(),
+            ..Known::of(name).counted(0)
+        }),
+        None => kind(&args.file, profile, args.event.as_deref(), streamed),
+    }
 }
 
 fn check(args: &Args) -> Result<(), Failure> {
@@ -363,6 +387,9 @@ impl Totals {
 
     /// `12 bytes, 3 events in 2 contexts`
     fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        if self.count == 0 {
+            return writeln!(out, "none");
+        }
         let value = amount(self.value, unit).map_or_else(String::new, |text| text + ", ");
         let contexts = plural(self.contexts, "context");
         writeln!(out, "{value}{} in {contexts}", plural(self.count, "event"))
@@ -442,6 +469,12 @@ impl<'r> Report<'r> {
         }
         write!(out, "total: ")?;
         self.totals.write(&self.unit, out)?;
+        if LEAK.is(&self.event) && self.totals.count == 0 {
+            writeln!(
+                out,
+                "note: objects were followed, which are no events: `lucce leaks` says what of them lives"
+            )?;
+        }
         self.write_notes(profile, out)
     }
 

@@ -1,0 +1,46 @@
+//! Which kinds of events a run was asked for, by the agent's options, which are in its log.
+
+use crate::kinds::{ALLOC, Known, LEAK};
+use crate::profile::Profile;
+
+impl Profile {
+    /// Kinds that were asked for, as far as the log says; there need not be any such event.
+    #[must_use]
+    pub fn asked_kinds(&self) -> Vec<&str> {
+        match self.meta.get("options") {
+            Some(options) => kinds_of(options),
+            None if self.meta.contains_key("leak.interval") => vec![LEAK.name],
+            None => Vec::new(),
+        }
+    }
+}
+
+/// `events=alloc+leak=16k,out=…`: without `events` allocations are.
+fn kinds_of(options: &str) -> Vec<&str> {
+    let list = options
+        .split(',')
+        .find_map(|option| option.trim().strip_prefix("events="));
+    let asked = list.unwrap_or(ALLOC.name).split('+');
+    let names = asked.map(|kind| kind.split('=').next().unwrap_or_default().trim());
+    let names = names.filter(|name| !name.is_empty() && *name != "none");
+    names
+        .flat_map(|name| [Some(name), Known::of(name).times].into_iter().flatten())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_say_what_was_asked_for() {
+        assert_eq!(kinds_of("events=lock,out=a.lucce"), ["lock"]);
+        assert_eq!(
+            kinds_of("out=a, events=alloc=64k+leak=16k"),
+            ["alloc", "leak"]
+        );
+        assert_eq!(kinds_of("events=io"), ["io", "io-time"]);
+        assert_eq!(kinds_of("events=none"), [""; 0]);
+        assert_eq!(kinds_of(""), ["alloc"], "nothing is asked for by name");
+    }
+}
