@@ -29,6 +29,9 @@ pub struct Table {
     different: u64,
     /// What is not listed, and how many those are: of their own amounts.
     rest: u64,
+    /// Why they are not: what lists them, or that they are too small.
+    #[serde(skip)]
+    listed_by: &'static str,
 }
 
 #[derive(Serialize)]
@@ -88,6 +91,10 @@ impl Table {
             has_own,
             different: keys.len() as u64,
             rest: all.saturating_sub(listed),
+            listed_by: match rows.len() == top {
+                true => "--top 0",
+                false => "below the threshold",
+            },
             rows,
         }
     }
@@ -122,9 +129,10 @@ impl Table {
             let rest = human(self.rest as f64, &unit);
             writeln!(
                 out,
-                "{:>7}  {rest:>10}  {} more (--top 0)",
+                "{:>7}  {rest:>10}  {} more ({})",
                 "",
-                plural(more, &self.by)
+                plural(more, &self.by),
+                self.listed_by
             )?;
         }
         if self.by == Told::Thread.name() && self.rows.iter().any(|row| row.name.contains('*')) {
