@@ -16,7 +16,7 @@ use self::rows::{List, View};
 use self::sampler::Sampler;
 use super::output::stdout;
 use super::target::Target;
-use super::{End, Failure};
+use super::{End, Failure, about};
 
 /// Shows what a JVM does now: events of the last seconds by context, type, method or thread.
 ///
@@ -54,13 +54,29 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         return Err(Failure::Usage(message.into()));
     }
     let target = Target::of(&args.jvm)?;
-    let sampler = Sampler::new(&target.log, Duration::from_nanos(args.interval))
-        .map_err(|error| Failure::Open(target.log.clone(), error))?;
+    let sampler = Sampler::new(&target.log, Duration::from_nanos(args.interval))?;
+    if let Some(event) = &args.event {
+        check(event, &sampler)?;
+    }
     let view = View::new(args.event.clone(), args.list);
     match args.once {
         true => once(sampler, view, args.top),
         false => screen::run(&target, sampler, view),
     }
+}
+
+/// As `lucce report`; kinds that the run was asked for may come yet.
+fn check(event: &String, sampler: &Sampler) -> Result<(), Failure> {
+    let kinds = sampler.kinds();
+    if kinds.contains(event) {
+        return Ok(());
+    }
+    let there = match kinds.is_empty() {
+        true => "no events at all".to_owned(),
+        false => kinds.join(", "),
+    };
+    let message = format_args!("no events of kind {event:?}; there are {there}");
+    Err(Failure::Usage(about(sampler.path(), message)))
 }
 
 fn once(mut sampler: Sampler, view: View, most: usize) -> Result<End, Failure> {

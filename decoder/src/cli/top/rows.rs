@@ -65,6 +65,13 @@ impl View {
         self.kind.as_deref().unwrap_or(&window.main_kind)
     }
 
+    /// Whether rows are sorted by the number of events: by choice, or because the kind has no values.
+    pub fn sorts_by_count(&self, window: &Window) -> bool {
+        let kind = self.kind(window);
+        let known = window.totals.iter().find(|of| of.name == kind);
+        self.by_count || known.is_none_or(|kind| kind.unit.is_empty())
+    }
+
     /// So many lists further.
     pub fn turn(&mut self, steps: usize) {
         let at = List::ALL.iter().position(|list| *list == self.list);
@@ -168,7 +175,7 @@ pub fn rows(window: &Window, view: &View) -> Vec<Row> {
     let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
     let known = window.totals.iter().find(|of| of.name == kind);
     let unit = known.map_or("", |kind| kind.unit.as_str());
-    let weighed = match view.by_count || unit.is_empty() {
+    let weighed = match view.sorts_by_count(window) {
         true => &counts,
         false => &values,
     };

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use lucce_decoder::{Events, Joined, KindTotal, OpenError, Profile, RunId};
 
+use crate::cli::Failure;
+use crate::cli::classes::Classes;
+
 /// What was counted between two readings.
 pub struct Window {
     /// One run, with what was counted meanwhile.
@@ -24,15 +27,25 @@ pub struct Sampler {
     took: Duration,
     before: Events,
     read_at: Instant,
+    /// Of what was counted or asked for.
+    kinds: Vec<String>,
 }
 
 impl Sampler {
     /// # Errors
-    /// The log cannot be read.
-    pub fn new(path: &Path, interval: Duration) -> Result<Sampler, OpenError> {
+    /// The log cannot be read, or has no counters.
+    pub fn new(path: &Path, interval: Duration) -> Result<Sampler, Failure> {
         let begun = Instant::now();
-        let profile = Profile::open(path)?;
+        let profile = Classes::default().open(path)?;
+        let counted = profile.kinds().into_iter().map(|kind| kind.name);
+        let mut kinds: Vec<_> = counted.collect();
+        for asked in profile.asked_kinds() {
+            if kinds.iter().all(|kind| kind != asked) {
+                kinds.push(asked.to_owned());
+            }
+        }
         Ok(Sampler {
+            kinds,
             path: path.to_owned(),
             asked: interval,
             took: begun.elapsed(),
@@ -43,6 +56,11 @@ impl Sampler {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Names of kinds that there are, or may be soon.
+    pub fn kinds(&self) -> &[String] {
+        &self.kinds
     }
 
     /// A large log is read less often, so that this takes a quarter of a processor at most.

@@ -323,11 +323,19 @@ impl Screen<'_> {
             Constraint::Length(12),
             Constraint::Fill(1),
         ];
+        let by_count = self
+            .window
+            .as_ref()
+            .map(|window| self.view.sorts_by_count(window));
+        let head = |name: &str, is_sorted, wide| {
+            let mark = if is_sorted { "▾ " } else { "" };
+            format!("{:>wide$}", format!("{mark}{name}"))
+        };
         let heading = TableRow::new([
-            "  share",
-            "         value",
-            "      events",
-            self.view.list.name(),
+            "  share".to_owned(),
+            head("value", by_count == Some(false), 14),
+            head("events", by_count == Some(true), 12),
+            self.view.list.name().to_owned(),
         ])
         .style(Style::new().add_modifier(Modifier::BOLD));
         Table::new(rows, widths)
