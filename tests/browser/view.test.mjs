@@ -328,7 +328,7 @@ describe("a page of a run whose objects were followed", () => {
     assert.equal(await shown.count(), suspects.length);
     const text = await shown.first().innerText();
     assert.ok(text.includes(suspects[0].at) && text.includes(suspects[0].verdict), text);
-    assert.match(suspects[0].head, /^about [\d,]+ bytes/);
+    assert.match(suspects[0].head, /^about [\d.,]+ ([kMG]B|bytes?)  /);
     assert.match(suspects[0].verdict, /ages?\b/);
   });
 });

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::missing;
 use crate::cli::holders::type_option;
+use crate::cli::human::human;
 use crate::cli::output::{grouped, plural};
 
 /// Suspects that are shown.
@@ -19,6 +20,8 @@ pub const SUSPECTS: usize = 3;
 
 #[derive(Serialize)]
 pub struct Report {
+    schema: &'static str,
+    version: u32,
     /// Of which run; none: the log is older than runs' ids.
     run: Option<String>,
     /// The agent followed objects at all.
@@ -131,6 +134,8 @@ impl Report {
         // The end counts what came behind the last snapshot, too.
         let until = |key: &str, at_last: u64| at_last.max(profile.stat(key));
         Report {
+            schema: "lucce-leaks",
+            version: 1,
             run: profile.header.run.map(|run| run.to_string()),
             followed: interval.is_some(),
             missing: missing(profile, leaks),
@@ -330,7 +335,7 @@ impl Row {
 
     fn head(&self, number: usize) -> String {
         let [first, _, last] = &self.live;
-        let growth = plural(self.growth_bytes, "byte");
+        let growth = bytes(self.growth_bytes);
         let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
         let (class, id) = (Text(&self.class), &self.id);
         format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}")
@@ -346,9 +351,9 @@ impl Row {
             grouped(self.born[1])
         );
         let alive = [first, second, last].map(|live| {
-            let (objects, bytes) = (grouped(live.objects), grouped(live.bytes));
+            let (objects, bytes) = (grouped(live.objects), bytes(live.bytes));
             let after = grouped(live.collections);
-            format!("{objects} ({bytes} bytes) after collection {after}")
+            format!("{objects} ({bytes}) after collection {after}")
         });
         let [a, b, c] = alive;
         let growth = format!(
@@ -453,9 +458,9 @@ impl SuspectRow {
     }
 
     fn head(&self) -> String {
-        let (bytes, objects) = (grouped(self.bytes), plural(self.objects, "object"));
+        let (bytes, objects) = (bytes(self.bytes), plural(self.objects, "object"));
         let (class, id) = (Text(&self.class), &self.id);
-        let head = format!("about {bytes} bytes  {objects} of {class}  {id}");
+        let head = format!("about {bytes}  {objects} of {class}  {id}");
         match self.contexts {
             0 | 1 => head,
             several => format!("{head} and {}", plural(several - 1, "more context")),
@@ -481,7 +486,7 @@ impl SuspectRow {
             ),
             (None, more) => format!(
                 "may be a leak: objects of {ages} live, {} more than in the middle of the run; that is not enough to be sure",
-                plural(more, "byte")
+                bytes(more)
             ),
         }
     }
@@ -493,6 +498,11 @@ impl SuspectRow {
         }
         writeln!(out, "    {}", self.verdict())
     }
+}
+
+/// What is estimated from samples is not known to the byte.
+fn bytes(bytes: u64) -> String {
+    human(bytes as f64, "bytes")
 }
 
 impl From<Live> for LiveRow {
