@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -99,4 +100,33 @@ fn a_page_is_not_live() {
     assert!(data(dir.path(), "sample.log").get("live").is_none());
     let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
     assert!(!page.contains("connect-src"));
+}
+
+/// A page that is not asked for by name replaces nothing; and it is as private as the log.
+#[test]
+fn a_page_without_a_name_replaces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fixture::sample(&dir.join("a.log"));
+    fixture::sample(&dir.join("b.log"));
+    std::fs::write(dir.join("a.html"), "another page").unwrap();
+    for _ in 0..2 {
+        lucce(dir, &["view", "a.log"]);
+    }
+    lucce(dir, &["view", "b.log"]);
+    lucce(dir, &["view", "a.log", "b.log"]);
+    let first = std::fs::read_to_string(dir.join("a.html")).unwrap();
+    assert_eq!(first, "another page");
+    for page in ["a-2.html", "a-3.html", "b.html", "a-b.html"] {
+        let file = std::fs::metadata(dir.join(page)).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{page}");
+    }
+    let html = std::fs::read_to_string(dir.join("b.html")).unwrap();
+    assert!(!html.contains("a.log"), "the page of one run stays");
+    // A file that is there keeps its rights.
+    let shared = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(dir.join("b.html"), shared).unwrap();
+    lucce(dir, &["view", "a.log", "-o", "b.html"]);
+    let file = std::fs::metadata(dir.join("b.html")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o644);
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
@@ -31,8 +32,8 @@ pub struct Args {
     /// A log; or two, the older one first
     #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
     files: Vec<PathBuf>,
-    /// The page; else the name of the (newer) log with .html in place of its ending. A file that is there is
-    /// replaced only if it is such a page
+    /// The page, which replaces nothing but such a page. Else it has the log's name (of two: both), with .html in place of its
+    /// ending, and a number where that is there already. What is new only its user may read
     #[arg(short, long, value_name = "PAGE")]
     output: Option<PathBuf>,
     /// Show it in the browser
@@ -48,17 +49,31 @@ pub struct Args {
 const MARK: &str = "<meta name=\"generator\" content=\"lucce ";
 
 pub fn run(args: &Args) -> Result<End, Failure> {
-    let newest = args.files.last().cloned().unwrap_or_default();
-    let output = args
-        .output
-        .clone()
-        .unwrap_or_else(|| newest.with_extension("html"));
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| free_name(&args.files));
     let what = (&args.classes, &args.tagged);
     let end = make(&args.files, &output, what, Opening::default())?;
     if args.open {
         show(output.as_os_str())?;
     }
     Ok(end)
+}
+
+/// Beside the newest log: a name that says which runs the page is of, and that nothing has yet.
+pub fn free_name(files: &[PathBuf]) -> PathBuf {
+    let stems = files.iter().filter_map(|file| file.file_stem());
+    let runs = stems.collect::<Vec<_>>().join(OsStr::new("-"));
+    let newest = files.last().cloned().unwrap_or_default();
+    let page = |number: u32| {
+        let mut name = runs.clone();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        name.push(".html");
+        newest.with_file_name(name)
+    };
+    let is_free = |page: &PathBuf| page.symlink_metadata().is_err();
+    (1..u32::MAX).map(page).find(is_free).unwrap_or_default()
 }
 
 /// What is there is replaced only if it is a page.
@@ -87,7 +102,10 @@ pub fn make(
     page.opens(opening);
     let html = page.html();
     let failed = |e| Failure::Usage(about(output, e));
-    File::create(output)
+    // As the log, it has the program's arguments, threads and code: nobody else reads it.
+    let mut file = File::options();
+    file.write(true).create(true).truncate(true).mode(0o600);
+    file.open(output)
         .and_then(|mut file| file.write_all(html.as_bytes()))
         .map_err(failed)?;
     complain(format_args!(
