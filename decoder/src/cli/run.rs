@@ -25,8 +25,8 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
   lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct Args {
-    /// What is recorded, joined with `+`: alloc, lock, exception, io, thread, leak, call, or none; what alone may have a value
-    /// behind it (leak=16k) docs/options.md says [default: alloc]
+    /// Kinds of events: alloc, lock, exception, io, thread, leak, call, or none; several with `+` between them (alloc+lock), some
+    /// with a value (leak=16k), which docs/options.md explains [default: alloc]
     #[arg(long)]
     events: Option<String>,
     /// The log; %p is the process id
@@ -54,9 +54,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         .ok_or_else(|| usage("no command"))?;
     let mut agent = OsString::from("-agentpath:");
     agent.push(agent_path()?);
-    agent.push(options(args)?);
+    let is_java = Path::new(program).file_name() == Some(OsStr::new(JAVA));
+    agent.push(options(args, is_java)?);
     let mut command = Command::new(program);
-    match Path::new(program).file_name() == Some(OsStr::new(JAVA)) {
+    match is_java {
         true => command.arg(agent),
         false => command.env(FOR_ALL, for_all(&agent)?),
     };
@@ -99,9 +100,14 @@ fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
-/// `=key=value,…`, or nothing.
-fn options(args: &Args) -> Result<OsString, Failure> {
+/// `=key=value,…`, or nothing. `is_java`: the JVM has this working directory; one that a script starts may have another, so the
+/// log's place is a whole path.
+fn options(args: &Args, is_java: bool) -> Result<OsString, Failure> {
     let mut all: Vec<OsString> = Vec::new();
+    let place = |out: &OsStr| match is_java {
+        true => Ok(out.to_owned()),
+        false => std::path::absolute(out).map(PathBuf::into_os_string),
+    };
     let mut add = |key: &str, value: &OsStr| {
         let mut option = OsString::from(key);
         option.push(value);
@@ -110,8 +116,15 @@ fn options(args: &Args) -> Result<OsString, Failure> {
     args.events
         .iter()
         .for_each(|events| add("events=", events.as_ref()));
-    args.out.iter().for_each(|out| add("out=", out));
-    args.opts.iter().for_each(|option| add("", option.as_ref()));
+    if let Some(out) = &args.out {
+        add("out=", &place(out)?);
+    }
+    for option in &args.opts {
+        match option.strip_prefix("out=") {
+            Some(out) => add("out=", &place(out.as_ref())?),
+            None => add("", option.as_ref()),
+        }
+    }
     if let Some(option) = all
         .iter()
         .find(|option| option.as_encoded_bytes().contains(&b','))
