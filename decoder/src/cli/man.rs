@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::{Cli, End, Failure, about};
@@ -23,18 +23,25 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         // The page has the version in its foot.
         .long_version(None);
     command.build();
-    let written = fs::create_dir_all(&args.folder).and_then(|()| pages(&command, &args.folder));
+    let written = fs::create_dir_all(&args.folder).and_then(|()| pages(&command, "", &args.folder));
     match written {
         Ok(()) => Ok(End::Fine),
         Err(e) => Err(Failure::Usage(about(&args.folder, e))),
     }
 }
 
-/// The command's page, and those of its own commands.
-fn pages(command: &Command, folder: &Path) -> io::Result<()> {
+/// The command's page, and those of its own commands. `above`: what stands before it, as it is typed.
+fn pages(command: &Command, above: &str, folder: &Path) -> io::Result<()> {
+    let called = match above {
+        "" => bold(command.get_name()),
+        above => format!("{above} {}", bold(command.get_name())),
+    };
+    let before = [vec![called.clone()], positionals(command)]
+        .concat()
+        .join(" ");
     command
         .get_subcommands()
-        .try_for_each(|own| pages(own, folder))?;
+        .try_for_each(|own| pages(own, &before, folder))?;
     let page = Man::new(command.clone())
         .source(concat!("lucce ", env!("CARGO_PKG_VERSION")))
         .manual("lucce");
@@ -46,5 +53,84 @@ fn pages(command: &Command, folder: &Path) -> io::Result<()> {
         _ => ".SH EXAMPLES\n",
     };
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\n", heading);
+    let text = with_synopsis(&text, &synopsis(command, &called));
     fs::write(folder.join(page.get_filename()), text)
+}
+
+/// With this in place of what the page has there, which knows neither values of options nor what stands before a verb.
+fn with_synopsis(page: &str, synopsis: &str) -> String {
+    const HEADING: &str = "\n.SH SYNOPSIS\n";
+    let Some((before, behind)) = page.split_once(HEADING) else {
+        return page.to_owned();
+    };
+    let behind = behind.find("\n.SH ").and_then(|end| behind.get(end..));
+    format!("{before}{HEADING}{synopsis}{}", behind.unwrap_or("\n"))
+}
+
+/// `lucce ctl <PID|NAME> holders [--walks <N>] <ID>...`
+fn synopsis(command: &Command, called: &str) -> String {
+    let options = command.get_arguments().filter(|arg| !arg.is_positional());
+    let options = options.filter(|arg| !arg.is_hide_set()).map(option);
+    let verbs = command.has_subcommands().then(|| roff("<COMMAND>"));
+    let parts = std::iter::once(called.to_owned()).chain(options);
+    let parts = parts.chain(positionals(command)).chain(verbs);
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn option(arg: &Arg) -> String {
+    let shown = roff(&arg.to_string());
+    let again = match arg.get_action() {
+        ArgAction::Append => "...",
+        _ => "",
+    };
+    match arg.is_required_set() {
+        true => format!("{shown}{again}"),
+        false => format!("[{shown}]{again}"),
+    }
+}
+
+fn positionals(command: &Command) -> Vec<String> {
+    let shown = command.get_positionals().map(|arg| arg.to_string());
+    shown.map(|text| roff(&text)).collect()
+}
+
+fn bold(text: &str) -> String {
+    format!("\\fB{}\\fR", roff(text))
+}
+
+fn roff(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('-', "\\-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_synopsis_can_be_typed() {
+        let dir = std::env::temp_dir().join(format!("lucce-man-{}", std::process::id()));
+        let args = Args {
+            folder: dir.clone(),
+        };
+        assert!(run(&args).is_ok());
+        let synopsis = |page: &str| {
+            let text = fs::read_to_string(dir.join(page)).unwrap();
+            let (_, behind) = text.split_once(".SH SYNOPSIS\n").unwrap();
+            let text = behind.lines().next().unwrap_or_default();
+            text.replace("\\fB", "")
+                .replace("\\fR", "")
+                .replace("\\-", "-")
+        };
+        let holders = synopsis("lucce-ctl-holders.1");
+        assert!(
+            holders.starts_with("lucce ctl <PID|NAME> holders ["),
+            "{holders}"
+        );
+        assert!(holders.contains("<ID>..."), "{holders}");
+        let run = synopsis("lucce-run.1");
+        assert!(run.contains("[--opt <KEY=VALUE>]..."), "{run}");
+        assert!(run.ends_with("<COMMAND>..."), "{run}");
+        assert!(synopsis("lucce.1").ends_with("<COMMAND>"));
+        let _ = fs::remove_dir_all(dir);
+    }
 }
