@@ -33,6 +33,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let others = [
         test("attach::sampled", true, move || sampled(setup)),
         test("attach::for_a_while", true, move || for_a_while(setup)),
+        test("attach::asked_to_end", true, move || asked_to_end(setup)),
         test("attach::refused", false, move || refused(setup)),
         test("attach::again_and_again", false, move || {
             again_and_again(setup)
@@ -402,7 +403,6 @@ fn closed(setup: &'static Setup) -> Checked {
     Ok(())
 }
 
-/// A process that is no JVM is left alone: the signal that a JVM expects would end it.
 /// `lucce record`: the agent comes and goes, and there is a page. `lucce list` says so before and after.
 fn for_a_while(setup: &'static Setup) -> Checked {
     let mut jvm = busy(setup, setup.jdk(), "attach-for-a-while", &[])?;
@@ -440,6 +440,52 @@ fn for_a_while(setup: &'static Setup) -> Checked {
     Ok(())
 }
 
+/// `lucce record` that is told to end, by Ctrl-C or by who supervises it: what was recorded until then has a page, and the agent is
+/// gone. While it is there, another `record` says how to take it out.
+fn asked_to_end(setup: &'static Setup) -> Checked {
+    let mut jvm = busy(setup, setup.jdk(), "attach-asked-to-end", &[])?;
+    let pid = jvm.pid();
+    for signal in ["-INT", "-TERM"] {
+        let page = jvm.java.folder().join(format!("page{signal}.html"));
+        let log = jvm.java.folder().join(format!("run{signal}.lucce"));
+        let (output, out) = (page.to_string_lossy(), log.to_string_lossy());
+        let mut record = jvm.lucce().command();
+        record.args(["record", "-d", "10m", "-o", &output, "--log", &out, &pid]);
+        record.stdout(Stdio::null()).stderr(Stdio::piped());
+        let record = record.spawn().map_err(|e| e.to_string())?;
+        jvm.until("the agent counts", |jvm| {
+            Ok(jvm
+                .ctl(&["status"])
+                .is_ok_and(|status| status["recorded"].as_u64() > Some(0)))
+        })?;
+        let said = jvm.lucce().text(2, &["record", &pid])?;
+        let helps = format!("lucce ctl {pid} detach");
+        ensure(said.contains(&helps), || said.clone())?;
+        let number = record.id().to_string();
+        let told = Command::new("kill").args([signal, &number]).status();
+        ensure(told.is_ok_and(|status| status.success()), || {
+            "no kill".into()
+        })?;
+        let ended = record.wait_with_output().map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let is_told = said.contains("asked to end") && said.contains(&format!("to {output}"));
+        ensure(ended.status.code() == Some(0) && is_told, || said.clone())?;
+        let html = fs::read_to_string(&page).map_err(|e| e.to_string())?;
+        ensure(html.contains("name=\"generator\""), || "no page".into())?;
+        let sampled = jvm.lucce().json(&["report", "--json", &out])?;
+        let count = sampled["totals"]["count"].as_u64();
+        ensure(count > Some(0) && sampled["ended"] == true, || {
+            sampled.to_string()
+        })?;
+        let said = jvm.lucce().text(2, &["ctl", &pid, "status"])?;
+        ensure(!said.is_empty(), || "the agent is still there".into())?;
+    }
+    jvm.works_on()?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
+/// A process that is no JVM is left alone: the signal that a JVM expects would end it.
 fn no_jvm(setup: &'static Setup) -> Checked {
     let java = Java::new(setup, setup.jdk(), "attach-no-jvm");
     let said = java.lucce().text(2, &["attach", "4294967295"])?;

@@ -115,9 +115,7 @@ impl Jvm {
             // Asked first: a JVM that has started since says what it runs.
             starting: place.as_ref().is_some_and(is_starting),
             command: place.as_ref().and_then(java_command),
-            agent: ask(pid, &Command::Status)
-                .ok()
-                .and_then(|status| Agent::new(&status)),
+            agent: agent_of(pid),
         }
     }
 
@@ -152,6 +150,12 @@ impl Jvm {
                 .is_some_and(|before| before.is_empty() || before.ends_with(['.', '/', '$']))
         })
     }
+}
+
+/// The agent in a process, if it is there and answers.
+pub fn agent_of(pid: u32) -> Option<Agent> {
+    let status = ask(pid, &Command::Status).ok()?;
+    Agent::new(&status)
 }
 
 impl Agent {

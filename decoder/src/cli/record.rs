@@ -4,19 +4,20 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_control::{Command, ask};
+use lucce_control::{Command, ask, stop};
 use lucce_decoder::Opening;
 
 use super::attach::{attach, options};
 use super::classes::Classes;
-use super::list::{find, jvms};
+use super::list::{Agent, agent_of, find, jvms};
 use super::run::{agent_path, key_value};
 use super::tagged::Tagged;
 use super::{End, Failure, complain, ctl, process, view};
 
 /// Records what a JVM that runs without the agent does for a while, and makes a page of it.
 ///
-/// The agent comes, records for so long, and goes; the JVM may end earlier. It can be done again at any time: each time there
+/// The agent comes, records for so long, and goes; the JVM may end earlier, and Ctrl-C or SIGTERM end it early, too: the page
+/// is of what was recorded until then. It can be done again at any time: each time there
 /// is a log and a page of their own. Without other options it records allocations by samples, one every 512 KB.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -29,7 +30,7 @@ pub struct Args {
     /// For how long: 30s, 500ms, 2m
     #[arg(short, long, default_value = "30s", value_parser = super::window::time)]
     duration: u64,
-    /// The page; else the log's name with .html
+    /// The page; else the log's name with .html, and a number where that is there already
     #[arg(short, long, value_name = "PAGE")]
     output: Option<PathBuf>,
     /// The log; else lucce-PID-TIME.lucce
@@ -51,7 +52,12 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(output) = &args.output {
         view::check(output)?;
     }
+    if let Some(agent) = agent_of(pid) {
+        return Err(taken(pid, &agent));
+    }
     let options = options(&args.opts, args.log.as_deref())?;
+    // From before the agent comes, so that it is not left there.
+    stop::listen()?;
     if let Err(end) = attach(pid, &agent_path()?, &options) {
         return Ok(end);
     }
@@ -61,17 +67,19 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         args.duration as f64 / 1e9,
         log.display()
     ));
-    wait(pid, &log, Duration::from_nanos(args.duration));
+    if wait(pid, &log, Duration::from_nanos(args.duration)) == Ended::Asked {
+        complain(
+            "asked to end: the agent is detached, and the page is of what was recorded until now",
+        );
+    }
     if !process::is_gone(pid, &log)
         && let Err(error) = ask(pid, &Command::Detach)
         && !process::is_gone(pid, &log)
     {
         return Err(error.into());
     }
-    let output = args
-        .output
-        .clone()
-        .unwrap_or_else(|| log.with_extension("html"));
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| view::free_name(std::slice::from_ref(&log)));
     let what = (&Classes::default(), &Tagged::default());
     let end = view::make(&[log], &output, what, Opening::default())?;
     if args.open {
@@ -80,14 +88,37 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     Ok(end)
 }
 
-/// Until the time is over or the JVM is.
-fn wait(pid: u32, log: &Path, duration: Duration) {
+/// Why nothing more is recorded.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Over,
+    /// The JVM has gone.
+    Gone,
+    /// By Ctrl-C or SIGTERM.
+    Asked,
+}
+
+fn wait(pid: u32, log: &Path, duration: Duration) -> Ended {
     let begin = Instant::now();
     loop {
         let left = duration.saturating_sub(begin.elapsed());
-        if left.is_zero() || process::is_gone(pid, log) {
-            return;
+        match left.is_zero() {
+            _ if stop::is_asked() => return Ended::Asked,
+            _ if process::is_gone(pid, log) => return Ended::Gone,
+            true => return Ended::Over,
+            false => thread::sleep(left.min(LOOK)),
         }
-        thread::sleep(left.min(LOOK));
     }
+}
+
+/// The agent is there already: what helps then.
+fn taken(pid: u32, agent: &Agent) -> Failure {
+    let helps = match agent.attached {
+        true => format!("`lucce ctl {pid} detach` takes it out"),
+        false => format!(
+            "the JVM was started with it, and `lucce top {pid}` and `lucce serve {pid}` show what it counts"
+        ),
+    };
+    let message = format!("process {pid} has the agent already: {helps}");
+    Failure::Refused(message, End::Unusable)
 }
