@@ -310,6 +310,7 @@ describe("a page of a run whose objects were followed", () => {
   test("opens there, and says in words that no event was counted", async () => {
     await open("leaks");
     assert.equal(await tab("Leaks").getAttribute("aria-selected"), "true");
+    assert.deepEqual(await page.locator("#kind option").allInnerTexts(), ["none"]);
     for (const name of ["Overview", "Flame", "Methods", "Contexts", "Types", "Threads", "k-contexts"]) {
       await tab(name).click();
       await page.getByText("No event was counted in this run").waitFor();

@@ -235,7 +235,8 @@ function drawControls() {
   const get = (id) => document.getElementById(id);
   const shown = two ? data.runs : data.runs.slice(-1);
   get("title").textContent = "lucce: " + shown.map((run) => run.command || run.file).join("  →  ");
-  fill(get("kind"), data.kinds.map((kind, at) => [at, kind.name]), state.kind);
+  fill(get("kind"), isEmpty() ? [[state.kind, "none"]] : data.kinds.map((kind, at) => [at, kind.name]), state.kind);
+  get("measure").parentElement.hidden = isEmpty();
   fill(get("measure"), kind().unit === "" && !hasValues() ? [["count", "number of events"]] : [["value", { bytes: "bytes", ns: "time" }[kind().unit] || "value"], ["count", "number of events"]], measure());
   fill(get("run"), data.runs.map((_, at) => [at, runName(at)]), state.run);
   get("run-label").hidden = data.runs.length < 2;
