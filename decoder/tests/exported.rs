@@ -26,7 +26,7 @@ fn profile(log: &Path) -> Profile {
 
 /// The run, all events of its stream, and how many were left out.
 fn with_stream(log: &Path) -> (Run, Vec<Event>, u64) {
-    let stream = Stream::open(&path_beside(log)).unwrap();
+    let stream = Stream::open(path_beside(log)).unwrap();
     let profile = profile(log);
     let exported = profile.exported(&wish(None), Some(&stream), &|_| ());
     let (left_out, mut events) = (Cell::new(0), Vec::new());
@@ -78,7 +78,7 @@ fn a_thread_without_a_name_is_called_by_its_number() {
     let ids = fixture::kinds(&path);
     let told = [(2, 1_000, 1, 'A', 500)];
     fixture::stream::beside(&path, (&ids, &told), ["main", ""], true);
-    let stream = Stream::open(&path_beside(&path)).unwrap();
+    let stream = Stream::open(path_beside(&path)).unwrap();
     let names: Vec<_> = stream.threads().iter().collect();
     let profile = profile(&path);
     for thread in names {
