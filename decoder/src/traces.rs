@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::iter::successors;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_contentid::{Detail, FrameId, FrameText, StackId};
 use serde::{Serialize, Serializer};
 
 use crate::frame::StackFrame;
@@ -217,6 +218,30 @@ impl<'p> Traces<'p> {
         Sums(sums)
     }
 
+    /// By trace, its content id (docs/content-ids.md): equal in every run.
+    #[must_use]
+    pub fn stacks(&self) -> Stacks {
+        let code = &self.profile.code;
+        let each = self.frames.iter().map(|(frame, shown)| {
+            let text = FrameText {
+                class: &shown.class,
+                method: &shown.method,
+                descriptor: code.descriptor(frame.method),
+                line: shown.line,
+            };
+            FrameId::of(text, Detail::ByLine)
+        });
+        let each: Vec<FrameId> = each.collect();
+        let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let above = stacks.get(node.caller.index()).copied();
+            let above = above.unwrap_or(StackId::EMPTY);
+            let own = each.get(node.frame as usize);
+            stacks.push(own.map_or(above, |own| above.then(*own)));
+        }
+        Stacks(stacks)
+    }
+
     /// Every trace once, each after its callers' and before that of the next frame beside it: `begin` when it
     /// begins, `end` when all that it calls has ended.
     ///
@@ -300,6 +325,18 @@ impl<'t> Listed<'t> {
 impl Serialize for Listed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
+    }
+}
+
+/// See [`Traces::stacks`].
+pub struct Stacks(Vec<StackId>);
+
+impl Stacks {
+    /// Of no frames: [`StackId::EMPTY`].
+    #[must_use]
+    pub fn of(&self, trace: Trace) -> StackId {
+        let found = self.0.get(trace.index());
+        found.copied().unwrap_or(StackId::EMPTY)
     }
 }
 

@@ -118,3 +118,26 @@ fn sums_and_branches_are_the_total() {
         }
     }
 }
+
+/// The id that joins runs is that of `lucce diff`, whatever command shows it.
+#[test]
+fn contexts_have_their_content_ids() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::sample(&dir.path().join("one.log"));
+    fixture::leaks::clean(&dir.path().join("none.log"));
+    let stacks = |rows: &Value| -> BTreeSet<String> {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row["stack"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let reported = report(dir.path(), "one.log", &["--top", "0"]);
+    let of_report = stacks(&reported["contexts"]);
+    assert!(of_report.len() > 2);
+    let output = Command::new(env!("CARGO_BIN_EXE_lucce"))
+        .args(["diff", "one.log", "none.log", "--json", "--top", "0"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let diff: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(of_report, stacks(&diff["rows"]));
+}

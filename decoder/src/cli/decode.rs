@@ -3,9 +3,11 @@
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
+use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions,
+    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions, Trace,
+    Traces,
 };
 use serde::Serialize;
 
@@ -45,6 +47,8 @@ struct Line<'a> {
     /// As it was asked for: a bare number does not say whose it is.
     id: String,
     run: Option<String>,
+    /// The content id of its trace.
+    stack: String,
     thread: Option<&'a str>,
     frames: &'a [StackFrame],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,6 +174,13 @@ impl Log<'_> {
         }
     }
 
+    /// Equal in every run.
+    fn stack(&self, id: ContextId) -> StackId {
+        let mut traces = Traces::new(&self.profile);
+        let trace = traces.of(id).unwrap_or(Trace::EMPTY);
+        traces.stacks().of(trace)
+    }
+
     fn started_by(&self, id: ContextId) -> Option<StartedBy> {
         let submissions = self.submissions.as_ref()?;
         Some(StartedBy::new(&self.profile, submissions, id))
@@ -184,6 +195,7 @@ impl Log<'_> {
         let line = Line {
             id: number.to_string(),
             run: number.run.map(|run| run.to_string()),
+            stack: self.stack(trace.id).to_string(),
             thread: self.profile.only_thread(trace.id),
             frames: &trace.frames,
             started_by: self.started_by(trace.id),

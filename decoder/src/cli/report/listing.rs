@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    Context, ContextId, KindTotal, Listed, Profile, Submissions, Trace, Traces, Value,
+    Context, ContextId, KindTotal, Listed, Profile, Stacks, Submissions, Trace, Traces, Value,
 };
 use serde::{Serialize, Serializer};
 
@@ -43,6 +43,9 @@ pub fn shown<'c>(list: &'c [Context], args: &Args, sorted_by: Value, whole: u64)
 pub struct Row<'r> {
     id: String,
     aliases: Vec<String>,
+    /// The content id of its trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<String>,
     class: Option<&'r str>,
     count: u64,
     value: u64,
@@ -97,7 +100,8 @@ impl<'r> Rows<'r> {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+    /// With content ids, or without.
+    fn rows(&self, stacks: Option<&Stacks>) -> impl Iterator<Item = Row<'_>> {
         let number = |id: &ContextId| self.profile.number(*id).to_string();
         self.list.iter().map(move |(context, trace)| {
             let class = self.profile.detail(context);
@@ -106,6 +110,7 @@ impl<'r> Rows<'r> {
             Row {
                 id: number(&context.id),
                 aliases: context.aliases.iter().map(number).collect(),
+                stack: stacks.map(|stacks| stacks.of(*trace).to_string()),
                 class,
                 count: context.count,
                 value: context.value,
@@ -132,14 +137,15 @@ impl<'r> Rows<'r> {
 
 impl Rows<'_> {
     pub fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let mut rows = self.iter().enumerate();
+        let mut rows = self.rows(None).enumerate();
         rows.try_for_each(|(number, row)| row.write(number + 1, unit, out))
     }
 }
 
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        let stacks = self.traces.stacks();
+        serializer.collect_seq(self.rows(Some(&stacks)))
     }
 }
 
