@@ -34,7 +34,7 @@ const AGENT: Limits = Limits {
     tls: 512,
 };
 const COMMAND: Limits = Limits {
-    size: 6_600_000,
+    size: 6_900_000,
     tls: 2048,
 };
 
