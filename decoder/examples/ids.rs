@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 use lucce_callgraph::Frame;
-use lucce_contentid::{Detail, FrameId, FrameText, StackId};
+use lucce_contentid::{Detail, FrameId, StackId};
 use lucce_decoder::{Profile, Traces};
 use rustc_hash::FxHashMap;
 
@@ -64,13 +64,8 @@ fn paths(traces: &Traces<'_>, profile: &Profile) -> Vec<Path> {
     let mut paths: Vec<Path> = Vec::new();
     for (caller, frame, shown) in traces.nodes_from(0) {
         let [by_line, by_method] = *frames.entry(frame).or_insert_with(|| {
-            let text = FrameText {
-                class: &shown.class,
-                method: &shown.method,
-                descriptor: profile.code.descriptor(frame.method),
-                line: shown.line,
-            };
-            [Detail::ByLine, Detail::ByMethod].map(|detail| FrameId::of(text, detail))
+            let id = |detail| profile.code.frame_id(frame, shown, detail);
+            [Detail::ByLine, Detail::ByMethod].map(id)
         });
         let above = caller.and_then(|caller| paths.get(caller.number() as usize));
         let (lines, methods) = above.map_or((StackId::EMPTY, StackId::EMPTY), |above| {

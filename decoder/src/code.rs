@@ -6,6 +6,7 @@ mod texts;
 use std::collections::HashMap;
 
 use lucce_callgraph::{Frame, MethodId, SiteId};
+use lucce_contentid::{Detail, FrameId};
 use lucce_tracelog::{Class, ClassId, Method, Record, Site, SiteKind};
 
 use self::table::{Table, grow};
@@ -162,6 +163,12 @@ impl Code {
     pub fn descriptor(&self, method: MethodId) -> &str {
         let info = self.methods.get(method.0);
         info.map_or("", |info| self.texts.get(info.descriptor))
+    }
+
+    /// `shown`: the frame as [`Code::frame`] has it.
+    #[must_use]
+    pub fn frame_id(&self, frame: Frame, shown: &StackFrame, detail: Detail) -> FrameId {
+        shown.id(self.descriptor(frame.method), detail)
     }
 
     /// Every method with its class, where the log names it.

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 
 use lucce_callgraph::{ContextId, Frame, SiteId};
-use lucce_contentid::{Detail, FrameId, FrameText, StackId};
+use lucce_contentid::{Detail, FrameId, StackId};
 use lucce_formats::{Event, Kind, Node, Row, Run};
 use lucce_stream::Stream;
 use lucce_tracelog::{EventTypeId, ThreadId};
@@ -451,15 +451,7 @@ impl Frames {
     fn key(&mut self, code: &Code, frame: Frame) -> FrameKey {
         let shown = code.frame(frame);
         let descriptor = code.descriptor(frame.method);
-        let id = FrameId::of(
-            FrameText {
-                class: &shown.class,
-                method: &shown.method,
-                descriptor,
-                line: shown.line,
-            },
-            Detail::ByLine,
-        );
+        let id = shown.id(descriptor, Detail::ByLine);
         let escaped = lucce_formats::Frame {
             class: Text(&shown.class).to_string(),
             method: Text(&shown.method).to_string(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lucce_contentid::{Detail, FrameId, FrameText};
 use serde::Serialize;
 
 use crate::escape::Text;
@@ -19,6 +20,18 @@ pub struct StackFrame {
 impl StackFrame {
     pub const UNKNOWN: i32 = -1;
     pub const NATIVE: i32 = -2;
+
+    /// `descriptor`: the method's.
+    #[must_use]
+    pub fn id(&self, descriptor: &str, detail: Detail) -> FrameId {
+        let text = FrameText {
+            class: &self.class,
+            method: &self.method,
+            descriptor,
+            line: self.line,
+        };
+        FrameId::of(text, detail)
+    }
 
     /// As [`is_of_the_jdk`] says it of the class.
     #[must_use]

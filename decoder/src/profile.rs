@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
+use lucce_contentid::{Detail, StackId};
 use lucce_filter::ClassFilter;
 use lucce_tracelog::{Damage, Header, Number, RecordKind, ThreadId, VmCount};
 
@@ -145,6 +146,24 @@ impl Profile {
         let mut frames = self.graph.decode(id, MethodId::EVENT)?;
         self.keep_own(&mut frames);
         Ok(self.shown(id, frames))
+    }
+
+    /// The content id of a context's trace (docs/content-ids.md).
+    ///
+    /// # Errors
+    /// As of [`Profile::trace`].
+    pub fn stack(&self, id: ContextId) -> Result<StackId, DecodeError> {
+        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
+        self.keep_own(&mut frames);
+        let shown = frames
+            .iter()
+            .rev()
+            .filter(|frame| self.scope.holds(**frame));
+        let ids = shown.map(|frame| {
+            let shown = self.code.frame(*frame);
+            self.code.frame_id(*frame, &shown, Detail::ByLine)
+        });
+        Ok(ids.fold(StackId::EMPTY, StackId::then))
     }
 
     /// The trace of these frames.

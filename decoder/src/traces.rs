@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::iter::successors;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
-use lucce_contentid::{Detail, FrameId, FrameText, StackId};
+use lucce_contentid::{Detail, FrameId, StackId};
 use serde::{Serialize, Serializer};
 
 use crate::frame::StackFrame;
@@ -222,15 +222,8 @@ impl<'p> Traces<'p> {
     #[must_use]
     pub fn stacks(&self) -> Stacks {
         let code = &self.profile.code;
-        let each = self.frames.iter().map(|(frame, shown)| {
-            let text = FrameText {
-                class: &shown.class,
-                method: &shown.method,
-                descriptor: code.descriptor(frame.method),
-                line: shown.line,
-            };
-            FrameId::of(text, Detail::ByLine)
-        });
+        let each = self.frames.iter();
+        let each = each.map(|(frame, shown)| code.frame_id(*frame, shown, Detail::ByLine));
         let each: Vec<FrameId> = each.collect();
         let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {

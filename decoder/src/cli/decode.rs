@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions, Trace,
-    Traces,
+    ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions,
 };
 use serde::Serialize;
 
@@ -174,13 +173,6 @@ impl Log<'_> {
         }
     }
 
-    /// Equal in every run.
-    fn stack(&self, id: ContextId) -> StackId {
-        let mut traces = Traces::new(&self.profile);
-        let trace = traces.of(id).unwrap_or(Trace::EMPTY);
-        traces.stacks().of(trace)
-    }
-
     fn started_by(&self, id: ContextId) -> Option<StartedBy> {
         let submissions = self.submissions.as_ref()?;
         Some(StartedBy::new(&self.profile, submissions, id))
@@ -195,7 +187,11 @@ impl Log<'_> {
         let line = Line {
             id: number.to_string(),
             run: number.run.map(|run| run.to_string()),
-            stack: self.stack(trace.id).to_string(),
+            stack: self
+                .profile
+                .stack(trace.id)
+                .unwrap_or(StackId::EMPTY)
+                .to_string(),
             thread: self.profile.only_thread(trace.id),
             frames: &trace.frames,
             started_by: self.started_by(trace.id),

@@ -1,7 +1,7 @@
 //! Sums by path that come from elsewhere than a log, as the rows of a table.
 
 use lucce_callgraph::ContextId;
-use lucce_contentid::{Detail, FrameId, FrameText};
+use lucce_contentid::Detail;
 
 use super::names::{FrameName, KindName, LaneName, MethodName};
 use super::{Counted, Joined, Run};
@@ -73,13 +73,7 @@ impl Joined {
     }
 
     fn given_frame(&mut self, frame: &StackFrame, descriptor: &str) -> FrameKey {
-        let text = FrameText {
-            class: &frame.class,
-            method: &frame.method,
-            descriptor,
-            line: frame.line,
-        };
-        let id = FrameId::of(text, Detail::ByLine);
+        let id = frame.id(descriptor, Detail::ByLine);
         let class = self.names.classes.number(frame.class.clone());
         let method = self.names.methods.number(MethodName {
             class,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use lucce_callgraph::{Frame, MethodId, SiteId};
-use lucce_contentid::{Detail, FrameId, FrameText};
+use lucce_contentid::{Detail, FrameId};
 
 use crate::frame::StackFrame;
 use crate::profile::Profile;
@@ -155,13 +155,7 @@ impl Names {
 
     fn frame(&mut self, profile: &Profile, frame: Frame, apart: Apart) -> FrameKey {
         let shown = profile.code.frame(frame);
-        let text = FrameText {
-            class: &shown.class,
-            method: &shown.method,
-            descriptor: profile.code.descriptor(frame.method),
-            line: shown.line,
-        };
-        let id = FrameId::of(text, apart.detail());
+        let id = profile.code.frame_id(frame, &shown, apart.detail());
         let known = self.by_id.get(&id).filter(|_| apart == Apart::WithoutLines);
         if let Some(known) = known {
             return *known;
