@@ -6,16 +6,15 @@
 
 mod forms;
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{Line, Text};
-use lucce_decoder::header_of;
 
 use super::compare::{Compared, Facts, Remark, Row, Told, Weight, What};
 use super::human::{growth, human};
-use super::output::{json, stdout};
+use super::output::{json, spare_own, stdout};
 use super::{End, Failure, about};
 
 /// Fails, with exit code 1, if a run has more events than a base allows, and shows the contexts that grew.
@@ -91,7 +90,7 @@ enum Verdict {
 
 pub fn run(args: &Args) -> Result<End, Failure> {
     let mut targets = args.junit.iter().chain(&args.markdown);
-    targets.try_for_each(|path| spare_logs(path))?;
+    targets.try_for_each(|path| spare_own(path))?;
     let compared = match Compared::open(&args.base, &args.new, &args.what) {
         Ok(compared) => compared,
         Err(failure) => {
@@ -123,27 +122,6 @@ fn write_forms(found: &Found, args: &Args) -> Result<(), Failure> {
         Some(path) => write(path, found.markdown()),
         None => Ok(()),
     }
-}
-
-/// A run's log cannot be made again: no form is written over one.
-fn spare_logs(target: &Path) -> Result<(), Failure> {
-    match target.is_file() && is_log(target) {
-        true => Err(Failure::Usage(about(
-            target,
-            "is there and is a file of lucce's own; name another one for the result",
-        ))),
-        false => Ok(()),
-    }
-}
-
-/// What logs, streams, symbols and recordings of calls begin with.
-const MARK: &[u8] = b"LUCCE";
-
-fn is_log(path: &Path) -> bool {
-    let mut start = [0; MARK.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    // A packed one has its mark inside.
-    read.is_ok_and(|()| start == MARK) || header_of(path).is_ok()
 }
 
 fn percent(text: &str) -> Result<f64, String> {

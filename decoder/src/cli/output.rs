@@ -1,10 +1,11 @@
 //! Standard output and files in its place, and how numbers and JSON look.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use lucce_decoder::escape;
+use lucce_decoder::{escape, header_of};
 pub use lucce_replay::grouped;
 use serde::Serialize;
 
@@ -26,10 +27,7 @@ pub fn to_output<T>(
         out.flush()?;
         return Ok(written);
     };
-    if is_record(path) {
-        let what = "is there and is a log or a stream of lucce; name another file";
-        return Err(Failure::Usage(about(path, what)));
-    }
+    spare_own(path)?;
     let to_file = || {
         let mut out = BufWriter::new(File::create(path)?);
         let written = write(&mut out)?;
@@ -45,11 +43,32 @@ pub fn to_output<T>(
     Ok(written)
 }
 
-/// Whether a JVM has written it: such a file is never replaced.
-fn is_record(path: &Path) -> bool {
-    let mut start = [0; 8];
+/// A run's log cannot be made again: nothing else is written over one.
+pub fn spare_own(target: &Path) -> Result<(), Failure> {
+    match target.is_file() && is_own(target) {
+        true => Err(Failure::Usage(about(
+            target,
+            "is there and is a file of lucce's own; name another one for the result",
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What logs, streams, symbols and recordings of calls begin with.
+const MARK: &[u8] = b"LUCCE";
+
+fn is_own(path: &Path) -> bool {
+    let mut start = [0; MARK.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && [lucce_tracelog::MAGIC, lucce_stream::MAGIC].contains(&start)
+    // A packed one has its mark inside.
+    read.is_ok_and(|()| start == MARK) || header_of(path).is_ok()
+}
+
+/// How a file is written that has the program's arguments, as the log has: nobody but its user reads it.
+pub fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true).mode(0o600);
+    options
 }
 
 /// One line of JSON.

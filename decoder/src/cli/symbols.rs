@@ -1,13 +1,11 @@
 //! `lucce symbols`: a run without what was counted, for an archive.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::Source;
 
-use super::output::plural;
+use super::output::{plural, private};
 use super::{End, Failure, about, complain, ending};
 
 /// Writes a run's symbols: the part of its log that turns numbers into stack traces, packed, without what was counted
@@ -40,9 +38,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         let message = "the log itself, which stays as it is; give another name with -o";
         return Err(Failure::Usage(about(&path, message)));
     }
-    let mut options = File::options();
-    // As the log, it has the program's arguments: nobody else reads them.
-    options.write(true).mode(0o600);
+    let mut options = private();
     match &args.output {
         Some(_) => options.create(true).truncate(true),
         None => options.create_new(true),

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
@@ -13,7 +12,7 @@ use lucce_decoder::{ALLOC, Opening, Page, Profile, RunText, path_beside};
 
 use super::classes::Classes;
 use super::leaks;
-use super::output::{grouped, plural};
+use super::output::{grouped, plural, private};
 use super::progress::Bar;
 use super::tagged::Tagged;
 use super::window;
@@ -102,11 +101,8 @@ pub fn make(
     page.opens(opening);
     let html = page.html();
     let failed = |e| Failure::Usage(about(output, e));
-    // As the log, it has the program's arguments, threads and code: nobody else reads it.
-    let mut file = File::options();
-    file.write(true).create(true).truncate(true).mode(0o600);
-    file.open(output)
-        .and_then(|mut file| file.write_all(html.as_bytes()))
+    let file = private().create(true).truncate(true).open(output);
+    file.and_then(|mut file| file.write_all(html.as_bytes()))
         .map_err(failed)?;
     complain(format_args!(
         "wrote {} to {}",
