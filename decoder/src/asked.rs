@@ -8,18 +8,30 @@ impl Profile {
     #[must_use]
     pub fn asked_kinds(&self) -> Vec<&str> {
         match self.meta.get("options") {
-            Some(options) => kinds_of(options),
+            Some(_) => kinds_of(self.options("events").next()),
             None if self.meta.contains_key("leak.interval") => vec![LEAK.name],
             None => Vec::new(),
         }
     }
+
+    /// What the agent's options have under a key, as often as it was given.
+    pub fn options(&self, key: &'static str) -> impl Iterator<Item = &str> {
+        let options = self.meta.get("options");
+        options
+            .into_iter()
+            .flat_map(move |options| values(options, key))
+    }
 }
 
-/// `events=alloc+leak=16k,out=…`: without `events` allocations are.
-fn kinds_of(options: &str) -> Vec<&str> {
-    let list = options
+/// `events=alloc+leak=16k,out=…`
+fn values<'o>(options: &'o str, key: &str) -> impl Iterator<Item = &'o str> {
+    options
         .split(',')
-        .find_map(|option| option.trim().strip_prefix("events="));
+        .filter_map(move |option| option.trim().strip_prefix(key)?.strip_prefix('='))
+}
+
+/// Without `events` allocations are.
+fn kinds_of(list: Option<&str>) -> Vec<&str> {
     let asked = list.unwrap_or(ALLOC.name).split('+');
     let names = asked.map(|kind| kind.split('=').next().unwrap_or_default().trim());
     let names = names.filter(|name| !name.is_empty() && *name != "none");
@@ -34,6 +46,7 @@ mod tests {
 
     #[test]
     fn options_say_what_was_asked_for() {
+        let kinds_of = |options| kinds_of(values(options, "events").next());
         assert_eq!(kinds_of("events=lock,out=a.lucce"), ["lock"]);
         assert_eq!(
             kinds_of("out=a, events=alloc=64k+leak=16k"),

@@ -47,7 +47,7 @@ pub struct Coverage {
     vm: OnceLock<Vm>,
     state: Mutex<State>,
     /// Threads that are told of an allocation stop there.
-    ends: AtomicBool,
+    is_leaving: AtomicBool,
 }
 
 /// How the VM is asked.
@@ -168,14 +168,14 @@ impl Coverage {
     }
 
     /// Whether the agent leaves: what the current thread makes from now on, this object of `size` bytes first, is not counted.
-    pub fn is_over(&self, env: Env, size: u64) -> bool {
-        let is_over = self.ends.load(Ordering::Acquire);
-        if is_over {
+    pub fn is_leaving(&self, env: Env, size: u64) -> bool {
+        let is_leaving = self.is_leaving.load(Ordering::Acquire);
+        if is_leaving {
             self.at_allocation(env, size, |living, before| {
                 living.until.get_or_insert(before);
             });
         }
-        is_over
+        is_leaving
     }
 
     /// Gives the current thread's entry what the VM had counted before it made an object of `size` bytes just now.
@@ -210,7 +210,7 @@ impl Coverage {
 
     /// The VM ends, or the agent leaves it: the log says what the VM says now, and no thread is read any more.
     pub fn ends_all(&self, counters: &Counters, env: Env) {
-        self.ends.store(true, Ordering::Release);
+        self.is_leaving.store(true, Ordering::Release);
         self.read(counters, Some(env));
         let mut state = self.state();
         state.living.clear();

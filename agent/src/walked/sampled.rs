@@ -164,7 +164,7 @@ impl Local {
     /// `None`: it is lost.
     fn record(&mut self, env: Env, thread: jobject, (class, size): (jclass, u64)) -> Option<()> {
         let counting = self.counting;
-        if counting.coverage.is_over(env, size) {
+        if counting.coverage.is_leaving(env, size) {
             return Some(());
         }
         let is_first = !mem::replace(&mut self.is_told, true);

@@ -206,13 +206,8 @@ impl Checked {
 
 /// Comparisons were asked for, and the log says nothing of them.
 fn is_untold(profile: &Profile) -> bool {
-    let options = profile.meta.get("options");
-    let mut options = options.iter().flat_map(|options| options.split(','));
-    let is_asked = |option: &str| {
-        let number = option.trim().strip_prefix("verify=");
-        number.is_some_and(|number| number != "0")
-    };
-    options.any(is_asked) && !profile.stats.contains_key("verify.compared")
+    let is_asked = profile.options("verify").any(|number| number != "0");
+    is_asked && !profile.stats.contains_key("verify.compared")
 }
 
 fn mismatches(count: u64) -> String {

@@ -102,9 +102,9 @@ function selected(run, idle) {
 
 /** What is selected of threads that wait for work. */
 function idleAmount(run) {
+  const isLeftOut = leftOut({ kind: state.kind, idle: "" });
   let amount = 0;
-  selected(run, "yes").visit(run, (_, all) => { amount += all; });
-  selected(run, "").visit(run, (_, wanted) => { amount -= wanted; });
+  selected(run, "yes").visit(run, (context, all) => { if (isLeftOut(context)) amount += all; });
   return amount;
 }
 
