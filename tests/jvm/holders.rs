@@ -119,8 +119,11 @@ fn places(running: &Running<'_>, pid: &str) -> Result<BTreeMap<String, String>, 
     Ok(places)
 }
 
+/// Of the arrays alone: where one is made the VM may have sampled what is made beside it.
 fn holders(running: &Running<'_>, pid: &str, id: &str) -> Result<Value, String> {
-    let asked = ["ctl", pid, "holders", id, "--json", "--yes"];
+    let asked = [
+        "ctl", pid, "holders", id, "--json", "--yes", "--type", "byte[]",
+    ];
     running.java.lucce().json(&asked)
 }
 
