@@ -13,8 +13,8 @@ WITH called AS (
 ), counted AS (
     SELECT e.service, c.class, c.method, COUNT(DISTINCT e.stack_id) AS contexts,
         CAST(SUM(e.count) AS BIGINT) AS events, CAST(SUM(e.value) AS BIGINT) AS amount
-    FROM events e
-    JOIN called c ON c.stack_id = e.stack_id
+    FROM called c
+    JOIN events e ON e.stack_id = c.stack_id
     CROSS JOIN parameters p
     WHERE e.event = p.p_event
     GROUP BY e.service, c.class, c.method

@@ -15,8 +15,8 @@ WITH chosen AS (
     FROM chosen
 ), counted AS (
     SELECT e.stack_id, c.is_before, SUM(e.value) AS amount
-    FROM events e
-    JOIN chosen c ON c.run_id = e.run_id
+    FROM chosen c
+    JOIN events e ON e.run_id = c.run_id
     CROSS JOIN parameters p
     WHERE e.event = p.p_event
     GROUP BY e.stack_id, c.is_before

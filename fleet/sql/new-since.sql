@@ -16,8 +16,8 @@ WITH since AS (
 ), counted AS (
     SELECT e.stack_id, MAX(c.is_before) AS is_before, COUNT(DISTINCT e.run_id) AS runs,
         SUM(e.count) AS events, SUM(e.value) AS amount
-    FROM events e
-    JOIN chosen c ON c.run_id = e.run_id
+    FROM chosen c
+    JOIN events e ON e.run_id = c.run_id
     CROSS JOIN parameters p
     WHERE e.event = p.p_event
     GROUP BY e.stack_id

@@ -10,7 +10,7 @@ WITH stacks_through AS (
 )
 SELECT e.service, e.event, e.unit, COUNT(DISTINCT e.run_id) AS runs, COUNT(DISTINCT e.stack_id) AS contexts,
     CAST(SUM(e.count) AS BIGINT) AS events, CAST(SUM(e.value) AS BIGINT) AS amount
-FROM events e
-JOIN stacks_through t ON t.stack_id = e.stack_id
+FROM stacks_through t
+JOIN events e ON e.stack_id = t.stack_id
 GROUP BY e.service, e.event, e.unit
 ORDER BY e.service, e.event, e.unit

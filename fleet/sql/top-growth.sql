@@ -16,8 +16,8 @@ WITH chosen AS (
     GROUP BY c.service
 ), counted AS (
     SELECT c.service, c.version, e.stack_id, e.type, SUM(e.value) AS amount, SUM(e.count) AS events
-    FROM events e
-    JOIN chosen c ON c.run_id = e.run_id
+    FROM chosen c
+    JOIN events e ON e.run_id = c.run_id
     CROSS JOIN parameters p
     WHERE e.event = p.p_event
     GROUP BY c.service, c.version, e.stack_id, e.type

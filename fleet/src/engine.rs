@@ -15,7 +15,6 @@ use datafusion::datasource::listing::{
 };
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
@@ -25,6 +24,7 @@ use crate::commits::{Log, State};
 use crate::error::Error;
 use crate::joins;
 use crate::layout::{Table, file};
+use crate::memory::{Pool, Refused};
 use crate::questions::Parameter;
 
 /// What a query may use.
@@ -49,6 +49,7 @@ const ACCOUNTED: usize = 6;
 pub struct Engine {
     context: SessionContext,
     time: Option<Duration>,
+    refused: Arc<Refused>,
     /// Rows that were handed over.
     told: AtomicU64,
     /// Always there, until the engine ends.
@@ -81,7 +82,8 @@ impl Engine {
             builder.worker_threads(threads.max(1));
         }
         let runtime = builder.build().map_err(Error::Output)?;
-        let context = context(limits)?;
+        let refused = Arc::new(Refused::default());
+        let context = context(limits, &refused)?;
         let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
         for table in Table::ALL {
             let paths = state
@@ -93,6 +95,7 @@ impl Engine {
         Ok(Engine {
             context,
             time: limits.time,
+            refused,
             told: AtomicU64::new(0),
             runtime: Some(runtime),
         })
@@ -153,6 +156,14 @@ impl Engine {
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
+        let answered = async {
+            tokio::select! {
+                // What the engine says by itself comes first.
+                biased;
+                answered = answered => answered,
+                error = self.refused.wait() => Err(error),
+            }
+        };
         runtime.block_on(async {
             match self.time {
                 None => answered.await,
@@ -202,12 +213,11 @@ pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
     )?)
 }
 
-fn context(limits: &Limits) -> Result<SessionContext, Error> {
+fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Error> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(memory) = limits.memory {
-        let pool = FairSpillPool::new(memory / 10 * ACCOUNTED);
-        let most = std::num::NonZeroUsize::MIN;
-        runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(pool, most)));
+        let pool = Pool::new(memory / 10 * ACCOUNTED, Arc::clone(refused));
+        runtime = runtime.with_memory_pool(Arc::new(pool));
     }
     if let Some(folder) = &limits.spill {
         runtime = runtime.with_temp_file_path(folder);

@@ -20,6 +20,7 @@
 pub mod error;
 
 pub mod layout;
+mod memory;
 pub mod schema;
 
 pub mod commits;

@@ -325,3 +325,21 @@ fn memory_is_bounded_and_what_has_no_room_goes_to_files() {
     let (out, err, code) = fleet(dir.path(), &args);
     assert_eq!((out.as_str(), code), ("n\n1600000\n", 0), "{err}");
 }
+
+/// A join that needs more than there is: refused, not waited for.
+#[test]
+fn a_join_without_room_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("kinds.log");
+    fixture::kinds(&log);
+    add(&dir.path().join("data"), &[log]);
+    let sql = "SELECT COUNT(*) AS n FROM (SELECT value, value % 3 AS k FROM generate_series(1, 4000000)) a
+        JOIN (SELECT value FROM generate_series(1, 4000000)) b ON a.value = b.value";
+    let args = ["query", sql, "--dataset=data", "--memory=32m"];
+    let (_, err, code) = fleet(dir.path(), &args);
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("Resources exhausted") && err.contains("HashJoinInput"),
+        "{err}"
+    );
+}
