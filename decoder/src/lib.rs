@@ -92,6 +92,6 @@ pub use survivors::{Following, Moment, Row};
 pub use symbols::Extract;
 pub use tags::{UNTAGGED, tags_in_line};
 pub use taken::Taken;
-pub use traces::{Listed, Stacks, Sums, Trace, Traces, Visit};
+pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};
 pub use view::{LeakText, LeaksText, Opening, Page, Refresh, RunText, SuspectText};

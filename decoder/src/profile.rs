@@ -92,6 +92,8 @@ pub struct Sizes {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StackTrace {
     pub id: ContextId,
+    /// Its content id (docs/content-ids.md), which is equal in every run.
+    pub stack: StackId,
     /// What is allocated, if it is an allocation.
     pub allocated: Option<String>,
     /// Leaf first.
@@ -148,35 +150,19 @@ impl Profile {
         Ok(self.shown(id, frames))
     }
 
-    /// The content id of a context's trace (docs/content-ids.md).
-    ///
-    /// # Errors
-    /// As of [`Profile::trace`].
-    pub fn stack(&self, id: ContextId) -> Result<StackId, DecodeError> {
-        let mut frames = self.graph.decode(id, MethodId::EVENT)?;
-        self.keep_own(&mut frames);
-        let shown = frames
-            .iter()
-            .rev()
-            .filter(|frame| self.scope.holds(**frame));
-        let ids = shown.map(|frame| {
-            let shown = self.code.frame(*frame);
-            self.code.frame_id(*frame, &shown, Detail::ByLine)
-        });
-        Ok(ids.fold(StackId::EMPTY, StackId::then))
-    }
-
     /// The trace of these frames.
-    pub(crate) fn shown(&self, id: ContextId, frames: Vec<Frame>) -> StackTrace {
+    pub(crate) fn shown(&self, id: ContextId, mut frames: Vec<Frame>) -> StackTrace {
         let site = frames.first().map_or(SiteId::NONE, |leaf| leaf.site);
+        frames.retain(|frame| self.scope.holds(*frame));
+        let shown: Vec<_> = frames.iter().map(|frame| self.code.frame(*frame)).collect();
+        let outermost_first = frames.iter().zip(&shown).rev();
+        let ids =
+            outermost_first.map(|(frame, shown)| self.code.frame_id(*frame, shown, Detail::ByLine));
         StackTrace {
             id,
+            stack: ids.fold(StackId::EMPTY, StackId::then),
             allocated: self.code.allocated(site).map(str::to_owned),
-            frames: frames
-                .into_iter()
-                .filter(|frame| self.scope.holds(*frame))
-                .map(|frame| self.code.frame(frame))
-                .collect(),
+            frames: shown,
         }
     }
 

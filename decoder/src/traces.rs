@@ -64,6 +64,9 @@ pub struct Traces<'p> {
     frames: Vec<(Frame, StackFrame)>,
     numbers: HashMap<Frame, u32>,
     known: HashMap<MethodInContext, Callers>,
+    /// By frame and by node, their content ids: of those that there were when an id was asked for last.
+    frame_ids: Vec<FrameId>,
+    stacks: Vec<StackId>,
     /// The frames of one walk, empty between walks, kept for its memory.
     path: Vec<(MethodInContext, Frame)>,
 }
@@ -77,6 +80,8 @@ impl<'p> Traces<'p> {
             frames: Vec::new(),
             numbers: HashMap::new(),
             known: HashMap::new(),
+            frame_ids: Vec::new(),
+            stacks: Vec::new(),
             path: Vec::new(),
         }
     }
@@ -218,21 +223,21 @@ impl<'p> Traces<'p> {
         Sums(sums)
     }
 
-    /// By trace, its content id (docs/content-ids.md): equal in every run.
-    #[must_use]
-    pub fn stacks(&self) -> Stacks {
+    /// The content id of a trace (docs/content-ids.md), equal in every run. What traces share is hashed once.
+    pub fn stack(&mut self, trace: Trace) -> StackId {
         let code = &self.profile.code;
-        let each = self.frames.iter();
-        let each = each.map(|(frame, shown)| code.frame_id(*frame, shown, Detail::ByLine));
-        let each: Vec<FrameId> = each.collect();
-        let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
-            let above = stacks.get(node.caller.index()).copied();
+        let new = self.frames.get(self.frame_ids.len()..).unwrap_or_default();
+        let new = new.iter();
+        let new = new.map(|(frame, shown)| code.frame_id(*frame, shown, Detail::ByLine));
+        self.frame_ids.extend(new);
+        for node in self.nodes.get(self.stacks.len()..).unwrap_or_default() {
+            let above = self.stacks.get(node.caller.index()).copied();
             let above = above.unwrap_or(StackId::EMPTY);
-            let own = each.get(node.frame as usize);
-            stacks.push(own.map_or(above, |own| above.then(*own)));
+            let own = self.frame_ids.get(node.frame as usize);
+            self.stacks.push(own.map_or(above, |own| above.then(*own)));
         }
-        Stacks(stacks)
+        let found = self.stacks.get(trace.index()).copied();
+        found.unwrap_or(StackId::EMPTY)
     }
 
     /// Every trace once, each after its callers' and before that of the next frame beside it: `begin` when it
@@ -318,18 +323,6 @@ impl<'t> Listed<'t> {
 impl Serialize for Listed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
-    }
-}
-
-/// See [`Traces::stacks`].
-pub struct Stacks(Vec<StackId>);
-
-impl Stacks {
-    /// Of no frames: [`StackId::EMPTY`].
-    #[must_use]
-    pub fn of(&self, trace: Trace) -> StackId {
-        let found = self.0.get(trace.index());
-        found.copied().unwrap_or(StackId::EMPTY)
     }
 }
 

@@ -33,7 +33,7 @@ fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
             assert!(read > 0, "the request has no end");
             request.extend_from_slice(&piece[..read]);
         }
-        let body = r#"{"traces":[{"number":"","allocated":null,"frames":[{"class":"a.B","method":"m","file":"B.java","line":7}]},{"number":"","what":"run","error":"no"}]}"#;
+        let body = r#"{"traces":[{"number":"","stack":"0123456789abcdef0123456789abcdef","allocated":null,"frames":[{"class":"a.B","method":"m","file":"B.java","line":7}]},{"number":"","what":"run","error":"no"}]}"#;
         write!(
             stream,
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
@@ -51,7 +51,8 @@ fn numbers_are_asked_for_once_and_what_is_not_known_stays() {
     assert!(request.contains("Authorization: Bearer 0123456789abcdef\r\n"));
     let body = format!("{{\"numbers\":[\"{known}\",\"{unknown}\"]}}");
     assert!(request.ends_with(&body), "{request}");
-    let trace = "\tat a.B.m(B.java:7)\n";
+    let trace =
+        format!("\tcontext {known}  0123456789abcdef0123456789abcdef\n\tat a.B.m(B.java:7)\n");
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         format!("a {known}\n{trace}b {unknown}\nc {known} {unknown}\n{trace}")

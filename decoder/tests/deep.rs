@@ -251,7 +251,9 @@ fn shared_traces_are_those_of_each_number() {
             for id in ids.iter().rev().chain(&ids) {
                 let trace = traces.of(*id).unwrap();
                 let shown: Vec<_> = traces.shown(trace).cloned().collect();
-                assert_eq!(shown, profile.trace(*id).unwrap().frames);
+                let alone = profile.trace(*id).unwrap();
+                assert_eq!(shown, alone.frames);
+                assert_eq!(traces.stack(trace), alone.stack);
                 let frames: Vec<_> = traces.frames(trace).collect();
                 assert_eq!(frames, profile.frames(*id).unwrap());
                 let wrong = lucce_decoder::ContextId(id.0 ^ 1 << 40);

@@ -155,7 +155,7 @@ fn no_cell_is_a_formula() {
     assert_eq!(lines.len(), 1 + 2 * ids.len());
     for line in &lines {
         let cells = cells(line);
-        assert_eq!(cells.len(), 9, "{line}");
+        assert_eq!(cells.len(), 10, "{line}");
         for cell in cells {
             assert!(!cell.starts_with(['=', '+', '-', '@']), "{line}");
         }

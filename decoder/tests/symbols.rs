@@ -108,16 +108,18 @@ fn a_line_is_shown_before_the_next_one_comes() {
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     for _ in 0..3 {
-        let line = format!("leaked lucce:0123456789abcdef:{}\n", ids[&'A']);
+        let number = format!("lucce:0123456789abcdef:{}", ids[&'A']);
+        let line = format!("leaked {number}\n");
         input.write_all(line.as_bytes()).unwrap();
         input.flush().unwrap();
         // Blocks for ever if the line is kept back.
         let mut shown = String::new();
-        for _ in 0..3 {
+        for _ in 0..4 {
             output.read_line(&mut shown).unwrap();
         }
         let trace = "\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n";
-        assert_eq!(shown, format!("{line}{trace}"));
+        let head = format!("\tcontext {number}  f00403cbb399c9ee83ee35588751f6b8\n");
+        assert_eq!(shown, format!("{line}{head}{trace}"));
     }
     drop(input);
     assert!(child.wait().unwrap().success());
@@ -145,7 +147,7 @@ fn lines_are_passed_through_byte_for_byte() {
         let rest = &output.stdout[text.len()..];
         assert_eq!(!rest.is_empty(), added);
         assert!(
-            !added || rest.starts_with(b"\n\tat app.Main.work"),
+            !added || rest.starts_with(b"\n\tcontext lucce:0123456789abcdef:0x"),
             "{rest:?}"
         );
     }

@@ -71,6 +71,7 @@ fn numbers_are_decoded_in_each_form() {
     for told in [by_ending, by_header] {
         let told = told.json();
         assert_eq!((&told["frames"], &told["number"]), (&frames, &json!(whole)));
+        assert_eq!(told["stack"], "f00403cbb399c9ee83ee35588751f6b8");
     }
     for (target, status, words) in [
         (

@@ -70,6 +70,23 @@ fn once(setup: &Setup) -> Checked {
     Ok(())
 }
 
+/// The open trace has its content id beside its number.
+fn content_id(running: &Running, shown: &str) -> Checked {
+    let line = shown.lines().find(|line| line.contains("lucce:"));
+    let mut words = line
+        .unwrap_or_default()
+        .trim_matches('│')
+        .split_whitespace();
+    let (number, stack) = (words.next().unwrap_or_default(), words.next());
+    let log = running.java.log();
+    let args = ["decode", "--json", &*log.to_string_lossy(), number];
+    let decoded = running.lucce().json(&args)?;
+    ensure(
+        stack.is_some() && decoded["stack"].as_str() == stack,
+        || format!("{decoded} is shown as\n{shown}"),
+    )
+}
+
 fn screen(setup: &Setup) -> Checked {
     let running = Running::start(setup, setup.jdk(), "top-screen", "")?;
     let terminal = Terminal::start(&running)?;
@@ -81,6 +98,7 @@ fn screen(setup: &Setup) -> Checked {
         "    at Forever.main(Forever.java:",
         "paused",
     ])?;
+    content_id(&running, &terminal.shows()?)?;
     // What the program prints is made in the JDK: the next row's trace is another one.
     terminal.until(&["  Forever.main(Forever.java:9) … java."])?;
     ensure(!terminal.shows()?.contains("    at java."), || {

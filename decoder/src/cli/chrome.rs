@@ -114,6 +114,7 @@ impl Chrome<'_> {
                 "value": told.value(event),
                 "unit": told.info.unit,
                 "id": profile.number(event.id).to_string(),
+                "stack": traces.stack(told.trace).to_string(),
                 "at": traces.shown(told.trace).next().map(ToString::to_string),
             },
         });

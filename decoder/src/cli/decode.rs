@@ -3,7 +3,6 @@
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
     ContextId, DecodeError, Number, Profile, RunId, StackFrame, StackTrace, Submissions,
@@ -187,11 +186,7 @@ impl Log<'_> {
         let line = Line {
             id: number.to_string(),
             run: number.run.map(|run| run.to_string()),
-            stack: self
-                .profile
-                .stack(trace.id)
-                .unwrap_or(StackId::EMPTY)
-                .to_string(),
+            stack: trace.stack.to_string(),
             thread: self.profile.only_thread(trace.id),
             frames: &trace.frames,
             started_by: self.started_by(trace.id),
@@ -200,7 +195,7 @@ impl Log<'_> {
     }
 
     fn text(&self, number: Number, trace: &StackTrace, out: &mut impl Write) -> io::Result<()> {
-        write!(out, "context {number}")?;
+        write!(out, "context {number}  {}", trace.stack)?;
         if let Some(thread) = self.profile.only_thread(trace.id) {
             write!(out, " in thread \"{}\"", Text(thread))?;
         }

@@ -19,6 +19,8 @@ pub struct StartedBy {
 #[derive(Serialize)]
 struct Trace {
     id: String,
+    /// Its content id.
+    stack: String,
     frames: Vec<StackFrame>,
 }
 
@@ -27,6 +29,7 @@ impl StartedBy {
         let (traces, end) = profile.started_by(submissions, id);
         let trace = |trace: StackTrace| Trace {
             id: profile.number(trace.id).to_string(),
+            stack: trace.stack.to_string(),
             frames: trace.frames,
         };
         StartedBy {
@@ -44,7 +47,7 @@ impl StartedBy {
 
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for trace in &self.traces {
-            writeln!(out, "started by context {}", trace.id)?;
+            writeln!(out, "started by context {}  {}", trace.id, trace.stack)?;
             trace
                 .frames
                 .iter()

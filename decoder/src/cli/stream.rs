@@ -71,7 +71,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let log = log_of(&args.file);
     let mut out = stdout();
     if args.csv {
-        writeln!(out, "time_ns,thread,event,detail,value,unit,id,at,tags")?;
+        writeln!(
+            out,
+            "time_ns,thread,event,detail,value,unit,id,at,tags,stack"
+        )?;
     }
     let mut printed = Printed::default();
     loop {
@@ -162,6 +165,8 @@ struct Line<'l> {
     value: i64,
     unit: &'l str,
     id: String,
+    /// The content id of its trace.
+    stack: String,
     frames: Listed<'l>,
 }
 
@@ -245,6 +250,7 @@ impl<'p> Printer<'p> {
             return Ok(());
         };
         let detail = told.detail.as_deref();
+        let stack = self.traces.stack(told.trace).to_string();
         let most = if args.traces { usize::MAX } else { 1 };
         let frames = self.traces.listed(told.trace, most);
         if frames.iter().next().is_none() {
@@ -263,6 +269,7 @@ impl<'p> Printer<'p> {
             value: told.value(event),
             unit: &told.info.unit,
             id: profile.number(event.id).to_string(),
+            stack,
             frames,
         };
         match (args.json, args.csv) {
@@ -313,13 +320,13 @@ impl Line<'_> {
             (_, unit) => write!(out, "  {sign}{value} {}", Text(unit))?,
         }
         if traces {
-            writeln!(out, "  {}", self.id)?;
+            writeln!(out, "  {}  {}", self.id, self.stack)?;
             let mut frames = self.frames.iter();
             return frames.try_for_each(|frame| writeln!(out, "\tat {frame}"));
         }
         let at = self.frames.iter().next();
         let at = at.map_or_else(String::new, |frame| format!("  at {frame}"));
-        writeln!(out, "{at}  {}", self.id)
+        writeln!(out, "{at}  {}  {}", self.id, self.stack)
     }
 
     fn csv(&self, out: &mut impl Write) -> io::Result<()> {
@@ -335,12 +342,13 @@ impl Line<'_> {
             &self.id,
             &at,
             &tags,
+            &self.stack,
         ];
-        let [thread, event, detail, unit, id, at, tags] = texts.map(Csv);
+        let [thread, event, detail, unit, id, at, tags, stack] = texts.map(Csv);
         let Line { time, value, .. } = self;
         writeln!(
             out,
-            "{time},{thread},{event},{detail},{value},{unit},{id},{at},{tags}"
+            "{time},{thread},{event},{detail},{value},{unit},{id},{at},{tags},{stack}"
         )
     }
 }

@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> Result<End, Error> {
     for text in &args.numbers {
         let (run, number) = parse(text)?;
         match numbers::trace(&args.dataset, &state, &run, number) {
-            Ok(trace) => print!("{text}\n{trace}"),
+            Ok(trace) => print!("{text}  {}\n{trace}", trace.stack),
             Err(error @ Error::Absent(_)) => {
                 crate::cli::complain(format_args!("{text}: {error}"));
                 end = End::Finding;

@@ -93,6 +93,7 @@ impl Numbers {
 pub fn told(number: Number, trace: &StackTrace) -> Value {
     json!({
         "number": number.to_string(),
+        "stack": trace.stack.to_string(),
         "allocated": trace.allocated,
         "frames": trace.frames,
     })

@@ -57,9 +57,10 @@ pub fn document() -> Value {
 fn schemas() -> Value {
     let trace = json!({
         "type": "object",
-        "required": ["number", "allocated", "frames"],
+        "required": ["number", "stack", "allocated", "frames"],
         "properties": {
             "number": { "type": "string" },
+            "stack": { "type": "string", "description": "The content id of the trace, 32 hexadecimal digits: equal in every run." },
             "allocated": { "type": ["string", "null"], "description": "The type that the context allocates, if it does." },
             "frames": {
                 "type": "array",

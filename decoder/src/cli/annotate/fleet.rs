@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
+use lucce_contentid::StackId;
 use lucce_decoder::{Number, RunId, StackFrame, StackTrace};
 use lucce_ship::{Endpoint, http, token_text};
 use serde_json::{Value, json};
@@ -192,6 +193,7 @@ fn trace_of(number: Number, told: &Value) -> Option<StackTrace> {
     let frames = told.get("frames")?.as_array()?.iter().map(frame);
     Some(StackTrace {
         id: number.id,
+        stack: told.get("stack")?.as_str()?.parse::<StackId>().ok()?,
         allocated: text(told, "allocated"),
         frames: frames.collect::<Option<_>>()?,
     })
@@ -210,13 +212,17 @@ mod tests {
     #[test]
     fn traces_are_read() {
         let frame = json!({ "class": "a.B", "method": "m", "file": null, "line": -2 });
-        let told = json!({ "number": "", "allocated": null, "frames": [frame] });
+        let stack = "0123456789abcdef0123456789abcdef";
+        let told = json!({ "number": "", "stack": stack, "allocated": null, "frames": [frame] });
         let trace = trace_of(number(), &told).unwrap();
+        assert_eq!(trace.stack.to_string(), stack);
         assert_eq!(trace.to_string(), "\tat a.B.m(Native Method)\n");
         for wrong in [
             json!({}),
-            json!({ "frames": [{}] }),
-            json!({ "frames": [{ "class": "a", "method": "m", "line": 1_u64 << 40 }] }),
+            json!({ "frames": [] }),
+            json!({ "stack": "7", "frames": [] }),
+            json!({ "stack": stack, "frames": [{}] }),
+            json!({ "stack": stack, "frames": [{ "class": "a", "method": "m", "line": 1_u64 << 40 }] }),
             json!({ "what": "run", "error": "…" }),
         ] {
             assert_eq!(trace_of(number(), &wrong), None, "{wrong}");

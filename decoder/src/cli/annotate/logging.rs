@@ -14,7 +14,8 @@ const LIBRARIES: [&str; 5] = [
     "org.slf4j.",
 ];
 
-/// Of such a number: all frames up to the one that has called the library. Other traces stay as they are.
+/// Of such a number: all frames up to the one that has called the library. Other traces stay as they are. The content id is still
+/// that of the whole trace, which other outputs show of this number.
 pub fn leave_out(trace: &mut StackTrace) {
     let is_converted = trace
         .frames
@@ -38,6 +39,7 @@ fn is(frame: &StackFrame, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lucce_contentid::StackId;
     use lucce_decoder::ContextId;
 
     fn left(classes: &[&str]) -> Vec<String> {
@@ -49,6 +51,7 @@ mod tests {
         };
         let mut trace = StackTrace {
             id: ContextId(1),
+            stack: StackId::EMPTY,
             allocated: None,
             frames: classes.iter().map(frame).collect(),
         };

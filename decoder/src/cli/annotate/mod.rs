@@ -167,12 +167,8 @@ impl<W: Write> Annotator<'_, W> {
         if self.ends_open {
             writeln!(self.out)?;
         }
-        let are_several = self.below.len() > 1;
         for (number, trace) in self.below.drain(..) {
-            if are_several {
-                writeln!(self.out, "\tcontext {number}")?;
-            }
-            write!(self.out, "{trace}")?;
+            write!(self.out, "\tcontext {number}  {}\n{trace}", trace.stack)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
     ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame, Suspect,
@@ -72,6 +73,8 @@ struct Damage {
 struct Row {
     id: String,
     aliases: Vec<String>,
+    /// The content id of its trace.
+    stack: String,
     class: String,
     /// How likely it is that any of the judged contexts looks like this without growing.
     chance: f64,
@@ -92,6 +95,8 @@ struct Row {
 struct SuspectRow {
     /// Of the context with most bytes.
     id: String,
+    /// The content id of that context's trace.
+    stack: String,
     /// How many contexts have this frame and type.
     contexts: u64,
     class: String,
@@ -305,10 +310,11 @@ impl Row {
             ..
         } = &leak.evidence;
         let number = |id: &ContextId| profile.number(*id).to_string();
-        let frames = profile.trace(leak.id).map(|trace| trace.frames);
+        let (stack, frames) = traced(profile, leak.id);
         Row {
             id: number(&leak.id),
             aliases: leak.aliases.iter().map(number).collect(),
+            stack,
             class: leak.of.clone(),
             chance: leak.chance,
             born: [span.0, span.1],
@@ -316,7 +322,7 @@ impl Row {
             live: live.map(LiveRow::from),
             kept: kept * 100.0,
             growth_bytes: leak.evidence.growth(),
-            frames: frames.unwrap_or_default(),
+            frames,
         }
     }
 
@@ -337,8 +343,8 @@ impl Row {
         let [first, _, last] = &self.live;
         let growth = bytes(self.growth_bytes);
         let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
-        let (class, id) = (Text(&self.class), &self.id);
-        format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}")
+        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+        format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}  {stack}")
     }
 
     fn lines(&self) -> [String; 3] {
@@ -427,10 +433,10 @@ impl SuspectRow {
     }
 
     fn new(profile: &Profile, suspect: &Suspect) -> SuspectRow {
-        let frames = profile.trace(suspect.id).map(|trace| trace.frames);
-        let frames = frames.unwrap_or_default();
+        let (stack, frames) = traced(profile, suspect.id);
         SuspectRow {
             id: profile.number(suspect.id).to_string(),
+            stack,
             contexts: 1,
             class: suspect.of.clone(),
             objects: suspect.objects,
@@ -459,8 +465,8 @@ impl SuspectRow {
 
     fn head(&self) -> String {
         let (bytes, objects) = (bytes(self.bytes), plural(self.objects, "object"));
-        let (class, id) = (Text(&self.class), &self.id);
-        let head = format!("about {bytes}  {objects} of {class}  {id}");
+        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+        let head = format!("about {bytes}  {objects} of {class}  {id}  {stack}");
         match self.contexts {
             0 | 1 => head,
             several => format!("{head} and {}", plural(several - 1, "more context")),
@@ -498,6 +504,15 @@ impl SuspectRow {
         }
         writeln!(out, "    {}", self.verdict())
     }
+}
+
+/// The content id and the frames of a trace; of none, if the log does not know the number.
+fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
+    let (stack, frames) = match profile.trace(id) {
+        Ok(trace) => (trace.stack, trace.frames),
+        Err(_) => (StackId::EMPTY, Vec::new()),
+    };
+    (stack.to_string(), frames)
 }
 
 /// What is estimated from samples is not known to the byte.

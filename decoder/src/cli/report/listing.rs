@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    Context, ContextId, KindTotal, Listed, Profile, Stacks, Submissions, Trace, Traces, Value,
+    Context, ContextId, KindTotal, Listed, Profile, Submissions, Trace, Traces, Value,
 };
 use serde::{Serialize, Serializer};
 
@@ -44,8 +45,7 @@ pub struct Row<'r> {
     id: String,
     aliases: Vec<String>,
     /// The content id of its trace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<String>,
+    stack: String,
     class: Option<&'r str>,
     count: u64,
     value: u64,
@@ -66,7 +66,7 @@ pub struct Row<'r> {
 pub struct Rows<'r> {
     profile: &'r Profile,
     traces: Traces<'r>,
-    pub list: Vec<(&'r Context, Trace)>,
+    pub list: Vec<(&'r Context, Trace, StackId)>,
     kind: &'r KindTotal,
     sorted_by: Value,
     whole: u64,
@@ -85,8 +85,8 @@ impl<'r> Rows<'r> {
     ) -> Self {
         let mut traces = Traces::new(profile);
         let list = contexts.iter().map(|context| {
-            let trace = traces.of(context.id);
-            (context, trace.unwrap_or(Trace::EMPTY))
+            let trace = traces.of(context.id).unwrap_or(Trace::EMPTY);
+            (context, trace, traces.stack(trace))
         });
         Rows {
             list: list.collect(),
@@ -100,17 +100,16 @@ impl<'r> Rows<'r> {
         }
     }
 
-    /// With content ids, or without.
-    fn rows(&self, stacks: Option<&Stacks>) -> impl Iterator<Item = Row<'_>> {
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         let number = |id: &ContextId| self.profile.number(*id).to_string();
-        self.list.iter().map(move |(context, trace)| {
+        self.list.iter().map(move |(context, trace, stack)| {
             let class = self.profile.detail(context);
             let started = self.submissions.as_ref();
             let key = (context.id, class.map(str::to_owned));
             Row {
                 id: number(&context.id),
                 aliases: context.aliases.iter().map(number).collect(),
-                stack: stacks.map(|stacks| stacks.of(*trace).to_string()),
+                stack: stack.to_string(),
                 class,
                 count: context.count,
                 value: context.value,
@@ -125,27 +124,26 @@ impl<'r> Rows<'r> {
 
     /// About how much will be written, without traces of other threads.
     pub fn bytes(&self, as_json: bool) -> u64 {
-        const ROW: u64 = 100;
+        const ROW: u64 = 130;
         let sums = self.traces.sums(|_, frame| written(frame, as_json));
         let rows = self
             .list
             .iter()
-            .map(|(_, trace)| sums.of(*trace).saturating_add(ROW));
+            .map(|(_, trace, _)| sums.of(*trace).saturating_add(ROW));
         rows.fold(0, u64::saturating_add)
     }
 }
 
 impl Rows<'_> {
     pub fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let mut rows = self.rows(None).enumerate();
+        let mut rows = self.rows().enumerate();
         rows.try_for_each(|(number, row)| row.write(number + 1, unit, out))
     }
 }
 
 impl Serialize for Rows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stacks = self.traces.stacks();
-        serializer.collect_seq(self.rows(Some(&stacks)))
+        serializer.collect_seq(self.rows())
     }
 }
 
@@ -163,7 +161,8 @@ impl Row<'_> {
         let value = amount(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
         let style = Style::of_output();
         let share = style.strong(format!("#{number} {:.2}%", self.share));
-        writeln!(out, "{share}  {value}{events}  {}", style.faint(&self.id))?;
+        let ids = style.faint(format!("{}  {}", self.id, self.stack));
+        writeln!(out, "{share}  {value}{events}  {ids}")?;
         self.frames
             .iter()
             .try_for_each(|frame| writeln!(out, "\tat {}", style.frame(frame)))?;

@@ -216,7 +216,7 @@ fn name(window: &Window, key: Key) -> String {
     }
 }
 
-/// The context's number and its trace.
+/// The context's number, its content id and its trace.
 pub fn trace(window: &Window, key: Key) -> Vec<String> {
     let Key::Context(node, what) = key else {
         return Vec::new();
@@ -227,7 +227,8 @@ pub fn trace(window: &Window, key: Key) -> Vec<String> {
     };
     let frames = window.joined.trace(node);
     let frames = frames.iter().map(|frame| format!("    at {frame}"));
-    std::iter::once(number.to_string()).chain(frames).collect()
+    let ids = format!("{number}  {}", window.joined.stack(node));
+    std::iter::once(ids).chain(frames).collect()
 }
 
 fn number(window: &Window, node: NodeId, what: Option<u32>) -> Option<ContextId> {
