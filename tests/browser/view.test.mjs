@@ -1,7 +1,7 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
 //   PAGES     a folder with one.html, two.html (of two runs), changed.html (of `lucce diff --html`, by type, per lock), leaks.html (of a run whose objects were followed), tags.html (of a
-//             program that opens tags), and one.json, one-lock.json, tags.json (reports of these runs, the last one by tag)
+//             program that opens tags), one.json, one-lock.json, tags.json (reports of these runs, the last one by tag) and two.json (`lucce diff`)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
 import assert from "node:assert/strict";
@@ -14,6 +14,7 @@ const { chromium } = createRequire(PLAYWRIGHT + "/")("playwright-core");
 const read = (name) => JSON.parse(readFileSync(`${PAGES}/${name}.json`, "utf8"));
 const reports = { one: read("one"), "one-lock": read("one-lock"), tags: read("tags") };
 const report = (name) => reports[name];
+const diff = read("two");
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 let browser;
@@ -230,6 +231,22 @@ describe("a page of one run", () => {
     }
   });
 
+  test("says that a filter is no regular expression", async () => {
+    await open("one", "#tab=methods");
+    const filter = page.getByLabel("Filter rows");
+    const rows = () => page.locator("#main tbody tr").count();
+    const all = await rows();
+    await filter.fill("Shop\\.");
+    assert.ok((await rows()) < all);
+    assert.equal(await page.getByText("no regular expression").count(), 0);
+    await filter.fill("Shop(");
+    await page.getByText(/^no regular expression, so nothing is left out: \d+ of [\d,]+ rows$/).waitFor();
+    assert.equal(await filter.getAttribute("aria-invalid"), "true");
+    assert.equal(await rows(), all);
+    await filter.fill("");
+    assert.equal(await page.getByText("no regular expression").count(), 0);
+  });
+
   test("has the heads of its tables on paper, too", async () => {
     await page.emulateMedia({ media: "print" });
     await open("one", "#tab=methods");
@@ -269,6 +286,21 @@ describe("a page of two runs", () => {
     assert.equal(byThreads, change);
     await open("two", "#tab=flame&difference=yes");
     await page.getByText("red: more than before").waitFor();
+  });
+
+  test("shows type and content id of what differs, as the command does", async () => {
+    await open("two", "#tab=difference&group=context");
+    const heads = await page.locator("th button").allInnerTexts();
+    assert.deepEqual(heads.slice(-2), ["Type", "Content id"]);
+    const cells = await page.locator("#main tbody tr").first().locator("td").allInnerTexts();
+    const row = diff.rows.find((row) => row.stack === cells.at(-1) && row.name === cells.at(-2));
+    assert.ok(row, cells.join());
+    // An id finds its rows.
+    await page.getByLabel("Filter rows").fill(row.stack);
+    const ids = await page.locator("#main tbody tr td:last-child").allInnerTexts();
+    assert.ok(ids.length >= 1 && ids.every((id) => id === row.stack), ids.join());
+    await open("two", "#tab=difference&group=method");
+    assert.ok(!(await page.locator("th button").allInnerTexts()).includes("Content id"));
   });
 
   test("colours small changes so that they are seen", async () => {

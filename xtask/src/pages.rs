@@ -23,6 +23,9 @@ pub fn tests() -> Outcome {
     diff.arg("diff").args([old, one]).arg("--html");
     diff.arg(folder.join("changed.html"));
     tools::run_quietly(diff.args(["--by", "type", "--per", "lock"]))?;
+    let mut told = Command::new(place::lucce());
+    told.args(["diff", "--json", "--top", "0"]).args([old, one]);
+    save(&mut told, &folder.join("two.json"))?;
     let leaks = folder.join("leaks.lucce");
     let mut followed = program(&folder, (&leaks, "events=leak=1k"), 24)?;
     tools::run_quietly(followed.arg("collect"))?;
@@ -158,7 +161,12 @@ fn view(logs: &[&PathBuf], page: &Path) -> Outcome {
 fn report((log, kind): (&Path, &str), more: &[&str], to: &Path) -> Outcome {
     let mut lucce = Command::new(place::lucce());
     let args = ["report", "--json", "--top", "0", "--event", kind];
-    let said = tools::output(lucce.args(args).args(more).arg(log))?;
+    save(lucce.args(args).args(more).arg(log), to)
+}
+
+/// What the command prints.
+fn save(command: &mut Command, to: &Path) -> Outcome {
+    let said = tools::output(command)?;
     fs::write(to, said).map_err(|e| format!("{}: {e}", to.display()))
 }
 

@@ -447,12 +447,21 @@ function methods() {
 function traceBox(context) {
   const node = contexts.node[context];
   const type = typeName(contexts.type[context]);
-  const head = [contexts.number[context], type].filter(Boolean).join("  ");
+  const head = [contexts.number[context], contexts.stack[context], type].filter(Boolean).join("  ");
   const text = traceText(node);
   return element("div", { class: "trace" },
     list([["Number", contexts.number[context]], ["Content id", contexts.stack[context]]]),
     element("pre", { tabindex: "0", "aria-label": "stack trace" }, text),
     element("button", { type: "button", onclick: () => copy(head + "\n" + text) }, "Copy"));
+}
+
+/** Of rows that are contexts. */
+function typeColumn() {
+  return { head: "Type", isText: true, of: (row) => typeName(contexts.type[row.context]), shown: (row) => typeName(contexts.type[row.context]) };
+}
+
+function idColumn() {
+  return { head: "Content id", of: (row) => contexts.stack[row.context], shown: (row) => contexts.stack[row.context] };
 }
 
 function contextsTab() {
@@ -464,10 +473,9 @@ function contextsTab() {
   });
   return [table(rows, [
     { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => contexts.number[row.context] ? frameText(contexts.node[row.context]) : "(rest) below " + (contexts.node[row.context] > 0 ? frameText(tree.parent[contexts.node[row.context]]) : "") },
-    { head: "Type", isText: true, of: (row) => typeName(contexts.type[row.context]), shown: (row) => typeName(contexts.type[row.context]) },
-    amountColumn(), shareColumn(total),
-    { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] },
-  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
+    typeColumn(), amountColumn(), shareColumn(total),
+    { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
+  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
 }
 
 function types() {
@@ -639,6 +647,7 @@ function difference() {
   const change = (row) => row.now - row.old;
   const cell = (row) => element("span", { class: change(row) > 0 ? "more" : change(row) < 0 ? "less" : null }, (change(row) > 0 ? "+" : "") + human(change(row), unit()));
   const part = (row) => (row.old === 0 ? Infinity : change(row) / row.old);
+  const isByContext = state.group === "context";
   return [
     element("div", { class: "bar" }, choose, element("button", { type: "button", onclick: () => set({ tab: "flame", difference: "yes" }) }, "As a flame graph")),
     table(changeRows(), [
@@ -647,7 +656,8 @@ function difference() {
       { head: "New", isNumber: true, of: (row) => row.now, shown: (row) => human(row.now, unit()) },
       { head: "Change", isNumber: true, of: (row) => Math.abs(change(row)), shown: cell },
       { head: "Change in %", isNumber: true, of: part, shown: (row) => (row.old === 0 ? "new" : (part(row) > 0 ? "+" : "") + (100 * part(row)).toFixed(1) + "%") },
-    ], { by: 3, filter: (row) => row.name, details: state.group === "context" ? (row) => traceBox(row.context) : null }),
+      ...(isByContext ? [typeColumn(), idColumn()] : []),
+    ], { by: 3, filter: (row) => (isByContext ? `${row.name} ${typeName(contexts.type[row.context])} ${contexts.stack[row.context]}` : row.name), details: isByContext ? (row) => traceBox(row.context) : null }),
   ];
 }
 
