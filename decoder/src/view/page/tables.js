@@ -37,21 +37,21 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
     return element("th", { class: column.isNumber ? "n" : null, scope: "col" }, element("button", { type: "button", onclick: press }, column.head));
   });
 
-  function selected() {
-    if (!filter || state.text === "") return rows;
-    const wanted = pattern(state.text);
-    return wanted ? rows.filter((row) => wanted.test(filter(row))) : rows;
-  }
+  /** What the filter's text is as a regular expression; null: it is none, and all rows are shown. */
+  const wanted = () => pattern(filter ? state.text : "");
 
   function draw() {
     const { of } = columns[state.by];
     const sign = state.down ? -1 : 1;
-    const keyed = selected().map((row) => [of(row), row]);
+    const search = wanted();
+    const selected = search && state.text !== "" ? rows.filter((row) => search.test(filter(row))) : rows;
+    const keyed = selected.map((row) => [of(row), row]);
     keyed.sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
     heads.forEach((head, at) => head.setAttribute("aria-sort", at !== state.by ? "none" : state.down ? "descending" : "ascending"));
     body.replaceChildren(...keyed.slice(0, state.shown).map(([, row]) => line(row)));
     more.hidden = keyed.length <= state.shown;
-    note.textContent = `${grouped(Math.min(state.shown, keyed.length))} of ${grouped(keyed.length)} rows`;
+    input?.setAttribute("aria-invalid", String(!search));
+    note.textContent = `${search ? "" : "no regular expression, so nothing is left out: "}${grouped(Math.min(state.shown, keyed.length))} of ${grouped(keyed.length)} rows`;
   }
 
   function line(row) {
@@ -73,8 +73,8 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
   }
 
   const box = element("div", {});
-  if (filter) {
-    const input = element("input", { type: "search", placeholder: "filter: regular expression", "aria-label": "Filter rows", oninput: () => { state.text = input.value; draw(); } });
+  const input = filter ? element("input", { type: "search", placeholder: "filter: regular expression", "aria-label": "Filter rows", oninput: () => { state.text = input.value; draw(); } }) : null;
+  if (input) {
     input.value = state.text;
     box.append(element("div", { class: "bar" }, input, note));
   } else {
