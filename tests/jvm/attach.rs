@@ -376,7 +376,8 @@ fn refused(setup: &'static Setup) -> Checked {
 
     let jvm = Running::start(setup, setup.jdk(), "attach-twice", "events=alloc")?;
     let said = jvm.lucce().text(2, &["attach", &jvm.pid()])?;
-    ensure(said.contains("started with the agent"), || said.clone())?;
+    let helps = format!("was started with it, `lucce ctl {} status`", jvm.pid());
+    ensure(said.contains(&helps), || said.clone())?;
     jvm.end()?.clean();
     Ok(())
 }
@@ -529,7 +530,7 @@ fn again_and_again(setup: &'static Setup) -> Checked {
             jvm.lucce().text(0, &all)?;
             // While it is there another one is not taken.
             let said = jvm.lucce().text(2, &["attach", &pid])?;
-            ensure(said.contains("attached already"), || said.clone())?;
+            ensure(said.contains("has the agent already"), || said.clone())?;
             jvm.works_on()?;
             jvm.works_on()?;
             jvm.lucce().text(0, &["ctl", &pid, "detach"])?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_control::{Command, LoadError, ask, load};
 
-use super::list::named;
+use super::list::{agent_of, named};
 use super::run::agent_path;
 use super::{End, Failure, complain, ctl};
 
@@ -44,11 +44,33 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         None => agent_path()?,
     };
     let pid = named(&args.jvm)?;
+    not_taken(pid)?;
     if let Err(end) = attach(pid, &agent, &options(&args.opts, args.out.as_deref())?) {
         return Ok(end);
     }
     let status = ask(pid, &Command::Status)?;
     ctl::print(&status, args.json)
+}
+
+/// # Errors
+/// The agent is in the process already; what helps then.
+pub fn not_taken(pid: u32) -> Result<(), Failure> {
+    match agent_of(pid) {
+        None => Ok(()),
+        Some(agent) => Err(Failure::Refused(taken(pid, agent.attached), End::Unusable)),
+    }
+}
+
+fn taken(pid: u32, is_attached: bool) -> String {
+    let helps = match is_attached {
+        true => format!(
+            "`lucce ctl {pid} status` says what it counts, and `lucce ctl {pid} detach` takes it out"
+        ),
+        false => format!(
+            "the JVM was started with it, `lucce ctl {pid} status` says what it counts, and `lucce top {pid}` and `lucce serve {pid}` show it"
+        ),
+    };
+    format!("process {pid} has the agent already: {helps}")
 }
 
 /// Loads the agent; if it cannot, that is told, and how the verb ends.
@@ -108,4 +130,24 @@ fn release(pid: u32) -> Option<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("JAVA_VERSION=\""))?;
     version.split(['.', '"', '-', '+']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_agent_already_is_told_what_helps() {
+        for (is_attached, also) in [(true, "`lucce ctl 7 detach`"), (false, "`lucce top 7`")] {
+            let told = taken(7, is_attached);
+            assert!(
+                told.starts_with("process 7 has the agent already: "),
+                "{told}"
+            );
+            assert!(
+                told.contains("`lucce ctl 7 status`") && told.contains(also),
+                "{told}"
+            );
+        }
+    }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use lucce_control::{Command, ask, stop};
 use lucce_decoder::Opening;
 
-use super::attach::{attach, options};
+use super::attach::{attach, not_taken, options};
 use super::classes::Classes;
-use super::list::{Agent, agent_of, find, jvms};
+use super::list::{find, jvms};
 use super::run::{agent_path, key_value};
 use super::tagged::Tagged;
 use super::{End, Failure, complain, ctl, process, view};
@@ -52,9 +52,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(output) = &args.output {
         view::check(output)?;
     }
-    if let Some(agent) = agent_of(pid) {
-        return Err(taken(pid, &agent));
-    }
+    not_taken(pid)?;
     let options = options(&args.opts, args.log.as_deref())?;
     // From before the agent comes, so that it is not left there.
     stop::listen()?;
@@ -109,16 +107,4 @@ fn wait(pid: u32, log: &Path, duration: Duration) -> Ended {
             false => thread::sleep(left.min(LOOK)),
         }
     }
-}
-
-/// The agent is there already: what helps then.
-fn taken(pid: u32, agent: &Agent) -> Failure {
-    let helps = match agent.attached {
-        true => format!("`lucce ctl {pid} detach` takes it out"),
-        false => format!(
-            "the JVM was started with it, and `lucce top {pid}` and `lucce serve {pid}` show what it counts"
-        ),
-    };
-    let message = format!("process {pid} has the agent already: {helps}");
-    Failure::Refused(message, End::Unusable)
 }
