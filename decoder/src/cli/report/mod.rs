@@ -27,7 +27,7 @@ use super::progress::Bar;
 use super::tagged::Tagged;
 use super::threshold::{Threshold, complain_if_traces_are_large};
 use super::window::Part;
-use super::{End, Failure, Weigh, ending_of_all, kind};
+use super::{End, Failure, Weigh, about, complain, ending_of_all, kind};
 use chosen::{Chosen, Sort, Sorted};
 use head::Run;
 use listing::Rows;
@@ -231,13 +231,32 @@ impl<'r> Of<'r> {
         let mut report = Report::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| profile.coverage().ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
+        let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = stdout();
         match args.json {
             true => json(&mut out, &report)?,
             false => report.write(profile, &mut out)?,
         }
         out.flush()?;
+        if is_none && kind.count > 0 {
+            complain_of_patterns(args, kind);
+        }
         Ok(ending_of_all(&args.file, contexts, End::Fine))
+    }
+}
+
+/// The kind has events, and none of them is reported: it may be a pattern that is not what was meant.
+fn complain_of_patterns(args: &Args, kind: &KindTotal) {
+    let asked = [("--class", &args.class), ("--through", &args.through)];
+    let asked = asked.iter().filter_map(|(option, pattern)| {
+        let pattern = pattern.as_ref()?.as_str();
+        Some(format!("{option} '{pattern}'"))
+    });
+    let asked: Vec<_> = asked.collect();
+    if !asked.is_empty() {
+        let asked = asked.join(" and ");
+        let message = format_args!("no event of kind {} matches {asked}", kind.name);
+        complain(about(&args.file, message));
     }
 }
 
