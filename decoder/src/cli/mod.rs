@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | fine |
 //! | 1 | a finding: mismatch, leak, growth beyond what a gate allows, or an id that was asked for and is not known |
-//! | 2 | usage: bad argument, file that cannot be read or written |
+//! | 2 | it could not be done: wrong usage; a file that cannot be read or written; a JVM, an agent or a kind of events that is not there, or that refuses; runs that cannot tell what was asked (`leaks`, `gate`, `bench`) |
 //! | 3 | damaged or foreign log; what could be read was printed |
 
 mod output;
@@ -66,7 +66,12 @@ use progress::Bar;
     name = "lucce",
     version,
     long_version = version::long(),
-    after_help = "Exit codes: 0 fine; 1 mismatch, leak or unknown id; 2 usage; 3 damaged or foreign log."
+    after_help = "Exit codes:
+  0  fine
+  1  a finding: a mismatch, a leak, growth beyond what a gate allows, a number that is not known
+  2  it could not be done: wrong usage; a file that cannot be read or written; a JVM, an agent or a kind of
+     events that is not there, or that refuses; a run that cannot tell what was asked
+  3  a damaged or foreign log; what could be read was printed"
 )]
 struct Cli {
     #[command(subcommand)]
