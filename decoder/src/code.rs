@@ -179,6 +179,14 @@ impl Code {
         })
     }
 
+    /// Equal for methods that [`method_name`](Self::method_name) calls the same: they differ in their parameters only.
+    pub(crate) fn name_key(&self, method: MethodId) -> impl std::hash::Hash + use<> {
+        match self.names(method) {
+            (class, Some(info)) => (class.map(|class| class.name), Some(info.name), 0),
+            (_, None) => (None, None, method.0),
+        }
+    }
+
     fn names(&self, method: MethodId) -> (Option<&ClassInfo>, Option<&MethodInfo>) {
         let info = self.methods.get(method.0);
         let class = info.and_then(|info| self.classes.get(info.class.0));

@@ -39,7 +39,7 @@ struct Leaf {
     site: SiteId,
 }
 
-/// Stacks of methods: contexts that differ in lines only are one.
+/// Stacks as they are printed: contexts that differ in lines or in methods' parameters only are one.
 pub struct Collapsed {
     /// One context of each stack, and the sum; the largest first.
     stacks: Vec<(Leaf, u64)>,
@@ -59,7 +59,7 @@ impl Collapsed {
         tick: Tick<'_>,
     ) -> Self {
         let ids: Vec<_> = contexts.iter().map(|context| context.id).collect();
-        let stacks = profile.prints(&ids, tick, |frame| frame.method);
+        let stacks = profile.prints(&ids, tick, |frame| profile.code.name_key(frame.method));
         let mut sums: HashMap<u128, (Leaf, u64)> = HashMap::new();
         for (context, stack) in contexts.iter().zip(stacks) {
             let Ok(stack) = stack else { continue };
@@ -230,7 +230,6 @@ pub fn write_difference(
     };
     new.each(&mut |stack, _| {
         let print = fingerprint(stack);
-        // Methods that differ in their parameters only have one text.
         let Some(sum) = now.remove(&print) else {
             return Ok(());
         };

@@ -5,7 +5,9 @@ mod fixture;
 use std::cell::Cell;
 use std::path::Path;
 
-use lucce_decoder::{Profile, Source, Stream, Window, Wish, path_beside};
+use lucce_decoder::{
+    Collapsed, Profile, Source, Stream, Value, Window, Wish, path_beside, write_difference,
+};
 use lucce_formats::{Event, Run};
 
 fn wish(kind: Option<&str>) -> Wish<'_> {
@@ -122,6 +124,25 @@ fn followed_objects_are_no_allocations() {
         let kind = &run.kinds[row.kind as usize];
         assert_eq!((&*kind.name, (kind.words.jfr)("x")), ("inuse", None));
     }
+}
+
+/// A line of collapsed stacks tells no parameters: what differs in them only is one line, of a difference, too.
+#[test]
+fn stacks_of_one_text_are_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("overloaded.log");
+    fixture::overloaded(&path);
+    let profile = profile(&path);
+    let contexts = profile.contexts(&|_| ());
+    let collapsed = Collapsed::new(&profile, &contexts.list, Value::Sum, false, &|_| ());
+    let written = collapsed.written(&profile);
+    let (mut one, mut both) = (Vec::new(), Vec::new());
+    written.write(&mut one, &|_| ()).unwrap();
+    let lines = write_difference((&written, &written), |_| true, &mut both).unwrap();
+    let text = String::from_utf8;
+    assert_eq!(text(one).unwrap(), "app.Main.main;app.Main.work 13\n");
+    assert_eq!(text(both).unwrap(), "app.Main.main;app.Main.work 13 13\n");
+    assert_eq!((collapsed.len(), lines), (1, 1));
 }
 
 /// Readers want a kind, also of a log without any event.

@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 
 /// A text of [`Texts`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct TextId(u32);
 
 impl TextId {
