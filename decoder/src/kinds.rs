@@ -45,6 +45,7 @@ pub const ALLOC: &Known = &Known {
     words: Words {
         pprof: Some(["alloc_objects", "alloc_space"]),
         jfr: |_| Some("jdk.ObjectAllocationSample"),
+        ..Words::NONE
     },
     ..PLAIN
 };
@@ -84,6 +85,7 @@ pub static KNOWN: &[&Known] = &[
                     _ => "jdk.JavaMonitorEnter",
                 })
             },
+            ..Words::NONE
         },
         ..PLAIN
     },
@@ -96,7 +98,7 @@ pub static KNOWN: &[&Known] = &[
         ..PLAIN
     },
     &Known {
-        name: "io",
+        name: IO,
         unit: BYTES,
         times: Some(IO_TIME),
         ..PLAIN
@@ -112,6 +114,7 @@ pub static KNOWN: &[&Known] = &[
                 (false, _) if what.contains("read") => Some("jdk.FileRead"),
                 (false, _) => None,
             },
+            moved: Some(IO),
             ..Words::NONE
         },
         ..PLAIN
@@ -128,6 +131,7 @@ pub static KNOWN: &[&Known] = &[
     },
 ];
 
+const IO: &str = "io";
 const IO_TIME: &str = "io-time";
 
 impl Known {

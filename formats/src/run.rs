@@ -58,6 +58,9 @@ pub struct Words {
     pub pprof: Option<[&'static str; 2]>,
     /// Flight Recorder's type of event, by what the event happened to.
     pub jfr: fn(&str) -> Option<&'static str>,
+    /// Of times, the kind whose values are how many bytes were moved meanwhile: each of its events comes before the one
+    /// of this kind.
+    pub moved: Option<&'static str>,
 }
 
 impl Words {
@@ -65,6 +68,7 @@ impl Words {
     pub const NONE: Words = Words {
         pprof: None,
         jfr: |_| None,
+        moved: None,
     };
 }
 

@@ -35,6 +35,7 @@ fn run() -> Run {
             "alloc" => Words {
                 pprof: Some(["alloc_objects", "alloc_space"]),
                 jfr: |_| Some("jdk.ObjectAllocationSample"),
+                ..Words::NONE
             },
             _ => Words::NONE,
         },

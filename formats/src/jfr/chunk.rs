@@ -83,6 +83,11 @@ impl Bytes {
         self.0.extend_from_slice(text.as_bytes());
     }
 
+    /// A text that is not known.
+    pub fn no_text(&mut self) {
+        self.byte(0);
+    }
+
     /// The other bytes with their size before them, which counts itself.
     pub fn sized(&mut self, bytes: &Bytes) {
         let length = |size: u64| (1..9).find(|bytes| size >> (7 * bytes) == 0).unwrap_or(9);

@@ -11,14 +11,18 @@ use super::chunk::Bytes;
 pub enum Fields {
     /// `objectClass`, `weight`
     Allocation,
-    /// `monitorClass` or `parkedClass`
+    /// `monitorClass` or `parkedClass`, `address`
     Monitor,
     /// `message`, `thrownClass`
     Thrown,
-    /// `path`
+    /// `path`, `bytesRead` or `bytesWritten`
     File,
-    /// `host`
+    /// `host`, `bytesRead` or `bytesWritten`
     Socket,
+    /// Nothing
+    Slept,
+    /// `throwables` alone: it has no thread and no stack
+    Throwables,
     /// `kind`, `type`, `value`
     Other,
 }
@@ -36,7 +40,7 @@ pub struct Shape {
 
 const APPLICATION: &[&str] = &["Java Application"];
 
-const SHAPES: [Shape; 10] = [
+const SHAPES: [Shape; 13] = [
     shape(
         101,
         "jdk.ObjectAllocationSample",
@@ -70,7 +74,22 @@ const SHAPES: [Shape; 10] = [
         category: &["lucce"],
         ..shape(110, "lucce.Event", "Event", Fields::Other)
     },
+    // None of these two is written: a log does not say which class is an error, nor who sleeps. Views want the types.
+    shape(111, "jdk.JavaErrorThrow", "Java Error", Fields::Thrown),
+    shape(113, "jdk.ThreadSleep", "Java Thread Sleep", Fields::Slept),
+    THROWABLES,
 ];
+
+/// How many were thrown until then.
+pub const THROWABLES: Shape = Shape {
+    category: &["Java Application", "Statistics"],
+    ..shape(
+        112,
+        "jdk.ExceptionStatistics",
+        "Exception Statistics",
+        Fields::Throwables,
+    )
+};
 
 const fn shape(id: u64, name: &'static str, label: &'static str, fields: Fields) -> Shape {
     Shape {
@@ -95,7 +114,10 @@ impl Shape {
 
 impl Fields {
     pub fn lasts(self) -> bool {
-        matches!(self, Fields::Monitor | Fields::File | Fields::Socket)
+        matches!(
+            self,
+            Fields::Monitor | Fields::File | Fields::Socket | Fields::Slept
+        )
     }
 }
 
@@ -307,10 +329,19 @@ fn classes() -> Vec<Element> {
     types.chain(annotations).chain(events).collect()
 }
 
+const PATH: Field = ("path", id::STRING, Is);
+const HOST: Field = ("host", id::STRING, Is);
+const READ: Field = ("bytesRead", id::LONG, As::Bytes);
+const WRITTEN: Field = ("bytesWritten", id::LONG, As::Bytes);
+
 fn fields(of: Fields, name: &str) -> Vec<Field> {
     let mut fields: Vec<Field> = vec![("startTime", id::LONG, Ticks)];
     if of.lasts() {
         fields.push(("duration", id::LONG, Lasting));
+    }
+    if of == Fields::Throwables {
+        fields.push(("throwables", id::LONG, Is));
+        return fields;
     }
     fields.extend([
         ("eventThread", id::THREAD, Pooled),
@@ -321,14 +352,23 @@ fn fields(of: Fields, name: &str) -> Vec<Field> {
             ("objectClass", id::CLASS, Pooled),
             ("weight", id::LONG, As::Bytes),
         ],
-        Fields::Monitor if name == "jdk.ThreadPark" => &[("parkedClass", id::CLASS, Pooled)],
-        Fields::Monitor => &[("monitorClass", id::CLASS, Pooled)],
+        Fields::Monitor if name == "jdk.ThreadPark" => &[
+            ("parkedClass", id::CLASS, Pooled),
+            ("address", id::LONG, Hex),
+        ],
+        Fields::Monitor => &[
+            ("monitorClass", id::CLASS, Pooled),
+            ("address", id::LONG, Hex),
+        ],
         Fields::Thrown => &[
             ("message", id::STRING, Is),
             ("thrownClass", id::CLASS, Pooled),
         ],
-        Fields::File => &[("path", id::STRING, Is)],
-        Fields::Socket => &[("host", id::STRING, Is)],
+        Fields::File if name == "jdk.FileRead" => &[PATH, READ],
+        Fields::File => &[PATH, WRITTEN],
+        Fields::Socket if name == "jdk.SocketRead" => &[HOST, READ],
+        Fields::Socket => &[HOST, WRITTEN],
+        Fields::Slept | Fields::Throwables => &[],
         Fields::Other => &[
             ("kind", id::STRING, Is),
             ("type", id::STRING, Is),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Logs, equal, holds, totals};
+use super::{Logs, equal, holds, told, totals};
 use crate::{Outcome, jdk, tools};
 
 /// As many events as the log has, where each is one with its time, and their sums are the log's.
@@ -57,25 +57,122 @@ pub fn events(logs: &Logs) -> Outcome {
     let text = jfr(&["print", "--events", "JavaMonitorEnter"], &locks)?;
     holds(&text, "monitorClass = java.lang.Object")?;
     holds(&text, "Shop.lambda$contend$0")?;
-    views(&file)
+    views_of_allocations(&file)
+}
+
+/// All views of what lucce writes find what they ask for, of single events and of sums.
+pub fn views(logs: &Logs) -> Outcome {
+    for (name, options) in [("io.jfr", &[][..]), ("io-rows.jfr", &["--min-bytes", "0"])] {
+        let file = logs.export(&logs.io, "jfr", name, options)?;
+        let is_single = options.is_empty();
+        amounts(logs, &file, is_single).map_err(|e| format!("{name}: {e}"))?;
+        let Some(jdk) = viewer() else { continue };
+        for (view, part) in VIEWS {
+            let said = view_of(&jdk, view, &file)?;
+            holds(&said, part).map_err(|e| format!("{name}, {view}: {e}"))?;
+        }
+        let said = view_of(&jdk, "exception-count", &file)?;
+        let count = said.lines().find(|line| line.contains("Thrown"));
+        let count = count.and_then(|line| line.rsplit(' ').next());
+        let (_, expected) = totals(&logs.io, "exception")?;
+        equal("exceptions", &count, &Some(&*expected.to_string()))?;
+        // One kind alone: what others would tell is not known.
+        let file = logs.export(&logs.io, "jfr", "io-time.jfr", &["--event", "io-time"])?;
+        holds(&view_of(&jdk, "file-reads-by-path", &file)?, "N/A")?;
+    }
+    // Locks for which threads waited.
+    let Some(jdk) = viewer() else { return Ok(()) };
+    let file = logs.export(&logs.shop, "jfr", "shop.jfr", &[])?;
+    for (view, part) in LOCKS {
+        let said = view_of(&jdk, view, &file)?;
+        holds(&said, part).map_err(|e| format!("{view}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// Views, and what each must say.
+const VIEWS: &[(&str, &str)] = &[
+    ("allocation-by-class", "byte[]"),
+    ("allocation-by-site", "Io."),
+    ("allocation-by-thread", "main"),
+    ("exception-by-message", "Message"),
+    ("exception-by-site", "Method"),
+    ("exception-by-type", "SocketTimeoutException"),
+    ("file-reads-by-path", "N/A"),
+    ("file-writes-by-path", "N/A"),
+    ("latencies-by-type", "File Read"),
+    ("socket-reads-by-host", "N/A"),
+    ("socket-writes-by-host", "N/A"),
+];
+
+const LOCKS: &[(&str, &str)] = &[
+    ("contention-by-address", "java.lang.Object"),
+    ("contention-by-class", "java.lang.Object"),
+    ("contention-by-site", "Shop.lambda$contend$0"),
+    ("contention-by-thread", "main"),
+];
+
+/// The bytes and the numbers of what was read and written are those of the log.
+fn amounts(logs: &Logs, file: &Path, is_single: bool) -> Outcome {
+    let report = told(&logs.io, &["report", "--top", "0", "--event", "io"])?;
+    let rows = report["contexts"].as_array().ok_or("no contexts")?;
+    for (event, field, what) in [
+        ("FileRead", "bytesRead", &["file read"][..]),
+        ("FileWrite", "bytesWritten", &["file write"]),
+        ("SocketWrite", "bytesWritten", &["socket write"]),
+        (
+            "SocketRead",
+            "bytesRead",
+            &[
+                "socket read",
+                "socket wait",
+                "socket accept",
+                "socket connect",
+            ],
+        ),
+    ] {
+        let events = events_of(&jfr(&["print", "--json", "--events", event], file)?)?;
+        let sum = |key: &str| -> u64 { events.iter().filter_map(|one| one[key].as_u64()).sum() };
+        let is_own = |row: &&Value| {
+            row["class"]
+                .as_str()
+                .is_some_and(|of| what.contains(&of.trim_matches(['(', ')'])))
+        };
+        let own = rows.iter().filter(is_own);
+        let whole = |key: &str| -> u64 { own.clone().filter_map(|row| row[key].as_u64()).sum() };
+        equal(field, &sum(field), &whole("value")).map_err(|e| format!("{event}: {e}"))?;
+        equal(event, &sum("count"), &whole("count"))?;
+        equal("events were read", &events.is_empty(), &false)?;
+        equal("single", &(events.len() as u64 == sum("count")), &true)
+            .or_else(|e| if is_single { Err(e) } else { Ok(()) })?;
+        let path = if event.starts_with("File") {
+            "path"
+        } else {
+            "host"
+        };
+        let known = events.iter().find(|one| !one[path].is_null());
+        equal(path, &known, &None)?;
+    }
+    Ok(())
+}
+
+/// The newest JDK that has `jfr view`.
+fn viewer() -> Option<jdk::Jdk> {
+    let all = jdk::all().into_iter();
+    let have = all.filter(|jdk| jdk.tool("jfr").exists() && jdk.version >= 21);
+    have.max_by_key(|jdk| jdk.version)
+}
+
+fn view_of(jdk: &jdk::Jdk, name: &str, file: &Path) -> Result<String, String> {
+    let mut view = Command::new(jdk.tool("jfr"));
+    let said = tools::output(view.args(["view", "--verbose", name]).arg(file))?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// `jfr view`, where a JDK has it.
-fn views(file: &Path) -> Outcome {
-    let newest = jdk::all()
-        .into_iter()
-        .filter(|jdk| jdk.tool("jfr").exists() && jdk.version >= 21);
-    let Some(jdk) = newest.max_by_key(|jdk| jdk.version) else {
-        return Ok(());
-    };
-    let view = |name: &str| {
-        let said = tools::output(
-            Command::new(jdk.tool("jfr"))
-                .args(["view", "--verbose", name])
-                .arg(file),
-        )?;
-        Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
-    };
+fn views_of_allocations(file: &Path) -> Outcome {
+    let Some(jdk) = viewer() else { return Ok(()) };
+    let view = |name: &str| view_of(&jdk, name, file);
     holds(&view("allocation-by-site")?, "Shop.tree")?;
     holds(&view("allocation-by-class")?, "java.lang.Object[]")?;
     holds(&view("allocation-by-thread")?, "main")

@@ -28,6 +28,8 @@ struct Logs {
     less: PathBuf,
     /// A program that leaks, with followed objects.
     leaks: PathBuf,
+    /// A program that reads and writes files and sockets, and throws, with its stream.
+    io: PathBuf,
 }
 
 type Test = fn(&Logs) -> Outcome;
@@ -38,6 +40,7 @@ const TESTS: &[(&str, Test)] = &[
     ("firefox::views", firefox::views),
     ("jfr::summary", jfr::summary),
     ("jfr::events", jfr::events),
+    ("jfr::views", jfr::views),
     ("mission_control::contexts", mission_control::contexts),
     ("otlp::sums", otlp::sums),
     ("otlp::attributes", otlp::attributes),
@@ -88,6 +91,7 @@ impl Logs {
             shop: pages::record(&folder, "shop", 4)?,
             less: pages::record(&folder, "less", 1)?,
             leaks: leaks(&folder)?,
+            io: io(&folder)?,
             folder,
         })
     }
@@ -109,16 +113,30 @@ impl Logs {
 }
 
 fn leaks(folder: &Path) -> Result<PathBuf, String> {
-    let log = folder.join("leaks.lucce");
+    let program = ["-Xmx40m", "io.lucce.programs.Leaks", "listeners"];
+    program_of(folder, ("leaks", "events=leak=16k"), &program)
+}
+
+fn io(folder: &Path) -> Result<PathBuf, String> {
+    let events = "events=alloc+lock+exception+io,record=stream";
+    program_of(folder, ("io", events), &["io.lucce.programs.Io"])
+}
+
+/// The log of one of the tests' programs, under the agent with these options.
+fn program_of(
+    folder: &Path,
+    (name, options): (&str, &str),
+    args: &[&str],
+) -> Result<PathBuf, String> {
+    let log = folder.join(name).with_extension("lucce");
     let agent = place::agent();
     let programs = place::harness().join("programs/target/programs.jar");
-    let options = format!("out={},events=leak=16k", log.display());
+    let options = format!("out={},{options}", log.display());
     let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
-        .arg("-Xmx40m")
         .arg("-cp")
         .arg(programs)
-        .args(["io.lucce.programs.Leaks", "listeners"]);
+        .args(args);
     tools::run_quietly(&mut java)?;
     Ok(log)
 }
