@@ -87,6 +87,10 @@ impl Format for Firefox {
             Some(events) => events(&mut keep)?,
             None => run.rows.iter().try_for_each(|row| keep(&at_start(*row)))?,
         }
+        if threads.is_empty() {
+            // The profiler takes a profile without a thread for one that is not loaded yet.
+            threads.insert((None, run.main_kind), Vec::new());
+        }
         let mut out = Gzip::new(out)?;
         let mut writer = Writer {
             run,

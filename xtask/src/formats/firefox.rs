@@ -24,6 +24,13 @@ pub fn sums(logs: &Logs) -> Outcome {
     Ok(())
 }
 
+/// A log without events is a profile that loads, with a thread that has none.
+pub fn nothing(logs: &Logs) -> Outcome {
+    let file = logs.export(&logs.idle, "firefox", "idle.json.gz", &[])?;
+    let session = Session::load(&file)?;
+    holds(&session.says(&["thread", "list"])?, "alloc")
+}
+
 fn of_kind(session: &Session, threads: &[Value], kind: &str, log: &Path) -> Outcome {
     let (value, count) = totals(log, kind)?;
     let is_kind = |thread: &&Value| {

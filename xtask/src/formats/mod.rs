@@ -30,6 +30,8 @@ struct Logs {
     leaks: PathBuf,
     /// A program that reads and writes files and sockets, and throws, with its stream.
     io: PathBuf,
+    /// A run without events.
+    idle: PathBuf,
 }
 
 type Test = fn(&Logs) -> Outcome;
@@ -38,6 +40,7 @@ const TESTS: &[(&str, Test)] = &[
     ("converter::collapsed", converter::collapsed),
     ("firefox::sums", firefox::sums),
     ("firefox::views", firefox::views),
+    ("firefox::nothing", firefox::nothing),
     ("jfr::summary", jfr::summary),
     ("jfr::events", jfr::events),
     ("jfr::views", jfr::views),
@@ -92,6 +95,7 @@ impl Logs {
             less: pages::record(&folder, "less", 1)?,
             leaks: leaks(&folder)?,
             io: io(&folder)?,
+            idle: idle(&folder)?,
             folder,
         })
     }
@@ -120,6 +124,11 @@ fn leaks(folder: &Path) -> Result<PathBuf, String> {
 fn io(folder: &Path) -> Result<PathBuf, String> {
     let events = "events=alloc+lock+exception+io,record=stream";
     program_of(folder, ("io", events), &["io.lucce.programs.Io"])
+}
+
+/// Of locks alone, and nobody waits for one: the program is not there.
+fn idle(folder: &Path) -> Result<PathBuf, String> {
+    program_of(folder, ("idle", "events=lock"), &["--version"])
 }
 
 /// The log of one of the tests' programs, under the agent with these options.
