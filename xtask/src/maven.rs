@@ -25,6 +25,7 @@ const COMMAND: &str = "lucce";
 pub fn make(archives: &[&str]) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(archives)?)?;
+    maven.complete()?;
     maven.try_out()?;
     match has_gradle() {
         true => maven.try_out_gradle()?,
@@ -85,6 +86,31 @@ impl Maven {
             url(&repository)
         ));
         tools::run_quietly(mvn.arg("deploy"))
+    }
+
+    /// Each artifact has what Maven Central asks for.
+    fn complete(&self) -> Outcome {
+        let version = env!("CARGO_PKG_VERSION");
+        let group = self.repository().join("io/lucce");
+        let found = fs::read_dir(&group).map_err(|e| format!("{}: {e}", group.display()))?;
+        let mut artifacts = 0;
+        for artifact in found.filter_map(Result::ok) {
+            let name = artifact.file_name().to_string_lossy().into_owned();
+            let base = artifact.path().join(version);
+            let file = |end: &str| base.join(format!("{name}-{version}{end}"));
+            let of = |e: String| format!("{name}: {e}");
+            let pom = fs::read_to_string(file(".pom")).map_err(|e| of(e.to_string()))?;
+            described(&pom).map_err(of)?;
+            let jars =
+                ["", "-sources", "-javadoc"].map(|kind| entries(&file(&format!("{kind}.jar"))));
+            let [classes, sources, pages] = jars;
+            documented(&classes?, &sources?, &pages?).map_err(of)?;
+            artifacts += 1;
+        }
+        match artifacts == ARTIFACTS.len() {
+            true => Ok(()),
+            false => Err(format!("{artifacts} artifacts, not {}", ARTIFACTS.len())),
+        }
     }
 
     /// A project that names the artifact, a program that uses the API, the agent and the command out of the jar.
@@ -161,6 +187,67 @@ impl Maven {
         build::with_jdk(&mut mvn);
         mvn
     }
+}
+
+/// The POM says what Maven Central wants to know, and needs no other POM for it.
+fn described(pom: &str) -> Outcome {
+    let project = pom.split("<dependencies>").next().unwrap_or_default();
+    let is_there = |key: &&str| {
+        let open = [format!("<{key}>"), format!("<{key} ")];
+        open.iter().any(|open| project.contains(open))
+    };
+    let mut lacking = CENTRAL.iter().filter(|key| !is_there(key));
+    match lacking.next() {
+        Some(key) => Err(format!("no <{key}> in the POM")),
+        None if project.contains("<parent>") => Err("the POM has a parent".into()),
+        None if project.contains("SNAPSHOT") => Err("a version that is none yet".into()),
+        None => Ok(()),
+    }
+}
+
+const CENTRAL: [&str; 9] = [
+    "groupId",
+    "artifactId",
+    "version",
+    "name",
+    "description",
+    "url",
+    "licenses",
+    "developers",
+    "scm",
+];
+
+/// Each class of the jar is among its sources, and each of its packages has a page.
+fn documented(classes: &[String], sources: &[String], pages: &[String]) -> Outcome {
+    let classes = classes
+        .iter()
+        .filter_map(|name| name.strip_suffix(".class"));
+    let outer = classes.filter(|name| name.starts_with("io/") && !name.contains('$'));
+    let mut packages = Vec::new();
+    for class in outer {
+        let source = format!("{class}.java");
+        if !sources.contains(&source) {
+            return Err(format!("no {source} among the sources"));
+        }
+        packages.extend(class.strip_suffix("/package-info"));
+    }
+    let is_told = |package: &&str| {
+        let page = format!("{package}/package-summary.html");
+        pages.iter().any(|name| name.ends_with(&page))
+    };
+    match packages.iter().find(|package| !is_told(package)) {
+        Some(package) => Err(format!("no page of {package}")),
+        None if packages.is_empty() => Err("no package is described".into()),
+        None => Ok(()),
+    }
+}
+
+/// What a jar holds.
+fn entries(jar: &Path) -> Result<Vec<String>, String> {
+    let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
+    let said = tools::output(Command::new(jdk.tool("jar")).arg("tf").arg(jar))?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    Ok(said.lines().map(str::to_owned).collect())
 }
 
 /// Of `lucce-VERSION-linux-NAME`.
@@ -246,3 +333,32 @@ class App {
     }
 }
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_is_named() {
+        let whole: String = CENTRAL
+            .iter()
+            .map(|key| format!("<{key}>1</{key}>"))
+            .collect();
+        assert_eq!(described(&whole), Ok(()));
+        let less = whole.replace("<scm>", "<other>");
+        assert_eq!(described(&less), Err("no <scm> in the POM".into()));
+        assert!(described(&whole.replace('1', "1-SNAPSHOT")).is_err());
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let classes = names(&["io/a/A.class", "io/a/A$B.class", "io/a/package-info.class"]);
+        let sources = names(&["io/a/A.java", "io/a/package-info.java"]);
+        let pages = names(&["a.module/io/a/package-summary.html"]);
+        assert_eq!(documented(&classes, &sources, &pages), Ok(()));
+        assert!(documented(&classes, &sources[1..], &pages).is_err());
+        assert!(documented(&classes, &sources, &[]).is_err());
+    }
+}
