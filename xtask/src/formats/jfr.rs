@@ -93,7 +93,7 @@ pub fn views(logs: &Logs) -> Outcome {
 /// Views, and what each must say.
 const VIEWS: &[(&str, &str)] = &[
     ("allocation-by-class", "byte[]"),
-    ("allocation-by-site", "Io."),
+    ("allocation-by-site", "java."),
     ("allocation-by-thread", "main"),
     ("exception-by-message", "Message"),
     ("exception-by-site", "Method"),
@@ -109,7 +109,7 @@ const LOCKS: &[(&str, &str)] = &[
     ("contention-by-address", "java.lang.Object"),
     ("contention-by-class", "java.lang.Object"),
     ("contention-by-site", "Shop.lambda$contend$0"),
-    ("contention-by-thread", "main"),
+    ("contention-by-thread", "pool-1-thread"),
 ];
 
 /// The bytes and the numbers of what was read and written are those of the log.
