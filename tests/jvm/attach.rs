@@ -523,6 +523,8 @@ fn again_and_again(setup: &'static Setup) -> Checked {
         let mut addresses = Vec::new();
         for (round, options) in WAYS.iter().enumerate() {
             let log = jvm.java.folder().join(format!("run-{round}.lucce"));
+            // Of a run that failed: it would stay as it is.
+            let _ = fs::remove_file(&log);
             let log = log.to_string_lossy().into_owned();
             let pid = jvm.pid();
             let mut all = vec!["attach", &pid, "--out", &log];
@@ -533,6 +535,12 @@ fn again_and_again(setup: &'static Setup) -> Checked {
             ensure(said.contains("has the agent already"), || said.clone())?;
             jvm.works_on()?;
             jvm.works_on()?;
+            if !options[0].contains("leak") {
+                jvm.until("the agent counts", |jvm| {
+                    let status = jvm.ctl(&["status"])?;
+                    Ok(status["recorded"].as_u64() > Some(0))
+                })?;
+            }
             jvm.lucce().text(0, &["ctl", &pid, "detach"])?;
             jvm.until("nothing is left of the agent", |jvm| {
                 let status = Own::of(&jvm.pid())?;
