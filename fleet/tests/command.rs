@@ -189,7 +189,11 @@ fn numbers_of_any_run_are_decoded() {
     let trace = "\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n";
     assert_eq!(
         (out, err.as_str(), code),
-        (format!("{number}  f00403cbb399c9ee83ee35588751f6b8\n{trace}"), "", 0)
+        (
+            format!("{number}  f00403cbb399c9ee83ee35588751f6b8\n{trace}"),
+            "",
+            0
+        )
     );
     let (_, err, code) = fleet(
         dir.path(),
