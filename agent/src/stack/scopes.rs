@@ -26,9 +26,11 @@ pub fn going_on(stack: &Stack, number: ContextId, method: MethodId) -> Option<Co
 /// The frame in which a number was taken, and its context.
 fn taken_at(stack: &Stack, number: ContextId) -> Option<(ContextId, Frame)> {
     let (context, frame) = stack.encoder.caller(number, MethodId::EVENT).ok()??;
-    match name(&stack.book(), frame.method.0)? {
-        (CLASS, CAPTURE) => stack.encoder.caller(context, frame.method).ok()?,
-        _ => Some((context, frame)),
+    // The book is let go before the graph is asked: who changes the graph holds it, and then wants the book.
+    let is_capture = name(&stack.book(), frame.method.0)? == (CLASS, CAPTURE);
+    match is_capture {
+        true => stack.encoder.caller(context, frame.method).ok()?,
+        false => Some((context, frame)),
     }
 }
 
