@@ -275,7 +275,8 @@ impl Recorder {
 
     /// The program has ended: its size, and whether all of it is there.
     pub fn finish(&self) -> (u64, bool) {
-        for thread in mem::take(&mut *lock(&self.threads)) {
+        let threads = mem::take(&mut *lock(&self.threads));
+        for thread in threads {
             lock(&thread).to.flush(&self.writer);
         }
         let whole = self.writer.finish();

@@ -234,8 +234,9 @@ impl Core {
 
     /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks.
     pub fn extra_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
-        if let Some(known) = self.book().known_allocation(method, line, what) {
-            return Some(known);
+        let known = self.book().known_allocation(method, line, what);
+        if known.is_some() {
+            return known;
         }
         self.book_mut().extra_allocation(method, line, what)
     }

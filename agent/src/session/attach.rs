@@ -45,7 +45,8 @@ fn free_for_another() -> Result<(), String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let until = Instant::now() + PATIENCE;
     loop {
-        match *guest() {
+        let guest = *guest();
+        match guest {
             None if !Agent::is_there() => return Ok(()),
             Some(guest) if guest.detached && Instant::now() < until => {}
             Some(guest) if guest.detached => {

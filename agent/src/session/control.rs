@@ -56,7 +56,8 @@ pub fn start(agent: &'static Agent) {
 
 /// The VM ends: the socket goes, and the thread.
 pub fn end() {
-    if let Some(listener) = lock(&LISTENER).take() {
+    let listener = lock(&LISTENER).take();
+    if let Some(listener) = listener {
         listener.wake();
         listener.remove();
     }

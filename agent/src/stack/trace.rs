@@ -31,14 +31,16 @@ pub fn of(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
     let error = match &decoded {
         Ok(frames) => {
             let own = frames.get(..stack.tasks.own(frames)).unwrap_or_default();
-            match elements(&stack.book(), own) {
+            let elements = elements(&stack.book(), own);
+            match elements {
                 Some(elements) => return Ok(elements),
                 None => "it has a frame that is not known".into(),
             }
         }
         Err(error) => error.to_string(),
     };
-    match stack.encoder.sweeps() > 0 || stack.book().has_gone() {
+    let may_have_left = stack.encoder.sweeps() > 0 || stack.book().has_gone();
+    match may_have_left {
         true => stack.archive.trace(stack, number).ok_or(error),
         false => Err(error),
     }
