@@ -37,13 +37,16 @@ impl Refused {
     pub async fn wait(&self) -> Error {
         loop {
             let told = self.told.notified();
-            let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(why) = first.clone() {
+            if let Some(why) = self.first() {
                 return Error::Engine(why);
             }
-            drop(first);
             told.await;
         }
+    }
+
+    fn first(&self) -> Option<String> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.clone()
     }
 
     fn tell(&self, why: String) {
