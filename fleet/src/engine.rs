@@ -82,7 +82,7 @@ impl Engine {
             builder.worker_threads(threads.max(1));
         }
         let runtime = builder.build().map_err(Error::Output)?;
-        let refused = Arc::new(Refused::default());
+        let refused = Arc::new(Refused::new());
         let context = context(limits, &refused)?;
         let dataset = dataset.canonicalize().map_err(Error::of(dataset))?;
         for table in Table::ALL {
@@ -161,7 +161,7 @@ impl Engine {
                 // What the engine says by itself comes first.
                 biased;
                 answered = answered => answered,
-                error = self.refused.wait() => Err(error),
+                why = self.refused.wait() => Err(Error::Engine(why.clone())),
             }
         };
         runtime.block_on(async {

@@ -8,15 +8,13 @@
 //! room). So it gets a little more than there is.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
 };
-use tokio::sync::Notify;
-
-use crate::error::Error;
+use tokio::sync::SetOnce;
 
 /// How DataFusion names what a join holds.
 const HELD: &str = "HashJoinInput";
@@ -25,38 +23,8 @@ const HANDED: &str = "RepartitionExec";
 /// Of the pool, one part of so many is what such rows may take beyond it.
 const BEYOND: usize = 8;
 
-/// What was refused, for the one that asks.
-#[derive(Debug, Default)]
-pub struct Refused {
-    first: Mutex<Option<String>>,
-    told: Notify,
-}
-
-impl Refused {
-    /// Waits until a join is refused what it cannot do without.
-    pub async fn wait(&self) -> Error {
-        loop {
-            let told = self.told.notified();
-            if let Some(why) = self.first() {
-                return Error::Engine(why);
-            }
-            told.await;
-        }
-    }
-
-    fn first(&self) -> Option<String> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.clone()
-    }
-
-    fn tell(&self, why: String) {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(why);
-        drop(first);
-        // One asks at a time; the permit stays for one that does not wait yet.
-        self.told.notify_one();
-    }
-}
+/// What a join was refused first, which it cannot do without: for the one that asks.
+pub type Refused = SetOnce<String>;
 
 /// DataFusion's pool, and what it refuses to joins.
 #[derive(Debug)]
@@ -117,7 +85,8 @@ impl MemoryPool for Pool {
             return Ok(());
         }
         if name.starts_with(HELD) {
-            self.refused.tell(error.strip_backtrace());
+            // Others may have been refused before.
+            let _ = self.refused.set(error.strip_backtrace());
         }
         Err(error)
     }
@@ -135,6 +104,12 @@ impl MemoryPool for Pool {
 mod tests {
     use super::*;
 
+    /// A pool of a thousand bytes, and what it refuses.
+    fn pool() -> (Arc<dyn MemoryPool>, Arc<Refused>) {
+        let refused = Arc::new(Refused::new());
+        (Arc::new(Pool::new(1000, Arc::clone(&refused))), refused)
+    }
+
     fn reservation(name: &str, pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
         MemoryConsumer::new(name).register(pool)
     }
@@ -146,20 +121,18 @@ mod tests {
 
     #[test]
     fn what_a_join_is_refused_ends_who_waits() {
-        let refused = Arc::new(Refused::default());
-        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1000, Arc::clone(&refused)));
+        let (pool, refused) = pool();
         let join = reservation("HashJoinInput[0]", &pool);
         join.try_grow(600).unwrap();
         let why = join.try_grow(600).unwrap_err().strip_backtrace();
         let told = runtime().block_on(refused.wait());
-        assert_eq!(told.to_string(), why);
+        assert_eq!(*told, why);
         assert!(why.contains("HashJoinInput[0]"), "{why}");
     }
 
     #[test]
     fn others_that_are_refused_go_on() {
-        let refused = Arc::new(Refused::default());
-        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1000, Arc::clone(&refused)));
+        let (pool, refused) = pool();
         let sort = reservation("ExternalSorter[0]", &pool);
         sort.try_grow(2000).unwrap_err();
         let waited = runtime().block_on(async {
@@ -172,8 +145,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_handed_over_have_a_little_more() {
-        let refused = Arc::new(Refused::default());
-        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1000, refused));
+        let (pool, _) = pool();
         let join = reservation("HashJoinInput[0]", &pool);
         join.try_grow(1000).unwrap();
         let handed = MemoryConsumer::new("RepartitionExec[1]").with_can_spill(true);

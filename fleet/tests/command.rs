@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{add, fixture, lucce_fleet, text};
+use common::{fixture, lucce_fleet, text};
 use lucce_fleet::questions::ALL;
 
 /// Standard output, standard error and the exit code.
@@ -312,9 +312,7 @@ fn hostile_names_stay_names() {
 #[test]
 fn memory_is_bounded_and_what_has_no_room_goes_to_files() {
     let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("kinds.log");
-    fixture::kinds(&log);
-    add(&dir.path().join("data"), &[log]);
+    shop(dir.path());
     let sql = "SELECT COUNT(*) AS n FROM (SELECT a.value AS v, b.value AS w, c.value AS x FROM generate_series(1, 200) a
         CROSS JOIN generate_series(1, 200) b CROSS JOIN generate_series(1, 40) c ORDER BY x, w, v) many";
     let args = [
@@ -334,9 +332,7 @@ fn memory_is_bounded_and_what_has_no_room_goes_to_files() {
 #[test]
 fn a_join_without_room_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("kinds.log");
-    fixture::kinds(&log);
-    add(&dir.path().join("data"), &[log]);
+    shop(dir.path());
     let sql = "SELECT COUNT(*) AS n FROM (SELECT value, value % 3 AS k FROM generate_series(1, 4000000)) a
         JOIN (SELECT value FROM generate_series(1, 4000000)) b ON a.value = b.value";
     let args = ["query", sql, "--dataset=data", "--memory=32m"];
