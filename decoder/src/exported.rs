@@ -294,6 +294,7 @@ impl<'p> Building<'p> {
                 name: Text(name).to_string(),
                 has_values: !unit.is_empty() || own.any(|row| row.value > 0),
                 unit: Text(&unit).to_string(),
+                times: Known::of(name).times,
                 words: Known::of(name).words,
             });
         }

@@ -45,7 +45,6 @@ pub const ALLOC: &Known = &Known {
     words: Words {
         pprof: Some(["alloc_objects", "alloc_space"]),
         jfr: |_| Some("jdk.ObjectAllocationSample"),
-        ..Words::NONE
     },
     ..PLAIN
 };
@@ -85,7 +84,6 @@ pub static KNOWN: &[&Known] = &[
                     _ => "jdk.JavaMonitorEnter",
                 })
             },
-            ..Words::NONE
         },
         ..PLAIN
     },
@@ -98,7 +96,7 @@ pub static KNOWN: &[&Known] = &[
         ..PLAIN
     },
     &Known {
-        name: IO,
+        name: "io",
         unit: BYTES,
         times: Some(IO_TIME),
         ..PLAIN
@@ -114,7 +112,6 @@ pub static KNOWN: &[&Known] = &[
                 (false, _) if what.contains("read") => Some("jdk.FileRead"),
                 (false, _) => None,
             },
-            moved: Some(IO),
             ..Words::NONE
         },
         ..PLAIN
@@ -131,7 +128,6 @@ pub static KNOWN: &[&Known] = &[
     },
 ];
 
-const IO: &str = "io";
 const IO_TIME: &str = "io-time";
 
 impl Known {

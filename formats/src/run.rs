@@ -48,6 +48,8 @@ pub struct Kind {
     pub unit: String,
     /// Events have values.
     pub has_values: bool,
+    /// The kind whose values are how long these events took: each of its events comes behind the one of this kind.
+    pub times: Option<&'static str>,
     pub words: Words,
 }
 
@@ -58,9 +60,6 @@ pub struct Words {
     pub pprof: Option<[&'static str; 2]>,
     /// Flight Recorder's type of event, by what the event happened to.
     pub jfr: fn(&str) -> Option<&'static str>,
-    /// Of times, the kind whose values are how many bytes were moved meanwhile: each of its events comes before the one
-    /// of this kind.
-    pub moved: Option<&'static str>,
 }
 
 impl Words {
@@ -68,7 +67,6 @@ impl Words {
     pub const NONE: Words = Words {
         pprof: None,
         jfr: |_| None,
-        moved: None,
     };
 }
 

@@ -31,11 +31,11 @@ fn run() -> Run {
         name: name.into(),
         unit: unit.into(),
         has_values: !unit.is_empty(),
+        times: None,
         words: match name {
             "alloc" => Words {
                 pprof: Some(["alloc_objects", "alloc_space"]),
                 jfr: |_| Some("jdk.ObjectAllocationSample"),
-                ..Words::NONE
             },
             _ => Words::NONE,
         },

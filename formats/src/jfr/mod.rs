@@ -124,9 +124,9 @@ type Operation = (u32, Option<u32>, u64, u32, Option<u32>);
 
 impl Moved {
     fn of(run: &Run) -> Self {
-        let number = |name| run.kinds.iter().position(|kind| kind.name == name);
         let kinds = run.kinds.iter().map(|kind| {
-            let moved = number(kind.words.moved?)?;
+            let is_moved = |moved: &Kind| moved.times == Some(&*kind.name);
+            let moved = run.kinds.iter().position(is_moved)?;
             u32::try_from(moved).ok()
         });
         Moved {
