@@ -235,10 +235,7 @@ impl Core {
     /// The site in `method` at `line` that allocates `what`, a descriptor, in code without hooks.
     pub fn extra_allocation(&self, method: u32, line: i32, what: &str) -> Option<u32> {
         let known = self.book().known_allocation(method, line, what);
-        if known.is_some() {
-            return known;
-        }
-        self.book_mut().extra_allocation(method, line, what)
+        known.or_else(|| self.book_mut().extra_allocation(method, line, what))
     }
 
     /// Whether classes have no hooks, so the VM is asked for each stack.

@@ -37,13 +37,11 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
     return element("th", { class: column.isNumber ? "n" : null, scope: "col" }, element("button", { type: "button", onclick: press }, column.head));
   });
 
-  /** What the filter's text is as a regular expression; null: it is none, and all rows are shown. */
-  const wanted = () => pattern(filter ? state.text : "");
-
   function draw() {
     const { of } = columns[state.by];
     const sign = state.down ? -1 : 1;
-    const search = wanted();
+    // Of a text that is no regular expression all rows are shown, and that is told.
+    const search = pattern(filter ? state.text : "");
     const selected = search && state.text !== "" ? rows.filter((row) => search.test(filter(row))) : rows;
     const keyed = selected.map((row) => [of(row), row]);
     keyed.sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
