@@ -27,6 +27,13 @@ fn profile(log: &Path) -> Profile {
 }
 
 /// The run, all events of its stream, and how many were left out.
+/// Of a log that one of the fixtures writes into the folder.
+fn made<R>(dir: &Path, write: impl Fn(&Path) -> R) -> Profile {
+    let log = dir.join("made.log");
+    write(&log);
+    profile(&log)
+}
+
 fn with_stream(log: &Path) -> (Run, Vec<Event>, u64) {
     let stream = Stream::open(path_beside(log)).unwrap();
     let profile = profile(log);
@@ -114,9 +121,7 @@ fn events_without_counters_have_their_places() {
 #[test]
 fn followed_objects_are_no_allocations() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("leaking.log");
-    fixture::leaks::leaking(&path);
-    let profile = profile(&path);
+    let profile = made(dir.path(), fixture::leaks::leaking);
     assert!(profile.has_followed("inuse") && !profile.has_followed("alloc"));
     let run = profile.exported(&wish(Some("inuse")), None, &|_| ()).run;
     assert!(!run.rows.is_empty());
@@ -130,9 +135,7 @@ fn followed_objects_are_no_allocations() {
 #[test]
 fn stacks_of_one_text_are_one_line() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("overloaded.log");
-    fixture::overloaded(&path);
-    let profile = profile(&path);
+    let profile = made(dir.path(), fixture::overloaded);
     let contexts = profile.contexts(&|_| ());
     let collapsed = Collapsed::new(&profile, &contexts.list, Value::Sum, false, &|_| ());
     let written = collapsed.written(&profile);
@@ -149,9 +152,7 @@ fn stacks_of_one_text_are_one_line() {
 #[test]
 fn a_run_without_events_has_a_kind() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("sample.log");
-    fixture::sample(&path);
-    let profile = profile(&path);
+    let profile = made(dir.path(), fixture::sample);
     let run = profile.exported(&wish(Some("nothing")), None, &|_| ()).run;
     let names: Vec<_> = run.kinds.iter().map(|kind| &*kind.name).collect();
     assert_eq!((names, run.rows.len()), (vec!["alloc"], 0));

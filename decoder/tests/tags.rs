@@ -179,11 +179,15 @@ fn single_events_have_their_tags() {
         .map(|line| line.rsplit_once("),").unwrap_or((line, "")).1)
         .collect();
     // Behind the tags is the content id.
-    let tags: Vec<_> = ends
-        .iter()
-        .map(|end| end.rsplit_once(',').map_or(*end, |(tags, _)| tags))
-        .collect();
-    assert_eq!(tags, ["", "", &format!("\"{TAGS}\"")]);
+    let stack = |line: usize| json[line]["stack"].as_str().unwrap();
+    assert_eq!(
+        ends,
+        [
+            "",
+            &format!(",{}", stack(0)),
+            &format!("\"{TAGS}\",{}", stack(1))
+        ]
+    );
     let refused = lucce(
         dir.path(),
         &["stream", "tagged.log", "--tag", "endpoint=/b"],

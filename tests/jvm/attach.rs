@@ -454,11 +454,7 @@ fn asked_to_end(setup: &'static Setup) -> Checked {
         record.args(["record", "-d", "10m", "-o", &output, "--log", &out, &pid]);
         record.stdout(Stdio::null()).stderr(Stdio::piped());
         let record = record.spawn().map_err(|e| e.to_string())?;
-        jvm.until("the agent counts", |jvm| {
-            Ok(jvm
-                .ctl(&["status"])
-                .is_ok_and(|status| status["recorded"].as_u64() > Some(0)))
-        })?;
+        counts(&mut jvm)?;
         let said = jvm.lucce().text(2, &["record", &pid])?;
         let helps = format!("lucce ctl {pid} detach");
         ensure(said.contains(&helps), || said.clone())?;
@@ -535,11 +531,9 @@ fn again_and_again(setup: &'static Setup) -> Checked {
             ensure(said.contains("has the agent already"), || said.clone())?;
             jvm.works_on()?;
             jvm.works_on()?;
-            if !options[0].contains("leak") {
-                jvm.until("the agent counts", |jvm| {
-                    let status = jvm.ctl(&["status"])?;
-                    Ok(status["recorded"].as_u64() > Some(0))
-                })?;
+            let is_leak = options[0].contains("leak");
+            if !is_leak {
+                counts(&mut jvm)?;
             }
             jvm.lucce().text(0, &["ctl", &pid, "detach"])?;
             jvm.until("nothing is left of the agent", |jvm| {
@@ -550,7 +544,7 @@ fn again_and_again(setup: &'static Setup) -> Checked {
             let stats = jvm.lucce().json(&["stats", "--json", &log])?;
             ensure(stats["ended"] == true, || format!("round {round}: {stats}"))?;
             let told = || format!("round {round}: {stats}");
-            match options[0].contains("leak") {
+            match is_leak {
                 true => ensure(stats["agent"]["leak.sampled"].as_u64() > Some(0), told)?,
                 false => ensure(stats["agent"]["events.recorded"].as_u64() > Some(0), told)?,
             }
@@ -566,6 +560,14 @@ fn again_and_again(setup: &'static Setup) -> Checked {
         jvm.end()?.clean();
     }
     Ok(())
+}
+
+/// Waits for the agent, and for its first event.
+fn counts(jvm: &mut Running<'_>) -> Checked {
+    jvm.until("the agent counts", |jvm| {
+        let status = jvm.ctl(&["status"]);
+        Ok(status.is_ok_and(|status| status["recorded"].as_u64() > Some(0)))
+    })
 }
 
 /// What the system says of a process.

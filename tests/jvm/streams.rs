@@ -340,8 +340,9 @@ fn shown(lucce: Lucce, log: &Path) -> Checked {
         let fields: Vec<_> = line.split(',').collect();
         let time: u64 = fields[0].parse().map_err(|_| format!("no time: {line}"))?;
         let fine = time >= last && fields[1] == "timed-4" && fields[4] == n.to_string();
+        let (told, stack) = line.rsplit_once(',').unwrap_or_default();
         ensure(
-            fine && line.contains(",Timed.step(Timed.java:53),,"),
+            fine && told.ends_with(",Timed.step(Timed.java:53),") && stack.len() == 32,
             || line.to_string(),
         )?;
         last = time;
