@@ -166,7 +166,8 @@ impl State {
     }
 }
 
-/// What the encoder sees.
+/// What the encoder sees. It holds its lock meanwhile, so locks are taken in this order: the encoder's, the book's, the log's. A
+/// thread that holds the book asks the encoder for nothing.
 pub struct LogJournal {
     pub book: Arc<RwLock<Book>>,
     pub log: Arc<Log>,
