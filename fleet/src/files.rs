@@ -107,7 +107,7 @@ pub struct Rows {
     most: usize,
 }
 
-/// A file below `temporary/` that is whole. It is removed when nobody has it any more; after a crash `compact` removes it.
+/// A file below `temporary/` that is whole. It is removed when its last owner lets it go; after a crash `compact` removes it.
 pub struct Staged(PathBuf);
 
 impl Staged {

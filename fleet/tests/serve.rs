@@ -48,8 +48,10 @@ fn numbers_are_decoded_in_each_form() {
     let dir = tempfile::tempdir().unwrap();
     let number = dataset(dir.path());
     let served = Served::start(dir.path(), "data", &[]);
-    let trace = "\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n";
     let whole = format!("lucce:{RUN}:{number}");
+    let trace = format!(
+        "context {whole}  f00403cbb399c9ee83ee35588751f6b8\n\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n"
+    );
     for target in [
         format!("/runs/{RUN}/contexts/{number}"),
         format!("/runs/{RUN}/contexts/{number}.txt"),
@@ -58,7 +60,7 @@ fn numbers_are_decoded_in_each_form() {
         format!("/contexts/{}", quoted(&whole)),
     ] {
         let told = served.get(&target);
-        assert_eq!((told.status, told.body.as_str()), (200, trace), "{target}");
+        assert_eq!((told.status, &told.body), (200, &trace), "{target}");
         assert!(told.is_kind("text/plain"), "{}", told.head);
     }
     let frames = json!([

@@ -75,6 +75,20 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
             && !text.contains('\u{1b}'),
         || text.clone(),
     )?;
+    // Each begins with the number and the content id, as the decoder has them.
+    for id in ids.values().take(2) {
+        let log = running.java.log();
+        let decoded = running
+            .java
+            .lucce()
+            .json(&["decode", "--json", &log.to_string_lossy(), id])?;
+        let stack = decoded["stack"].as_str().ok_or("no content id")?;
+        ensure(text.contains(&format!("context {id}  {stack}\n")), || {
+            format!("{id} {stack}: {text}")
+        })?;
+        let asked = holders(&running, &pid, id)?;
+        ensure(asked["stack"] == stack, || format!("{stack}: {asked}"))?;
+    }
     refused(&running, &pid)?;
     running.works_on()
 }

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use lucce_control::{Command, Walks, ask};
 use lucce_decoder::escape::Text;
-use lucce_decoder::{Number, type_name};
+use lucce_decoder::{Number, Profile, type_name};
 use serde::{Deserialize, Serialize};
 
 use super::human::human;
 use super::output::{json, plural, stdout};
-use super::{End, Failure, complain};
+use super::{End, Failure, complain, ctl, open};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -110,6 +110,8 @@ struct Holders {
     schema: &'static str,
     version: u32,
     id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<String>,
     class: Option<String>,
     followed: u64,
     alive: u64,
@@ -142,24 +144,53 @@ struct Held {
 pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
     let numbers = args.ids.iter().map(|id| number(pid, id));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    // Holders are told without it, too.
+    let log = ctl::log_of(pid).ok();
+    let profile = log.and_then(|log| open(&log).ok());
     let mut out = stdout();
     for (at, number) in numbers.into_iter().enumerate() {
         if at > 0 && !as_json {
             writeln!(out)?;
         }
-        search(pid, args, number, as_json, &mut out)?;
+        let of = Context::new(number, profile.as_ref());
+        search(pid, args, of, as_json, &mut out)?;
         out.flush()?;
     }
     Ok(End::Fine)
 }
 
+/// Whose objects are looked for.
+#[derive(Clone)]
+struct Context {
+    number: Number,
+    /// Its content id, if the log can be read.
+    stack: Option<String>,
+}
+
+impl Context {
+    fn new(number: Number, profile: Option<&Profile>) -> Context {
+        let trace = profile.and_then(|profile| profile.trace(number.id).ok());
+        let stack = trace.map(|trace| trace.stack.to_string());
+        Context { number, stack }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "context {}", self.number)?;
+        match &self.stack {
+            Some(stack) => writeln!(out, "  {stack}"),
+            None => writeln!(out),
+        }
+    }
+}
+
 fn search(
     pid: u32,
     args: &Args,
-    number: Number,
+    context: Context,
     as_json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
+    let number = context.number;
     let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
     if ahead.followed == 0 {
         let none = "no object of this number is followed now";
@@ -191,11 +222,13 @@ fn search(
     };
     let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, Some(walks)))?)?;
     let of = wanted.map(|of_type| of_type.of.clone()).or(ahead.of);
-    let holders = Holders::of_types(number, of, answer);
-    match as_json {
-        true => holders.iter().try_for_each(|of_type| json(out, of_type))?,
-        false => write(&holders, args.walks, out)?,
+    let holders = Holders::of_types(&context, of, answer);
+    if as_json {
+        holders.iter().try_for_each(|of_type| json(out, of_type))?;
+        return Ok(());
     }
+    context.write(out)?;
+    write(&holders, args.walks, out)?;
     Ok(())
 }
 
@@ -312,7 +345,7 @@ fn confirmed(pid: u32, args: &Args, nanos: f64) -> Result<(), Failure> {
 
 impl Holders {
     /// `of`: what is known of the type, if the agent tells none.
-    fn of_types(number: Number, of: Option<String>, answer: Answer) -> Vec<Holders> {
+    fn of_types(context: &Context, of: Option<String>, answer: Answer) -> Vec<Holders> {
         let all = OfType {
             of,
             followed: answer.followed,
@@ -329,7 +362,8 @@ impl Holders {
             Holders {
                 schema: "lucce-holders",
                 version: 1,
-                id: number.to_string(),
+                id: context.number.to_string(),
+                stack: context.stack.clone(),
                 class: of_type.of.as_deref().map(type_name),
                 followed: of_type.followed,
                 alive: of_type.alive,
@@ -593,13 +627,13 @@ mod tests {
         );
     }
 
-    const NUMBER: Number = Number {
-        run: None,
-        id: lucce_decoder::ContextId(1),
-    };
-
     fn told(answer: Answer) -> String {
-        let holders = Holders::of_types(NUMBER, Some("La/C;".into()), answer);
+        let number = Number {
+            run: None,
+            id: lucce_decoder::ContextId(1),
+        };
+        let context = Context::new(number, None);
+        let holders = Holders::of_types(&context, Some("La/C;".into()), answer);
         let mut text = Vec::new();
         write(&holders, 48, &mut text).unwrap();
         String::from_utf8(text).unwrap()

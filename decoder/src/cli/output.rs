@@ -64,7 +64,7 @@ fn is_own(path: &Path) -> bool {
     read.is_ok_and(|()| start == MARK) || header_of(path).is_ok()
 }
 
-/// How a file is written that has the program's arguments, as the log has: nobody but its user reads it.
+/// How a file is written that has the program's arguments, as the log has: only its user can read it.
 pub fn private() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(0o600);

@@ -12,6 +12,8 @@ pub struct StartedBy {
     traces: Vec<Trace>,
     /// If the last of those threads was started from several contexts, one after the other.
     one_of: Vec<String>,
+    /// The content id of each of these.
+    one_of_stacks: Vec<String>,
     /// More was not followed: a task that a task submitted, and so on.
     cut_off: bool,
 }
@@ -32,16 +34,21 @@ impl StartedBy {
             stack: trace.stack.to_string(),
             frames: trace.frames,
         };
+        let cut_off = end == StartedFrom::CutOff;
+        let several = match end {
+            StartedFrom::Several(ids) => ids,
+            StartedFrom::Unknown | StartedFrom::One(_) | StartedFrom::CutOff => Vec::new(),
+        };
+        let number = |id: &ContextId| profile.number(*id).to_string();
+        let stack = |id: &ContextId| match profile.trace(*id) {
+            Ok(trace) => trace.stack.to_string(),
+            Err(_) => String::new(),
+        };
         StartedBy {
             traces: traces.into_iter().map(trace).collect(),
-            cut_off: end == StartedFrom::CutOff,
-            one_of: match end {
-                StartedFrom::Several(ids) => {
-                    let numbers = ids.iter().map(|id| profile.number(*id).to_string());
-                    numbers.collect()
-                }
-                StartedFrom::Unknown | StartedFrom::One(_) | StartedFrom::CutOff => Vec::new(),
-            },
+            one_of: several.iter().map(number).collect(),
+            one_of_stacks: several.iter().map(stack).collect(),
+            cut_off,
         }
     }
 
@@ -56,9 +63,11 @@ impl StartedBy {
         if self.cut_off {
             writeln!(out, "submitted by one of the tasks before, and so on")?;
         }
-        match self.one_of.is_empty() {
-            true => Ok(()),
-            false => writeln!(out, "started by one of {}", self.one_of.join(", ")),
+        if self.one_of.is_empty() {
+            return Ok(());
         }
+        writeln!(out, "started by one of these contexts:")?;
+        let mut ids = self.one_of.iter().zip(&self.one_of_stacks);
+        ids.try_for_each(|(number, stack)| writeln!(out, "\t{number}  {stack}"))
     }
 }

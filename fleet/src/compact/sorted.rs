@@ -48,7 +48,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Readers have one half, what is written an eighth; the rest is for what nobody counts: the program, and what the
+    /// Readers have one half, what is written an eighth; the rest is for what is not counted: the program, and what the
     /// allocator keeps.
     #[must_use]
     pub fn of(limits: &Limits) -> Room {

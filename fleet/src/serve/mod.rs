@@ -126,7 +126,10 @@ impl Service {
         let state = self.state()?;
         let trace = self.numbers.trace(&self.dataset, &state, number)?;
         Ok(match form {
-            Shown::Text => Response::text(200, trace.to_string()),
+            Shown::Text => {
+                let text = format!("context {number}  {}\n{trace}", trace.stack);
+                Response::text(200, text)
+            }
             _ => {
                 let json = numbers::told(number, &trace);
                 Response::json(200, plain(&json.to_string()))

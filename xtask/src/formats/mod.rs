@@ -126,7 +126,7 @@ fn io(folder: &Path) -> Result<PathBuf, String> {
     program_of(folder, ("io", events), &["io.lucce.programs.Io"])
 }
 
-/// Of locks alone, and nobody waits for one: the program is not there.
+/// Of locks alone, and no thread waits for one: the program is not there.
 fn idle(folder: &Path) -> Result<PathBuf, String> {
     program_of(folder, ("idle", "events=lock"), &["--version"])
 }

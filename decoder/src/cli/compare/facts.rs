@@ -36,7 +36,7 @@ pub struct Facts {
 pub enum Weight {
     /// Nothing, but a reader wants to know.
     Said,
-    /// A run lacks events: sums are too small by an amount that nobody knows.
+    /// A run lacks events: sums are too small by an unknown amount.
     Incomplete,
     /// The sums say nothing of each other.
     Incomparable,
