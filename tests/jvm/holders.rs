@@ -78,10 +78,11 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
     // Each begins with the number and the content id, as the decoder has them.
     for id in ids.values().take(2) {
         let log = running.java.log();
-        let decoded = running
-            .java
-            .lucce()
-            .json(&["decode", "--json", &log.to_string_lossy(), id])?;
+        let decoded =
+            running
+                .java
+                .lucce()
+                .json(&["decode", "--json", &log.to_string_lossy(), id])?;
         let stack = decoded["stack"].as_str().ok_or("no content id")?;
         ensure(text.contains(&format!("context {id}  {stack}\n")), || {
             format!("{id} {stack}: {text}")

@@ -8,6 +8,7 @@ use std::path::Path;
 use lucce_decoder::Profile;
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
+use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
@@ -51,7 +52,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, run: &str) -> Java<'a> {
     let name = format!("planned-{program}-{}-{run}", jdk.version);
-    Java::new(setup, jdk, &name).flags(["-Xverify:all", "-Xcheck:jni"])
+    Java::new(setup, jdk, &name).flags(["-Xverify:all", "-Xcheck:jni", FEWER_THREADS])
 }
 
 fn main_class(program: &str) -> [String; 1] {

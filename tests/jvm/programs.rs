@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 
+use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With stacks of ten thousand frames and more every comparison takes milliseconds.
@@ -361,9 +362,11 @@ impl Program {
             .then(|| format!("-Dlucce.native={}", setup.natives.display()));
         let native_access =
             (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
+        let fewer = (mode.name != MODES[0].name).then_some(FEWER_THREADS);
         Java::new(setup, jdk, &name)
             .flags(STRICT)
             .flags(mode.flags)
+            .flags(fewer)
             .flags(&self.jvm)
             .flags(native)
             .flags(native_access)

@@ -9,6 +9,7 @@ use lucce_decoder::{Code, Profile};
 use lucce_recording::{Recording, Step};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
+use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
@@ -71,7 +72,8 @@ fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, options: &str) -> Jav
     let name = format!("recorded-{program}-{}", jdk.version);
     let java =
         Java::new(setup, jdk, &name).agent(&format!("{options},record=calls,record-limit=1g"));
-    java.main([format!("io.lucce.programs.{program}")])
+    java.flags([FEWER_THREADS])
+        .main([format!("io.lucce.programs.{program}")])
 }
 
 /// How often each context had an event, the frames innermost first.

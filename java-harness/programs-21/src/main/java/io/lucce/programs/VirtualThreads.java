@@ -18,13 +18,19 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** Ten thousand virtual threads: their stacks leave one carrier and come back on another. */
+/**
+ * Ten thousand virtual threads, or as many as the property {@code lucce.threads} says: their stacks leave one carrier and
+ * come back on another.
+ */
 public final class VirtualThreads {
+    private static final int ALL = 10_000;
+    private static final int THREADS = Integer.getInteger("lucce.threads", ALL);
+
     static volatile Object kept;
     static final AtomicInteger ran = new AtomicInteger();
 
     public static void main(String[] args) throws Exception {
-        many(10_000);
+        many(THREADS);
         parking();
         monitors();
         queues();
@@ -208,7 +214,9 @@ public final class VirtualThreads {
 
     static void deep() throws InterruptedException {
         List<Thread> threads = new ArrayList<>();
-        for (int t = 0; t < 20; t++) {
+        // A deep stack takes as long to compare as a thousand threads.
+        int step = THREADS < ALL ? 5 : 1;
+        for (int t = 0; t < 20; t += step) {
             int depth = 50 * (t + 1) % 900;
             threads.add(start(() -> Check.equal(depth, down(depth))));
         }
