@@ -133,9 +133,25 @@ fn check(java: Java<'_>) -> Checked {
             format!("{name}: {found:#?}, not {expected:#?}")
         })?;
     }
+    same_ids(&java, &ended.stdout)?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
+}
+
+/// Each place says its number and its content id, as the decoder has it.
+fn same_ids(java: &Java<'_>, text: &str) -> Checked {
+    let places = text.lines().filter_map(|line| line.split_once("  lucce:"));
+    let mut compared = 0;
+    for (_, ids) in places {
+        let (number, stack) = ids.split_once("  ").ok_or_else(|| ids.to_owned())?;
+        let log = java.log().to_string_lossy().into_owned();
+        let number = format!("lucce:{number}");
+        let decoded = java.lucce().json(&["decode", "--json", &log, &number])?;
+        ensure(decoded["stack"] == stack, || format!("{stack}: {decoded}"))?;
+        compared += 1;
+    }
+    ensure(compared >= 4, || format!("{compared} places in {text}"))
 }
 
 /// Without numbers of contexts and lines.

@@ -31,17 +31,36 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     guard(std::ptr::null_mut(), |agent| {
         // With brackets: the elements' constructors are entered.
         let env = Env::new(env, std::ptr::null());
-        let refuse = |why: &dyn std::fmt::Display| {
-            let text = format!("{} is not a context number: {why}", ContextId(id as u64));
-            env.throw_new(c"java/lang/IllegalArgumentException", &text);
-            std::ptr::null_mut()
-        };
         // The book is free again when the elements' constructors run.
-        match trace::of(agent, ContextId(id as u64)) {
-            Ok(elements) => array(env, &elements).unwrap_or(std::ptr::null_mut()),
-            Err(error) => refuse(&error),
-        }
+        let array = known(agent, env, id).and_then(|elements| array(env, &elements));
+        array.unwrap_or(std::ptr::null_mut())
     })
+}
+
+/// `CallContext.contentId0`: the content id of a number's trace.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_contentId0(
+    env: *mut JNIEnv,
+    _: jclass,
+    id: jlong,
+) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        // With brackets: the exception's constructor is entered.
+        let env = Env::new(env, std::ptr::null());
+        let stack = known(agent, env, id).map(|elements| trace::stack_id(&elements));
+        let text = stack.and_then(|stack| env.string(&stack.to_string()));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// The frames of a number. `None`: it is no number, and an exception says so.
+fn known(agent: &'static Agent, env: Env, id: jlong) -> Option<Vec<Element>> {
+    let number = ContextId(id as u64);
+    let refuse = |why: String| {
+        let text = format!("{number} is not a context number: {why}");
+        env.throw_new(c"java/lang/IllegalArgumentException", &text);
+    };
+    trace::of(agent, number).map_err(refuse).ok()
 }
 
 /// These frames ask: `current0` and `current`.

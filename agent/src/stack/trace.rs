@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lucce_callgraph::{ContextId, Frame, Graph, MethodId, SiteId};
+use lucce_contentid::{Detail, FrameId, FrameText, StackId};
 use lucce_tracelog::{ClassId, Record, each_record};
 use rustc_hash::FxHashMap;
 
@@ -13,13 +14,29 @@ use crate::book::{Book, NO_LINE};
 use crate::stack::Stack;
 use crate::stack::tasks::Tasks;
 
-/// What `StackTraceElement` is made of.
+/// What `StackTraceElement` is made of, and the method's descriptor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
     pub class: String,
     pub method: String,
+    pub descriptor: String,
     pub file: Option<String>,
     pub line: i32,
+}
+
+/// The content id of a trace, whose innermost frame comes first: as the decoder computes it from the log.
+pub fn stack_id(elements: &[Element]) -> StackId {
+    let frame = |element: &Element| {
+        let text = FrameText {
+            class: &element.class,
+            method: &element.method,
+            descriptor: &element.descriptor,
+            line: element.line,
+        };
+        FrameId::of(text, Detail::ByLine)
+    };
+    let outermost_first = elements.iter().rev().map(frame);
+    outermost_first.fold(StackId::EMPTY, StackId::then)
 }
 
 /// The frames of the thread itself.
@@ -55,6 +72,7 @@ pub fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
         Some(Element {
             class: external(book.text(class.name)),
             method: book.text(method.name).to_string(),
+            descriptor: book.text(method.descriptor).to_string(),
             file: class.source.map(|name| book.text(name).to_string()),
             line: book.line(&site),
         })
@@ -103,6 +121,7 @@ struct Read {
 struct Method {
     class: ClassId,
     name: Box<str>,
+    descriptor: Box<str>,
     lines: Box<[(u16, u16)]>,
 }
 
@@ -138,6 +157,7 @@ impl Read {
                 let known = Method {
                     class: method.class,
                     name: method.name.into(),
+                    descriptor: method.descriptor.into(),
                     lines: method.lines.into(),
                 };
                 self.methods.insert(method.id, known);
@@ -167,6 +187,7 @@ impl Read {
         Some(Element {
             class: class.clone(),
             method: method.name.to_string(),
+            descriptor: method.descriptor.to_string(),
             file: file.clone(),
             line: site.line.unwrap_or_else(|| method.line(site.bci)),
         })

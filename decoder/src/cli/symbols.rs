@@ -1,6 +1,6 @@
 //! `lucce symbols`: a run without what was counted, for an archive.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use lucce_decoder::Source;
@@ -43,7 +43,14 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         Some(_) => options.create(true).truncate(true),
         None => options.create_new(true),
     };
-    let mut out = BufWriter::new(options.open(&path).map_err(failed)?);
+    let opened = options.open(&path).map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => {
+            let message = "is there already; -o names another file, or replaces this one";
+            Failure::Usage(about(&path, message))
+        }
+        _ => failed(e),
+    });
+    let mut out = BufWriter::new(opened?);
     let written = source.write_symbols(&mut out);
     let extract = written.and_then(|extract| out.flush().map(|()| extract));
     let extract = extract.map_err(failed)?;

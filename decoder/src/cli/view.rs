@@ -29,7 +29,7 @@ use super::{End, Failure, about, complain, ending};
   lucce view old.lucce new.lucce -o difference.html")]
 pub struct Args {
     /// A log; or two, the older one first
-    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    #[arg(required = true, num_args = 1.., value_name = "RUN")]
     files: Vec<PathBuf>,
     /// The page, which replaces nothing but such a page. Else it has the log's name (of two: both), with .html in place of its
     /// ending, and a number where that is there already. What is new only its user may read
@@ -48,6 +48,11 @@ pub struct Args {
 const MARK: &str = "<meta name=\"generator\" content=\"lucce ";
 
 pub fn run(args: &Args) -> Result<End, Failure> {
+    if args.files.len() > 2 {
+        return Err(Failure::Usage(
+            "a page is of one run or of two; `lucce diff OLD… -- NEW…` compares several with several".into(),
+        ));
+    }
     let output = args.output.clone();
     let output = output.unwrap_or_else(|| free_name(&args.files));
     let what = (&args.classes, &args.tagged);

@@ -129,12 +129,13 @@ public final class Allocations {
             return frame.getClassName().equals(method[0]) && frame.getMethodName().equals(method[1]);
         }
 
-        /** Returns numbers and type on one line, and the frames as the JVM prints them below. */
+        /** Returns numbers, type and content id on one line, and the frames as the JVM prints them below. */
         @Override
         public String toString() {
             StringBuilder text = new StringBuilder();
             text.append(of(bytes, "byte")).append("  ").append(String.format(Locale.ROOT, "%,d", objects));
             text.append(" × ").append(type).append("  ").append(CallContext.toString(number));
+            text.append("  ").append(CallContext.contentId(number));
             for (StackTraceElement frame : trace()) {
                 text.append("\n\tat ").append(frame);
             }

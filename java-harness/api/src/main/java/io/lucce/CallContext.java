@@ -167,6 +167,21 @@ public final class CallContext {
     }
 
     /**
+     * Returns the content id of the stack trace that a number stands for: a hash of its frames, which is equal in every run
+     * of a program, while the number is not.
+     *
+     * <p>What {@code lucce} prints beside a number is the same id.
+     *
+     * @param id a number that {@link #current()} returned in this Java virtual machine, or 0
+     * @return 32 hexadecimal digits; empty if {@code id} is 0 or if there is no agent
+     * @throws IllegalArgumentException if the agent knows no calling context of this number; the
+     *     message names the number
+     */
+    public static String contentId(long id) {
+        return !ACTIVE || id == 0 ? "" : contentId0(id);
+    }
+
+    /**
      * Tells whether the lucce agent is loaded in this Java virtual machine.
      *
      * @return true if {@link #current()} returns numbers and {@link #decode(long)} decodes them
@@ -189,6 +204,8 @@ public final class CallContext {
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
     private static native StackTraceElement[] decode0(long id);
+
+    private static native String contentId0(long id);
 
     /** A tag that is open: see {@link CallContext#tag(String, String)}. */
     public static final class Tag implements AutoCloseable {

@@ -29,6 +29,13 @@ class CallContextTest {
     }
 
     @Test
+    void contentIdOfAnythingIsEmpty() {
+        for (long id : new long[] {0, 1, -1, CallContext.current()}) {
+            assertEquals("", CallContext.contentId(id));
+        }
+    }
+
+    @Test
     void textsNameNoRun() {
         assertEquals("0x0", CallContext.toString(CallContext.current()));
         assertEquals("0xffffffffffffffff", CallContext.toString(-1));
