@@ -28,6 +28,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "lucce-hooks",
             "lucce-vm",
             "lucce-callgraph",
+            "lucce-contentid",
             "lucce-filter",
             "lucce-tracelog",
             "lucce-recording",
