@@ -75,7 +75,7 @@ fn ends(text: &str) -> BTreeMap<&str, &str> {
 fn check(java: Java<'_>) -> Checked {
     let ended = java.run()?.expect(0)?;
     let ends = ends(&ended.stdout);
-    ended.ensure(ends.len() == 16, "16 tests are run")?;
+    ended.ensure(ends.len() == 18, "18 tests are run")?;
     for (name, end) in &ends {
         let fails = name.starts_with(FAILING)
             && !["failsForThree(int)[1]", "failsForThree(int)[2]"].contains(name);
@@ -126,6 +126,14 @@ fn check(java: Java<'_>) -> Checked {
             "failsForAReasonOfItsOwn()",
             vec!["FAILED java.lang.IllegalStateException: its own".into()],
         ),
+        (
+            "failsForALimitBelowNothing()",
+            vec![below_nothing("failsForALimitBelowNothing")],
+        ),
+        (
+            "failsForFewerWarmUpsThanNone()",
+            vec![below_nothing("failsForFewerWarmUpsThanNone")],
+        ),
     ];
     for (name, expected) in expected {
         let found = lines(name);
@@ -137,6 +145,13 @@ fn check(java: Java<'_>) -> Checked {
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
+}
+
+/// What is said of an annotation with a number that is none.
+fn below_nothing(name: &str) -> String {
+    format!(
+        "FAILED org.junit.jupiter.api.extension.ExtensionConfigurationException: @AllocatesAtMost of Limited.{name} wants bytes, objects and warmUps of 0 and more"
+    )
 }
 
 /// Each place says its number and its content id, as the decoder has it.

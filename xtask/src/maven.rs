@@ -3,6 +3,8 @@
 //! Each artifact has its sources, its documentation and a POM that needs no other one, as Maven Central wants it; signatures
 //! are the publisher's.
 
+mod new_projects;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,11 +28,7 @@ pub fn make(archives: &[&str]) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(archives)?)?;
     maven.complete()?;
-    maven.try_out()?;
-    match has_gradle() {
-        true => maven.try_out_gradle()?,
-        false => println!("not tried: a project of Gradle's (apt-get install gradle)"),
-    }
+    new_projects::try_out(&maven)?;
     println!("{}", place::short(&maven.repository()));
     Ok(())
 }
@@ -110,73 +108,6 @@ impl Maven {
         match artifacts == ARTIFACTS.len() {
             true => Ok(()),
             false => Err(format!("{artifacts} artifacts, not {}", ARTIFACTS.len())),
-        }
-    }
-
-    /// A project that names the artifact, a program that uses the API, the agent and the command out of the jar.
-    fn try_out(&self) -> Outcome {
-        let project = self.to.join("new project");
-        let sources = project.join("src/main/java");
-        fs::create_dir_all(&sources).map_err(|e| e.to_string())?;
-        let pom = POM.replace("VERSION", env!("CARGO_PKG_VERSION"));
-        let pom = pom.replace("REPOSITORY", &url(&self.repository()));
-        fs::write(project.join("pom.xml"), pom).map_err(|e| e.to_string())?;
-        fs::write(sources.join("App.java"), APP).map_err(|e| e.to_string())?;
-        let mut mvn = self.mvn(&project);
-        // A repository of its own: what an earlier run left in this user's would hide what is tried.
-        mvn.args(["compile", COPY, "-DoutputDirectory=target/lib"]);
-        mvn.arg(format!(
-            "-Dmaven.repo.local={}",
-            self.to.join("local").display()
-        ));
-        tools::run_quietly(&mut mvn)?;
-        self.run(&project, "target/lib", "target/classes")
-    }
-
-    /// The example project with Gradle, with nothing on this machine but the repository.
-    fn try_out_gradle(&self) -> Outcome {
-        let project = self.to.join("new gradle project");
-        let sources = project.join("src/main/java");
-        fs::create_dir_all(&sources).map_err(|e| e.to_string())?;
-        let build = GRADLE.replace("VERSION", env!("CARGO_PKG_VERSION"));
-        let build = build.replace("REPOSITORY", &url(&self.repository()));
-        for (file, text) in [
-            ("build.gradle", &*build),
-            ("settings.gradle", "rootProject.name = 'app'\n"),
-        ] {
-            fs::write(project.join(file), text).map_err(|e| e.to_string())?;
-        }
-        fs::write(sources.join("App.java"), APP).map_err(|e| e.to_string())?;
-        let mut gradle = Command::new("gradle");
-        gradle
-            .current_dir(&project)
-            .args(["--no-daemon", "--offline", "--quiet", "-g"]);
-        gradle
-            .arg(self.to.join("gradle"))
-            .args(["classes", "libraries"]);
-        tools::run_quietly(build::with_jdk(&mut gradle))?;
-        self.run(&project, "lib", "build/classes/java/main")
-    }
-
-    /// `libraries`: the folder with the artifacts.
-    fn run(&self, project: &Path, libraries: &str, classes: &str) -> Outcome {
-        let jar = format!("{libraries}/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
-        let home = self.to.join("unpacked");
-        let java = |args: &[&str]| {
-            let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
-            java.current_dir(project).env("LUCCE_HOME", &home);
-            let said = tools::output(java.args(args))?;
-            Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
-        };
-        let library = java(&["-jar", &jar])?;
-        let agent = format!("-agentpath:{}=out=run.lucce", library.trim_end());
-        let class_path = format!("{classes}:{libraries}/*");
-        let number = java(&[&agent, "-cp", &class_path, "App"])?;
-        let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
-        let expected = "\tat App.inner(App.java:6)\n\tat App.main(App.java:10)\n";
-        match trace.contains(expected) {
-            true => Ok(()),
-            false => Err(format!("{number}: {trace}")),
         }
     }
 
@@ -262,77 +193,12 @@ fn platform(archive: &Path) -> Result<String, String> {
         .ok_or_else(|| format!("{}: no archive of `dist`", archive.display()))
 }
 
-fn has_gradle() -> bool {
-    let probe = Command::new("gradle").arg("--version").output();
-    probe.is_ok_and(|probe| probe.status.success())
-}
-
 fn url(folder: &Path) -> String {
     format!(
         "file://{}",
         folder.display().to_string().replace(' ', "%20")
     )
 }
-
-const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
-
-const POM: &str = r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>com.acme</groupId>
-  <artifactId>app</artifactId>
-  <version>1</version>
-  <properties>
-    <maven.compiler.release>17</maven.compiler.release>
-    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-  </properties>
-  <repositories>
-    <repository>
-      <id>local-lucce</id>
-      <url>REPOSITORY</url>
-    </repository>
-  </repositories>
-  <dependencies>
-    <dependency>
-      <groupId>io.lucce</groupId>
-      <artifactId>lucce</artifactId>
-      <version>VERSION</version>
-    </dependency>
-  </dependencies>
-  <build>
-    <plugins>
-      <plugin>
-        <groupId>org.apache.maven.plugins</groupId>
-        <artifactId>maven-compiler-plugin</artifactId>
-        <version>3.14.1</version>
-      </plugin>
-    </plugins>
-  </build>
-</project>
-"#;
-
-const GRADLE: &str = r"apply plugin: 'java'
-repositories { maven { url 'REPOSITORY' } }
-dependencies { implementation 'io.lucce:lucce:VERSION' }
-task libraries(type: Copy) {
-    from configurations.runtimeClasspath
-    into 'lib'
-}
-";
-
-const APP: &str = r#"import io.lucce.CallContext;
-import io.lucce.agent.LucceAgent;
-
-class App {
-    static long inner() {
-        return CallContext.current();
-    }
-
-    public static void main(String[] args) throws java.io.IOException {
-        System.out.println(CallContext.toString(inner()));
-        if (!java.nio.file.Files.isRegularFile(LucceAgent.library())) throw new AssertionError();
-    }
-}
-"#;
 
 #[cfg(test)]
 mod tests {

@@ -57,9 +57,7 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
             return;
         }
         AllocatesAtMost limit = found.get();
-        if (limit.bytes() == Long.MAX_VALUE && limit.objects() == Long.MAX_VALUE) {
-            throw new ExtensionConfigurationException("@AllocatesAtMost wants a limit: bytes = …, objects = …");
-        }
+        whole(limit, call.getExecutable());
         for (int i = 0; i < limit.warmUps(); i++) {
             warmUp(call);
         }
@@ -77,6 +75,19 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
             type = type.getEnclosingClass();
         }
         return own;
+    }
+
+    private static void whole(AllocatesAtMost limit, Method test) {
+        String wrong = null;
+        if (limit.bytes() == Long.MAX_VALUE && limit.objects() == Long.MAX_VALUE) {
+            wrong = "wants a limit: bytes = …, objects = …";
+        } else if (limit.bytes() < 0 || limit.objects() < 0 || limit.warmUps() < 0) {
+            wrong = "wants bytes, objects and warmUps of 0 and more";
+        }
+        if (wrong != null) {
+            String of = test.getDeclaringClass().getSimpleName() + "." + test.getName();
+            throw new ExtensionConfigurationException("@AllocatesAtMost of " + of + " " + wrong);
+        }
     }
 
     private static void warmUp(ReflectiveInvocationContext<Method> call) throws Throwable {

@@ -62,6 +62,14 @@ class Limited {
     record Node(int[] numbers) {}
 
     @Test
+    @AllocatesAtMost(bytes = -1)
+    void failsForALimitBelowNothing() {}
+
+    @Test
+    @AllocatesAtMost(objects = 0, warmUps = -1)
+    void failsForFewerWarmUpsThanNone() {}
+
+    @Test
     @AllocatesAtMost(objects = 0)
     void allocatesNothing() {
         sink = null;

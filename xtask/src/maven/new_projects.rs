@@ -1,0 +1,163 @@
+//! New projects, of Maven and of Gradle, that name the artifacts: a program that uses the API, with the agent and the command out of
+//! the jar, and tests that limit what they allocate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Maven, url};
+use crate::{Outcome, build, jdk, tools};
+
+const POM: &str = include_str!("pom.xml");
+const GRADLE: &str = include_str!("build.gradle");
+const SETTINGS: &str = "rootProject.name = 'app'\n";
+const APP: &str = include_str!("App.java");
+const TEST: &str = include_str!("AppTest.java");
+
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// # Errors
+/// A project cannot use an artifact, or prints anything else than it must.
+pub fn try_out(maven: &Maven) -> Outcome {
+    of_maven(maven)?;
+    match has_gradle() {
+        true => of_gradle(maven),
+        false => {
+            println!("not tried: a project of Gradle's (apt-get install gradle)");
+            Ok(())
+        }
+    }
+}
+
+fn has_gradle() -> bool {
+    let probe = Command::new("gradle").arg("--version").output();
+    probe.is_ok_and(|probe| probe.status.success())
+}
+
+/// A repository of its own: what an earlier run left in this user's would hide what is tried.
+fn local(maven: &Maven) -> PathBuf {
+    maven.to.join("local")
+}
+
+fn of_maven(maven: &Maven) -> Outcome {
+    let project = maven.to.join("new project");
+    write(maven, &project, &[("pom.xml", POM)])?;
+    let mvn = |goals: &[&str]| {
+        let mut mvn = maven.mvn(&project);
+        mvn.args(goals);
+        mvn.arg(format!("-Dmaven.repo.local={}", local(maven).display()));
+        mvn
+    };
+    let copied = [
+        "compile",
+        COPY,
+        "-DoutputDirectory=target/lib",
+        "-DincludeScope=runtime",
+    ];
+    tools::run_quietly(&mut mvn(&copied))?;
+    let agent = run(maven, &project, "target/lib", "target/classes")?;
+    // What Maven tells in its quiet mode is failures alone; what was skipped, and why, is in the report.
+    let failed = said(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
+    has_failed("Maven", &failed, "Tests run: 2, Failures: 1, Errors: 0")?;
+    said(&mut mvn(&["test"]))?;
+    let report = project.join("target/surefire-reports/TEST-AppTest.xml");
+    let report = fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
+    were_skipped("Maven", &report)
+}
+
+/// With nothing on this machine but the artifacts' repository, and the one that Maven has filled.
+fn of_gradle(maven: &Maven) -> Outcome {
+    let project = maven.to.join("new gradle project");
+    let files = [("build.gradle", GRADLE), ("settings.gradle", SETTINGS)];
+    write(maven, &project, &files)?;
+    let gradle = |args: &[&str]| {
+        let mut gradle = Command::new("gradle");
+        gradle
+            .current_dir(&project)
+            .args(["--no-daemon", "--offline", "--quiet", "-g"])
+            .arg(maven.to.join("gradle"))
+            .args(args);
+        build::with_jdk(&mut gradle);
+        gradle
+    };
+    tools::run_quietly(&mut gradle(&["classes", "libraries"]))?;
+    let agent = run(maven, &project, "lib", "build/classes/java/main")?;
+    let failed = said(&mut gradle(&["limits", &format!("-Pagent={agent}")]))?;
+    has_failed("Gradle", &failed, "[         1 tests successful ")?;
+    were_skipped("Gradle", &said(&mut gradle(&["limits"]))?)
+}
+
+/// The project, with the program and its test.
+fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
+    let sources = [
+        ("src/main/java/App.java", APP),
+        ("src/test/java/AppTest.java", TEST),
+    ];
+    for (file, text) in files.iter().chain(&sources) {
+        let text = text.replace("VERSION", env!("CARGO_PKG_VERSION"));
+        let text = text.replace("REPOSITORY", &url(&maven.repository()));
+        let text = text.replace("CENTRAL", &url(&local(maven)));
+        let path = project.join(file);
+        let folder = path.parent().unwrap_or(project);
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Runs the program under the agent; the JVM's flag for it. `libraries`: the folder with the artifacts.
+fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<String, String> {
+    let jar = format!("{libraries}/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
+    let home = maven.to.join("unpacked");
+    let java = |args: &[&str]| {
+        let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
+        java.current_dir(project).env("LUCCE_HOME", &home);
+        let said = tools::output(java.args(args))?;
+        Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
+    };
+    let library = java(&["-jar", &jar])?;
+    let flag = |log: &str| format!("-agentpath:{}=log=warn,out={log}", library.trim_end());
+    let class_path = format!("{classes}:{libraries}/*");
+    let number = java(&[&flag("run.lucce"), "-cp", &class_path, "App"])?;
+    let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
+    let expected = "\tat App.inner(App.java:6)\n\tat App.main(App.java:10)\n";
+    match trace.contains(expected) {
+        true => Ok(flag("tests-%p.lucce")),
+        false => Err(format!("{number}: {trace}")),
+    }
+}
+
+/// All that a build tool prints, whether it fails or not.
+fn said(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|e| e.to_string())?;
+    let both = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&both).into_owned())
+}
+
+/// One of both tests has failed, with the exact count and the trace. `sum`: what the tool says of both.
+fn has_failed(tool: &str, text: &str, sum: &str) -> Outcome {
+    let expected = [
+        sum,
+        "allocates 120 bytes, 1 more than the limit of 119",
+        "120 bytes  1 × byte[]  lucce:",
+        "at AppTest.make(AppTest.java:9)",
+        "at AppTest.doesNotFit(AppTest.java:21)",
+    ];
+    match expected.iter().find(|part| !text.contains(**part)) {
+        Some(part) => Err(format!("{tool} does not say {part:?}: {text}")),
+        None => Ok(()),
+    }
+}
+
+/// Both tests, for the reason that there is no agent.
+fn were_skipped(tool: &str, text: &str) -> Outcome {
+    let reason = "@AllocatesAtMost cannot count: the lucce agent is not in this JVM";
+    match text.matches(reason).count() {
+        2 => Ok(()),
+        times => Err(format!(
+            "{tool} says {times} times, not twice, {reason:?}: {text}"
+        )),
+    }
+}
