@@ -5,15 +5,20 @@
 
 #![cfg(loom)]
 
+pub mod memory;
 #[path = "../../src/counting/places.rs"]
 pub mod places;
 
 /// What the files of the agent take from here, in place of the standard library's.
 mod sync {
-    pub use loom::sync::atomic::{AtomicU32, Ordering};
+    pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     pub use loom::sync::{Mutex, MutexGuard};
     pub use std::sync::PoisonError;
 }
 
 #[cfg(test)]
 mod kinds;
+#[cfg(test)]
+mod owners;
+#[cfg(test)]
+mod switched;

@@ -2,12 +2,13 @@
 //!
 //! One word beside the scratch memory, which Java code reads at each event (`shared_layout::GATE` says where): a bit
 //! for each kind. Closing it leaves everything else as it is, so contexts go on being tracked.
+//!
+//! `models/` has this file, too, with atomics and locks of its own: it runs through what threads may see.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::memory::slots;
+use super::slots;
+use super::sync::{Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
 pub use lucce_hooks::kinds::gate::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
@@ -176,7 +177,7 @@ impl Asked {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -12,12 +12,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{Room, Size};
 
+use crate::memory::owner;
 use crate::memory::rows::give_back;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
 use crate::memory::slots;
@@ -477,15 +478,13 @@ impl MethodOfSite {
 
     /// 0: no such site.
     pub fn get(&self, site: u32) -> u32 {
-        // Acquire: pairs with the Release in set().
-        self.entry(site)
-            .map_or(0, |entry| entry.load(Ordering::Acquire))
+        self.entry(site).map_or(0, owner::method)
     }
 
-    /// The site's code has not run yet: a thread that loads the entry got the code after this store.
+    /// The site's code has not run yet.
     pub fn set(&self, site: u32, method: u32) {
         if let Some(entry) = self.entry(site) {
-            entry.store(method, Ordering::Release);
+            owner::set_method(entry, method);
         }
     }
 

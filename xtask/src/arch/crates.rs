@@ -37,7 +37,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "lucce-ship",
         ],
     ),
-    ("lucce-models", &[]),
+    ("lucce-models", &["lucce-hooks"]),
     ("lucce-bench", &[]),
     (
         "lucce-decoder",

@@ -35,10 +35,12 @@ import jdk.internal.vm.annotation.Hidden;
  * <pre>
  * METHODS               plain. The agent stores a site's method before the VM gets the class that has the site. The site is read from that
  *                       class's code, so a thread that has it has what was stored before: the VM publishes classes and compiled code.
+ *                       There is a model of this (agent/models).
  * tables of the graph   acquire: their address, keys and what anchors lead to; what was stored before those is read behind them. A
  *                       model of the relaxed memory of C++ runs through all interleavings (callgraph/tests/loom.rs).
  * shift of versions     plain. It is stored once, before there is a live edition.
- * the gate              opaque. Bits of one word, and nothing else is read because of them.
+ * the gate              opaque. Bits of one word, and nothing else is read because of them. That the word ends as all who switch it
+ *                       have asked together is in the model.
  * kinds and their types plain. A place gets its type before its text, and never another one; a type without its text is not read, a text
  *                       without its type has the agent asked. A text is a String, whose fields are final. There is a model
  *                       of this, too (agent/models).

@@ -1,0 +1,21 @@
+//! Files of the agent's memory.
+
+#[path = "../../src/memory/gate.rs"]
+pub mod gate;
+#[path = "../../src/memory/owner.rs"]
+pub mod owner;
+
+use crate::sync;
+
+/// In place of the agent's word beside the scratch memory.
+pub mod slots {
+    use crate::sync::AtomicU64;
+
+    loom::lazy_static! {
+        static ref GATE: AtomicU64 = AtomicU64::new(0);
+    }
+
+    pub fn gate() -> Option<&'static AtomicU64> {
+        Some(&GATE)
+    }
+}
