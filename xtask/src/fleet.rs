@@ -56,6 +56,18 @@ pub fn cargo() -> Command {
     cargo
 }
 
+/// Ballista's processes, of a build of their own: all is compiled once more, and Ballista.
+fn ballista() -> Result<PathBuf, String> {
+    let target = place::target().join("fleet-ballista");
+    let mut build = place::cargo();
+    build
+        .current_dir(sources().join("ballista"))
+        .env("CARGO_TARGET_DIR", &target)
+        .args(["build", "--locked"]);
+    tools::run(&mut build)?;
+    Ok(target.join("debug/lucce-fleet-ballista"))
+}
+
 /// The command as the tests have built it.
 pub fn command() -> PathBuf {
     place::target().join("fleet/debug/lucce-fleet")
@@ -76,7 +88,11 @@ pub fn tests(engines: &[&str]) -> Outcome {
     let dataset = dataset(&folder)?;
     equal(&dataset)?;
     pushed(&folder)?;
-    tools::run(comparison(command(), &dataset, &questions_of(&folder)?, &folder)?.args(engines))
+    let mut comparison = comparison(command(), &dataset, &questions_of(&folder)?, &folder)?;
+    if engines.contains(&"ballista") {
+        comparison.env("LUCCE_BALLISTA", ballista()?);
+    }
+    tools::run(comparison.args(engines))
 }
 
 /// What engines take for questions of a dataset; DataFusion's answers come from the command that is measured. Prints nothing.
@@ -90,6 +106,9 @@ pub fn compared(
     folder: &Path,
 ) -> Result<String, String> {
     let mut comparison = comparison(released(), dataset, &questions.into(), folder)?;
+    if engines.iter().any(|engine| engine == "ballista") {
+        comparison.env("LUCCE_BALLISTA", ballista()?);
+    }
     let said = tools::output(comparison.args(engines))?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }

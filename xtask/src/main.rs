@@ -62,7 +62,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
   fleet                 the crate fleet/, a workspace of its own: formatting, lints, tests
   fleet-tests [ENGINE]  real runs in a dataset, the same SQL asked by DataFusion, DuckDB and Spark with two workers
-                        (duckdb or spark: that one only)
+                        (duckdb, spark or ballista: that one only; Ballista is compiled for it)
   ids                   contexts of one program that have the same content id on updates of a JDK and on
                         other JDKs, and what the ids take
   verify-apps           real applications, numbers compared with the JVM's own stack traces
