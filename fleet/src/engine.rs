@@ -15,7 +15,7 @@ use datafusion::datasource::listing::{
 };
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
@@ -48,7 +48,7 @@ const ACCOUNTED: usize = 6;
 /// The dataset as it is now; later commits are not seen.
 pub struct Engine {
     context: SessionContext,
-    time: Option<Duration>,
+    limits: Limits,
     refused: Arc<Refused>,
     /// Rows that were handed over.
     told: AtomicU64,
@@ -94,7 +94,7 @@ impl Engine {
         }
         Ok(Engine {
             context,
-            time: limits.time,
+            limits: limits.clone(),
             refused,
             told: AtomicU64::new(0),
             runtime: Some(runtime),
@@ -132,40 +132,34 @@ impl Engine {
 
     /// Hands over the rows of one question, batch by batch; first none, for the columns. It only reads.
     ///
+    /// Joins hold one side whole, as that is fast. Where it has no room the question is asked once more: then joins sort both sides, which
+    /// may go to files.
+    ///
     /// # Errors
     /// The engine's, in its words, and those of `each`.
     pub fn ask(&self, sql: &str, each: &mut Each<'_>) -> Result<(), Error> {
-        let options = SQLOptions::new()
-            .with_allow_ddl(false)
-            .with_allow_dml(false)
-            .with_allow_statements(false);
-        let answered = async {
-            let frame = self.context.sql_with_options(sql, options).await?;
-            let mut stream = frame.execute_stream().await?;
-            let schema = stream.schema();
-            each(&schema, None)?;
-            while let Some(batch) = stream.next().await {
-                let batch = batch?;
-                // Relaxed: only the number counts.
-                self.told
-                    .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-                each(&schema, Some(&batch))?;
-            }
-            Ok(())
-        };
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
         let answered = async {
-            tokio::select! {
-                // What the engine says by itself comes first.
-                biased;
-                answered = answered => answered,
-                why = self.refused.wait() => Err(Error::Engine(why.clone())),
+            let mut answer = Answer {
+                told: &self.told,
+                each,
+                columns: false,
+                rows: false,
+            };
+            let ended = answer.of(&self.context, &self.refused, sql).await;
+            match ended {
+                Err(error) if error.is_exhausted() && !answer.rows => {
+                    let refused = Arc::new(Refused::new());
+                    let context = sorting(&self.context, &self.limits, &refused)?;
+                    answer.of(&context, &refused, sql).await
+                }
+                ended => ended,
             }
         };
         runtime.block_on(async {
-            match self.time {
+            match self.limits.time {
                 None => answered.await,
                 Some(time) => match tokio::time::timeout(time, answered).await {
                     Ok(ended) => ended,
@@ -194,6 +188,55 @@ impl Engine {
     }
 }
 
+/// One question's rows, on their way to who asks.
+struct Answer<'a, 'e> {
+    told: &'a AtomicU64,
+    each: &'a mut Each<'e>,
+    /// The columns were told.
+    columns: bool,
+    /// Some rows were told.
+    rows: bool,
+}
+
+impl Answer<'_, '_> {
+    async fn of(
+        &mut self,
+        context: &SessionContext,
+        refused: &Refused,
+        sql: &str,
+    ) -> Result<(), Error> {
+        tokio::select! {
+            // What the engine says by itself comes first.
+            biased;
+            ended = self.stream(context, sql) => ended,
+            why = refused.wait() => Err(Error::Engine(why.clone())),
+        }
+    }
+
+    async fn stream(&mut self, context: &SessionContext, sql: &str) -> Result<(), Error> {
+        let options = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        let frame = context.sql_with_options(sql, options).await?;
+        let mut stream = frame.execute_stream().await?;
+        let schema = stream.schema();
+        if !self.columns {
+            self.columns = true;
+            (self.each)(&schema, None)?;
+        }
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            self.rows |= batch.num_rows() > 0;
+            // Relaxed: only the number counts.
+            self.told
+                .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            (self.each)(&schema, Some(&batch))?;
+        }
+        Ok(())
+    }
+}
+
 /// # Errors
 /// A name comes twice.
 pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
@@ -213,7 +256,8 @@ pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
     )?)
 }
 
-fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Error> {
+/// Memory and files for one question.
+fn runtime(limits: &Limits, refused: &Arc<Refused>) -> Result<Arc<RuntimeEnv>, Error> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(memory) = limits.memory {
         let pool = Pool::new(memory / 10 * ACCOUNTED, Arc::clone(refused));
@@ -222,6 +266,26 @@ fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Er
     if let Some(folder) = &limits.spill {
         runtime = runtime.with_temp_file_path(folder);
     }
+    Ok(runtime.build_arc()?)
+}
+
+/// The tables of another context, whose joins by equal columns sort both sides.
+fn sorting(
+    context: &SessionContext,
+    limits: &Limits,
+    refused: &Arc<Refused>,
+) -> Result<SessionContext, Error> {
+    // Not tables anew, and none.
+    let config = context.copied_config();
+    let mut config = config.with_create_default_catalog_and_schema(false);
+    config.options_mut().optimizer.prefer_hash_join = false;
+    let state = SessionStateBuilder::new_from_existing(context.state())
+        .with_config(config)
+        .with_runtime_env(runtime(limits, refused)?);
+    Ok(SessionContext::new_with_state(state.build()))
+}
+
+fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Error> {
     let mut config = SessionConfig::new().with_information_schema(true);
     if let Some(threads) = limits.threads {
         config = config.with_target_partitions(threads.max(1));
@@ -232,7 +296,7 @@ fn context(limits: &Limits, refused: &Arc<Refused>) -> Result<SessionContext, Er
     options.execution.parquet.reorder_filters = true;
     let state = SessionStateBuilder::new()
         .with_config(config)
-        .with_runtime_env(runtime.build_arc()?)
+        .with_runtime_env(runtime(limits, refused)?)
         .with_default_features()
         .with_physical_optimizer_rules(joins::rules());
     Ok(SessionContext::new_with_state(state.build()))

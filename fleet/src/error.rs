@@ -31,6 +31,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A question had no room in memory.
+    pub fn is_exhausted(&self) -> bool {
+        matches!(self, Error::Engine(what) if what.contains("Resources exhausted"))
+    }
+
     /// For `map_err`: what happened to this file.
     pub fn of(path: &Path) -> impl Fn(io::Error) -> Error {
         let path = path.to_owned();

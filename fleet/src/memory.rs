@@ -1,7 +1,8 @@
 //! The memory of a question, and the end of one that has none.
 //!
-//! A join by equal columns holds one side whole. If that has no room the question is lost: what the pool refuses to a join is kept, and
-//! who asks ends with that, whatever else of the plan goes on.
+//! A join by equal columns holds one side whole. If that has no room the plan is lost: what the pool refuses to a join is kept, and
+//! who asks ends with that, whatever else of the plan goes on, and makes another plan (`engine.rs`). Joins count more than they hold: parts
+//! of one array each count all of it.
 //!
 //! What hands rows from some threads to others (`RepartitionExec`) holds few of them, and writes files where it is refused. DataFusion 54.1
 //! may wait for itself then, without an end (in a third of the tries, with a dataset of a thousand runs and a join that had nearly no

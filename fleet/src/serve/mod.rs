@@ -229,7 +229,7 @@ fn refused(error: Error) -> Response {
     let status = match &error {
         Error::Absent(_) => 404,
         Error::Usage(_) => 400,
-        Error::Engine(what) if what.contains("Resources exhausted") => 507,
+        error if error.is_exhausted() => 507,
         Error::Engine(_) => 400,
         Error::Time(_) => 504,
         Error::Output(_) => 507,
