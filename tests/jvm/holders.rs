@@ -306,7 +306,9 @@ fn says_what_holds_the_leak(running: &Running<'_>, pid: &str) -> Checked {
     let shell = shell.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&shell.stdout);
     ensure(
-        text.starts_with(&format!("{LEAKING}: "))
+        text.lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with(&format!("{LEAKING}: ")))
             && text.contains("8 of 8 are held by")
             && text.contains("static field io.lucce.programs.Mixed.LEAK")
             && !text.contains("CACHE"),
