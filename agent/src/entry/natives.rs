@@ -30,7 +30,7 @@ use crate::stack::{calls, scopes, tasks, upcall, verify};
 use crate::thread::{OwnState, life};
 
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRt_attach(
+pub extern "system" fn Java_java_lang_LucceRt_enlist(
     env: *mut JNIEnv,
     _: jclass,
     thread: jobject,
@@ -38,7 +38,7 @@ pub extern "system" fn Java_java_lang_LucceRt_attach(
 ) {
     guard((), |agent| {
         if !thread.is_null() {
-            life::attach(agent, agent.env(env), thread, Slot::at(pointer as usize));
+            life::enlist(agent, agent.env(env), thread, Slot::at(pointer as usize));
         }
     });
 }

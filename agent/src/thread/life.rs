@@ -38,7 +38,7 @@ fn held(counters: &Counters, env: Env, thread: jobject) -> OwnState {
         // Threads from before the start get theirs at their first event; those that have ended get none.
         let pointer = Slot::at(env.get_long(thread, fields.pointer.id()) as usize);
         if counters.stacks.of_boot(pointer).is_some() {
-            attach(counters, env, thread, pointer);
+            enlist(counters, env, thread, pointer);
         }
     }
     known()
@@ -50,7 +50,7 @@ pub fn begin(counters: &Counters, env: Env, thread: jobject) {
         return;
     };
     if env.get_long(thread, fields.state.id()) == 0
-        && let Some(first) = attach(counters, env, thread, Slot::at(0))
+        && let Some(first) = enlist(counters, env, thread, Slot::at(0))
     {
         env.set_long(thread, fields.pointer.id(), first.pointer() as jlong);
     }
@@ -81,7 +81,7 @@ pub fn begin_now(counters: &Counters, env: Env, thread: jobject) {
 
 /// Gives a thread a record, and a shadow stack unless it has one from before the start; its first
 /// slot.
-pub fn attach(counters: &Counters, env: Env, thread: jobject, pointer: Slot) -> Option<Slot> {
+pub fn enlist(counters: &Counters, env: Env, thread: jobject, pointer: Slot) -> Option<Slot> {
     let fields = thread_fields(counters, env, thread)?;
     let boot = counters.stacks.of_boot(pointer);
     let region = boot.or_else(|| counters.stacks.take(stack_size()))?;

@@ -11,7 +11,7 @@ use crate::memory::counter::count;
 use crate::thread::tags::TagSet;
 use crate::thread::under;
 use crate::walked::kept::{self, Scope};
-use crate::walked::sampled::{Place, with_local};
+use crate::walked::sampled::{Spot, with_local};
 
 /// The number of where the current thread is, whose innermost `own` frames do not count. `None`: that is not known, or
 /// no frame is shown.
@@ -22,11 +22,11 @@ pub fn number(counting: &'static Counting, env: Env, own: usize) -> Option<Conte
 }
 
 fn number_in(counting: &'static Counting, whose: (Env, jobject), own: usize) -> Option<ContextId> {
-    let place = Place {
+    let spot = Spot {
         own,
         location: None,
     };
-    with_local(counting, |local| local.number(whose, place))??
+    with_local(counting, |local| local.number(whose, spot))??
 }
 
 /// An event of the program's own there; its number. `None`: it is lost.

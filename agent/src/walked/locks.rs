@@ -17,7 +17,7 @@ use crate::memory::gate;
 use crate::stack::monitor::monitor as at_monitor;
 use crate::thread::found::EventKind;
 use crate::walked::kept;
-use crate::walked::sampled::{Place, with_local};
+use crate::walked::sampled::{Spot, with_local};
 
 /// What a thread waits for, and since when.
 #[derive(Clone, Copy)]
@@ -58,8 +58,8 @@ pub fn begins(
 ) {
     // Where the interpreter enters a monitor it stands behind that already.
     let location = ptr::eq(kind, &ENTER).then(|| monitor(counting)).flatten();
-    let place = Place { own: 0, location };
-    let number = with_local(counting, |local| local.number((env, thread), place));
+    let spot = Spot { own: 0, location };
+    let number = with_local(counting, |local| local.number((env, thread), spot));
     let Some(number) = number.flatten() else {
         count(&counting.counts.events_lost);
         return;

@@ -87,7 +87,7 @@ pub struct Local {
 
 /// Where in the current thread something happens.
 #[derive(Clone, Copy, Default)]
-pub struct Place {
+pub struct Spot {
     /// So many of the innermost frames ask, and are none of the trace.
     pub own: usize,
     /// Where the innermost frame stands, if that is not where the VM says.
@@ -172,7 +172,7 @@ impl Local {
             counting.coverage.first_told(env, size);
         }
         // Without a Java frame it has no context: the VM's own.
-        let Some(at) = self.here((env, thread), Place::default())? else {
+        let Some(at) = self.here((env, thread), Spot::default())? else {
             return Some(());
         };
         let allocated = self.counting.jvmti.signature(class)?;
@@ -194,11 +194,11 @@ impl Local {
     }
 
     /// Where the current thread is. `None`: it is lost; without any: no frame is shown.
-    fn here(&mut self, whose: (Env, jobject), place: Place) -> Option<Option<At>> {
-        let is_plain = place.own == 0 && place.location.is_none();
+    fn here(&mut self, whose: (Env, jobject), spot: Spot) -> Option<Option<At>> {
+        let is_plain = spot.own == 0 && spot.location.is_none();
         let is_known = is_plain && matches!(self.walked, Walked::Once { done: true });
         if !is_known {
-            self.walk(whose, place)?;
+            self.walk(whose, spot)?;
             if let Walked::Once { done } = &mut self.walked {
                 *done = is_plain;
             }
@@ -206,10 +206,10 @@ impl Local {
         Some(self.last.last().and_then(|known| known.at))
     }
 
-    fn walk(&mut self, (env, thread): (Env, jobject), place: Place) -> Option<()> {
+    fn walk(&mut self, (env, thread): (Env, jobject), spot: Spot) -> Option<()> {
         let since = often::begin();
-        self.stack(place.own)?;
-        if let (Some(top), Some(location)) = (self.frames.first_mut(), place.location) {
+        self.stack(spot.own)?;
+        if let (Some(top), Some(location)) = (self.frames.first_mut(), spot.location) {
             top.location = location;
         }
         self.go_on_in(kept::scopes(self.counting, thread));
@@ -234,8 +234,8 @@ impl Local {
     }
 
     /// The number of what happens there. As [`Local::here`].
-    pub fn number(&mut self, whose: (Env, jobject), place: Place) -> Option<Option<ContextId>> {
-        let Some(at) = self.here(whose, place)? else {
+    pub fn number(&mut self, whose: (Env, jobject), spot: Spot) -> Option<Option<ContextId>> {
+        let Some(at) = self.here(whose, spot)? else {
             return Some(None);
         };
         let Site { method, site, .. } = at.place;
@@ -245,7 +245,7 @@ impl Local {
         }
         if self.must_verify() {
             let frames = Walk::new(self.counting, whose.0, 256);
-            let frames = frames.standing_at(place.location).below(place.own);
+            let frames = frames.standing_at(spot.location).below(spot.own);
             verify::compare_with(self.counting, frames, number, 0);
         }
         Some(Some(number))

@@ -7,7 +7,7 @@ use lucce_vm::Env;
 use crate::counting::Counting;
 use crate::events::exception::{CAUGHT, UNCAUGHT};
 use crate::memory::counter::count;
-use crate::walked::sampled::{Place, with_local};
+use crate::walked::sampled::{Spot, with_local};
 
 /// The current thread throws `exception`.
 pub fn thrown(
@@ -31,7 +31,7 @@ fn counted(
     let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
     with_local(counting, |local| {
         // Without a frame that is shown it has no context.
-        let Some(number) = local.number((env, thread), Place::default())? else {
+        let Some(number) = local.number((env, thread), Spot::default())? else {
             return Some(());
         };
         let event = super::event(counting, env, exception, kind)?;

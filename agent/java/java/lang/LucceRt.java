@@ -664,7 +664,7 @@ public final class LucceRt {
 
     /** Whether the agent has a record of the thread. Threads from before the start get theirs here. */
     static boolean known(Thread t) {
-        if (t.$ts == 0) attach(t, t.$fp);
+        if (t.$ts == 0) enlist(t, t.$fp);
         return t.$ts != 0;
     }
 
@@ -679,7 +679,7 @@ public final class LucceRt {
     }
 
     /** Gives `t` a record, and a stack unless it has one. */
-    private static native void attach(Thread t, long pointer);
+    private static native void enlist(Thread t, long pointer);
 
     /** Whether a Java method has called the one whose hook asks, by two methods of this class. */
     private static native boolean hasCaller();
