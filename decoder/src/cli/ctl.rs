@@ -112,12 +112,16 @@ pub fn print(answer: &str, as_json: bool) -> Result<End, Failure> {
 pub fn log_of(pid: u32) -> Result<PathBuf, Failure> {
     let status = ask(pid, &Command::Status)?;
     let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
-    let log = status["log"]["file"].as_str().map(PathBuf::from);
-    log.ok_or_else(|| {
+    log_in(&status).ok_or_else(|| {
         Failure::Usage(format!(
             "the agent in process {pid} does not say where its log is"
         ))
     })
+}
+
+/// Where the log is, as the agent's status says.
+pub fn log_in(status: &Value) -> Option<PathBuf> {
+    status["log"]["file"].as_str().map(PathBuf::from)
 }
 
 impl From<AskError> for Failure {

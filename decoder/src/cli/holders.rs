@@ -7,6 +7,7 @@ use lucce_control::{Command, Walks, ask};
 use lucce_decoder::escape::Text;
 use lucce_decoder::{Number, Profile, type_name};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::human::human;
 use super::output::{json, plural, stdout};
@@ -142,25 +143,28 @@ struct Held {
 
 /// Each number is a search of its own: objects are followed by the number that they were made under.
 pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
-    let numbers = args.ids.iter().map(|id| number(pid, id));
+    let numbers = args.ids.iter().map(|id| number(id));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    let status: Value = answered(&ask(pid, &Command::Status)?)?;
+    for (number, text) in numbers.iter().zip(&args.ids) {
+        recorded_by(pid, &status, (*number, text))?;
+    }
     // Holders are told without it, too.
-    let log = ctl::log_of(pid).ok();
+    let log = ctl::log_in(&status);
     let profile = log.and_then(|log| open(&log).ok());
     let mut out = stdout();
     for (at, number) in numbers.into_iter().enumerate() {
         if at > 0 && !as_json {
             writeln!(out)?;
         }
-        let of = Context::new(number, profile.as_ref());
-        search(pid, args, of, as_json, &mut out)?;
+        let context = Context::new(number, profile.as_ref());
+        search(pid, args, &context, as_json, &mut out)?;
         out.flush()?;
     }
     Ok(End::Fine)
 }
 
 /// Whose objects are looked for.
-#[derive(Clone)]
 struct Context {
     number: Number,
     /// Its content id, if the log can be read.
@@ -186,7 +190,7 @@ impl Context {
 fn search(
     pid: u32,
     args: &Args,
-    context: Context,
+    context: &Context,
     as_json: bool,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
@@ -222,14 +226,13 @@ fn search(
     };
     let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, Some(walks)))?)?;
     let of = wanted.map(|of_type| of_type.of.clone()).or(ahead.of);
-    let holders = Holders::of_types(&context, of, answer);
+    let holders = Holders::of_types(context, of, answer);
     if as_json {
         holders.iter().try_for_each(|of_type| json(out, of_type))?;
         return Ok(());
     }
     context.write(out)?;
-    write(&holders, args.walks, out)?;
-    Ok(())
+    Ok(write(&holders, args.walks, out)?)
 }
 
 /// One of several numbers may have nothing to tell.
@@ -283,18 +286,20 @@ impl Counts {
     }
 }
 
-/// The number is one of the run that the JVM records.
-fn number(pid: u32, text: &str) -> Result<Number, Failure> {
-    let found = Number::all_in(text);
-    let [number] = found.as_slice() else {
-        return Err(Failure::Usage(format!(
+fn number(text: &str) -> Result<Number, Failure> {
+    match Number::all_in(text).as_slice() {
+        [number] => Ok(*number),
+        _ => Err(Failure::Usage(format!(
             "{text:?} is no number: lucce:RUN:0x…, as `lucce leaks` prints it"
-        )));
-    };
-    let status: serde_json::Value = answered(&ask(pid, &Command::Status)?)?;
+        ))),
+    }
+}
+
+/// The number is one of the run that the JVM records.
+fn recorded_by(pid: u32, status: &Value, (number, text): (Number, &str)) -> Result<(), Failure> {
     let run = number.run.map(|run| run.to_string());
     match run.is_none_or(|run| status["run"] == run) {
-        true => Ok(*number),
+        true => Ok(()),
         false => Err(Failure::Usage(format!(
             "{text} is a number of another run: process {pid} records {}",
             Text(status["run"].as_str().unwrap_or("none"))
