@@ -9,14 +9,9 @@ pub mod sizes;
 pub mod stream;
 pub mod types;
 
-/// What [`places`] is made of; `models/` has others.
-mod sync {
-    pub use std::sync::atomic::{AtomicU32, Ordering};
-    pub use std::sync::{Mutex, MutexGuard, PoisonError};
-}
-
 use std::ops::Deref;
 
+use crate::memory::sync;
 use crate::stack::Stack;
 
 use event_types::EventTypes;

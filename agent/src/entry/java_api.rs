@@ -28,13 +28,7 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
-        // With brackets: the elements' constructors are entered.
-        let env = Env::new(env, std::ptr::null());
-        // The book is free again when the elements' constructors run.
-        let array = known(agent, env, id).and_then(|elements| array(env, &elements));
-        array.unwrap_or(std::ptr::null_mut())
-    })
+    of_number(env, id, array)
 }
 
 /// `CallContext.contentId0`: the content id of a number's trace.
@@ -44,23 +38,30 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    guard(std::ptr::null_mut(), |agent| {
-        // With brackets: the exception's constructor is entered.
-        let env = Env::new(env, std::ptr::null());
-        let stack = known(agent, env, id).map(|elements| trace::stack_id(&elements));
-        let text = stack.and_then(|stack| env.string(&stack.to_string()));
-        text.unwrap_or(std::ptr::null_mut())
+    of_number(env, id, |env, elements| {
+        env.string(&trace::stack_id(elements).to_string())
     })
 }
 
-/// The frames of a number. `None`: it is no number, and an exception says so.
-fn known(agent: &'static Agent, env: Env, id: jlong) -> Option<Vec<Element>> {
-    let number = ContextId(id as u64);
-    let refuse = |why: String| {
-        let text = format!("{number} is not a context number: {why}");
-        env.throw_new(c"java/lang/IllegalArgumentException", &text);
-    };
-    trace::of(agent, number).map_err(refuse).ok()
+/// What is made of a number's frames; of no number null, and an exception says why.
+fn of_number(
+    env: *mut JNIEnv,
+    id: jlong,
+    made: impl FnOnce(Env, &[Element]) -> Option<jobject>,
+) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        // With brackets: constructors of elements and of the exception are entered.
+        let env = Env::new(env, std::ptr::null());
+        let number = ContextId(id as u64);
+        let refuse = |why: String| {
+            let text = format!("{number} is not a context number: {why}");
+            env.throw_new(c"java/lang/IllegalArgumentException", &text);
+        };
+        // The book is free again when the elements' constructors run.
+        let elements = trace::of(agent, number).map_err(refuse).ok();
+        let object = elements.and_then(|elements| made(env, &elements));
+        object.unwrap_or(std::ptr::null_mut())
+    })
 }
 
 /// These frames ask: `current0` and `current`.

@@ -15,7 +15,7 @@ pub mod texts;
 pub mod weight;
 
 /// What the files that `models/` has, too, are made of.
-mod sync {
+pub mod sync {
     pub use std::sync::atomic::{AtomicU32, Ordering};
     pub use std::sync::{Mutex, MutexGuard, PoisonError};
 }
