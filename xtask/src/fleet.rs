@@ -56,6 +56,9 @@ pub fn cargo() -> Command {
     cargo
 }
 
+/// The engine that is compiled.
+const BALLISTA: &str = "ballista";
+
 /// Ballista's processes, of a build of their own: all is compiled once more, and Ballista.
 fn ballista() -> Result<PathBuf, String> {
     let target = place::target().join("fleet-ballista");
@@ -89,11 +92,13 @@ pub fn tests(engines: &[&str]) -> Outcome {
     let dataset = dataset(&folder)?;
     equal(&dataset)?;
     pushed(&folder)?;
-    let mut comparison = comparison(command(), &dataset, &questions_of(&folder)?, &folder)?;
-    if engines.contains(&"ballista") {
-        comparison.env("LUCCE_BALLISTA", ballista()?);
-    }
-    tools::run(comparison.args(engines))
+    let questions = questions_of(&folder)?;
+    tools::run(&mut comparison(
+        command(),
+        &dataset,
+        (&questions, engines),
+        &folder,
+    )?)
 }
 
 /// What engines take for questions of a dataset; DataFusion's answers come from the command that is measured. Prints nothing.
@@ -106,19 +111,17 @@ pub fn compared(
     engines: &[String],
     folder: &Path,
 ) -> Result<String, String> {
-    let mut comparison = comparison(released(), dataset, &questions.into(), folder)?;
-    if engines.iter().any(|engine| engine == "ballista") {
-        comparison.env("LUCCE_BALLISTA", ballista()?);
-    }
-    let said = tools::output(comparison.args(engines))?;
+    let questions = questions.into();
+    let asked = (&questions, engines);
+    let said = tools::output(&mut comparison(released(), dataset, asked, folder)?)?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Asks engines and compares their answers; the engines' names are to follow.
-fn comparison(
+/// Asks engines, by their names, and compares their answers.
+fn comparison<E: AsRef<str>>(
     fleet: PathBuf,
     dataset: &Path,
-    questions: &Value,
+    (questions, engines): (&Value, &[E]),
     folder: &Path,
 ) -> Result<Command, String> {
     let file = folder.join("questions.json");
@@ -129,7 +132,11 @@ fn comparison(
         .arg(sources().join("compare.py"))
         .arg(fleet)
         .arg(dataset)
-        .arg(&file);
+        .arg(&file)
+        .args(engines.iter().map(AsRef::as_ref));
+    if engines.iter().any(|engine| engine.as_ref() == BALLISTA) {
+        python.env("LUCCE_BALLISTA", ballista()?);
+    }
     // Spark starts its workers with it.
     let old = jdk::all()
         .into_iter()

@@ -51,7 +51,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   dependencies          licences, sources and versions of what others wrote, and NOTICE
   clippy                lints, warnings are errors
   unit [--quick]        unit, property, file-format and command-line tests
-  loom                  every interleaving of readers and writers of the graph and of the table of own kinds, in a model
+  loom                  every interleaving of readers and writers of the graph, and of what Java code reads of the agent, in a model
   memory                what of the agent touches memory by its address, under Miri or else valgrind
   java                  the Java side's own tests
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25

@@ -57,13 +57,13 @@ fn of_maven(maven: &Maven) -> Outcome {
     tools::run_quietly(&mut mvn(&copied))?;
     let agent = run(maven, &project, "target/lib", "target/classes")?;
     // What Maven tells in its quiet mode is failures alone; what was skipped, and why, is in the report.
-    let failed = said(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
+    let failed = failure(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
     has_failed(
         "Maven",
         &failed,
         "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0",
     )?;
-    said(&mut mvn(&["test"]))?;
+    tools::run_quietly(&mut mvn(&["test"]))?;
     let report = project.join("target/surefire-reports/TEST-AppTest.xml");
     let report = fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
     were_skipped("Maven", &report)
@@ -86,9 +86,10 @@ fn of_gradle(maven: &Maven) -> Outcome {
     };
     tools::run_quietly(&mut gradle(&["classes", "libraries"]))?;
     let agent = run(maven, &project, "lib", "build/classes/java/main")?;
-    let failed = said(&mut gradle(&["limits", &format!("-Pagent={agent}")]))?;
+    let failed = failure(&mut gradle(&["limits", &format!("-Pagent={agent}")]))?;
     has_failed("Gradle", &failed, "[         1 tests successful ")?;
-    were_skipped("Gradle", &said(&mut gradle(&["limits"]))?)
+    let skipped = tools::output(&mut gradle(&["limits"]))?;
+    were_skipped("Gradle", &String::from_utf8_lossy(&skipped))
 }
 
 /// The project, with the program and its test.
@@ -132,12 +133,16 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
     }
 }
 
-/// All that a build tool prints, whether it fails or not.
-fn said(command: &mut Command) -> Result<String, String> {
+/// All that a build tool prints, which must fail.
+fn failure(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|e| e.to_string())?;
     let both = [output.stdout, output.stderr].concat();
-    Ok(String::from_utf8_lossy(&both).into_owned())
+    let text = String::from_utf8_lossy(&both).into_owned();
+    match output.status.success() {
+        true => Err(format!("{command:?} has not failed: {text}")),
+        false => Ok(text),
+    }
 }
 
 /// One of both tests has failed, with the exact count and the trace. `sum`: what the tool says of both.
