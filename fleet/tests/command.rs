@@ -353,5 +353,8 @@ fn a_join_that_cannot_hold_a_side_sorts_both() {
 fn a_join_that_cannot_be_sorted_is_refused() {
     let (_, err, code) = joined("16m");
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("Resources exhausted"), "{err}");
+    assert!(
+        err.contains("Resources exhausted") && err.contains("ExternalSorter"),
+        "{err}"
+    );
 }
