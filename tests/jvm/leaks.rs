@@ -58,6 +58,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         let name = format!("leaks::{}::every_allocation", jdk.version);
         tests.push(test(name, false, move || every_allocation(setup, jdk)));
+        for way in ["walked", "hooks", "attached"] {
+            let name = format!("leaks::{}::none_lost::{way}", jdk.version);
+            let quick = jdk == setup.jdk() && way == "hooks";
+            tests.push(test(name, quick, move || none_lost(setup, jdk, way)));
+        }
         let name = format!("leaks::{}::one_agent_samples", jdk.version);
         tests.push(test(name, false, move || one_samples(setup, jdk)));
         for (collector, kind) in ATTACHED {
@@ -224,6 +229,42 @@ fn every_allocation(setup: &Setup, jdk: &Jdk) -> Checked {
     let of_all = |part: Option<f64>, all: f64| part.is_some_and(|n| n > 0.5 * all && n < 1.2 * all);
     let right = of_all(objects, 27_000.0) && of_all(bytes, 27_000.0 * 144.0);
     ensure(right, || format!("{live:#}"))?;
+    java.clean();
+    Ok(())
+}
+
+/// Each object that the program makes has a context, those of errors that the VM makes, too; what the VM makes for itself, a thread's
+/// object before the thread has any frame say, is no object of the program's.
+fn none_lost(setup: &Setup, jdk: &Jdk, way: &str) -> Checked {
+    let tracking = if way == "hooks" { ",tracking=lazy" } else { "" };
+    let options = format!("events=leak=0,verify=7{tracking}");
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("leaks-{}-none-lost-{way}", jdk.version),
+    );
+    let java = java.flags([HEAP, "-XX:+UseSerialGC"]);
+    let (java, ended) = match way {
+        "attached" => {
+            let java = java.main([PROGRAM, "map", "1500"]);
+            let options: Vec<&str> = options.split(',').collect();
+            let ended = java.run_beside(|pid| attach(&java, pid, &options))?;
+            (java, ended.expect(0)?)
+        }
+        _ => {
+            let java = java.agent(&options).main([PROGRAM, "map", "150"]);
+            let ended = java.run()?.expect(0)?;
+            (java, ended)
+        }
+    };
+    let stats = java
+        .lucce()
+        .json(&["stats", "--json", &java.log().to_string_lossy()])?;
+    let is = |key: &str| stat(&stats, key);
+    let fine = is("leak.lost") == 0 && is("events.lost") == 0 && is("verify.mismatches") == 0;
+    let some = is("leak.sampled") > 10_000 && is("verify.compared") > 1_000;
+    ended.ensure(fine && some, &stats.to_string())?;
+    java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
 }

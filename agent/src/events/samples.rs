@@ -47,8 +47,8 @@ pub fn sampled(counting: &Counting, env: Env, thread: jobject, class: jclass, si
 fn record(counting: &Counting, env: Env, state: &ThreadState, class: jclass, size: u64) {
     let here = match here::made(counting, env, state) {
         Made::Here(here) => here,
-        // What the slow paths of hooks make is not the program's.
-        Made::Ours => return,
+        // What the slow paths of hooks make is not the program's, nor what the VM makes for itself.
+        Made::Ours | Made::Nowhere => return,
         Made::Unknown => return lost_unless_out_of_scope(counting, env),
     };
     let line = {

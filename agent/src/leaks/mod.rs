@@ -39,9 +39,9 @@ use crate::leaks::choice::{Most, survivors};
 use crate::leaks::followed::{Aged, Birth, Followed};
 use crate::memory::counter::count;
 use crate::memory::gate;
-use crate::stack::contexts;
 use crate::stack::here;
 use crate::stack::here::Made;
+use crate::stack::{contexts, verify};
 use crate::thread::coverage::Coverage;
 use crate::thread::life::current_state;
 use crate::walked::asked;
@@ -416,19 +416,31 @@ fn is_alive(env: Env) -> impl Fn(usize) -> bool {
     move |weak| !env.is_gone(weak as jobject)
 }
 
-/// The current thread's context. `Err`: what the slow paths of hooks make is not the program's.
+/// The current thread's context. `Err`: what the slow paths of hooks make is not the program's, nor what the VM makes for itself,
+/// where no frame is shown.
 fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, NotTheProgram> {
     if counting.walks() {
-        return Ok(asked::number(counting, env, 0));
+        return match asked::shown(counting, env, 0) {
+            Some(Some(number)) => Ok(Some(number)),
+            Some(None) => Err(NotTheProgram),
+            None => Ok(None),
+        };
     }
     let own = current_state(counting, env);
     let Some(state) = own.get() else {
-        return Ok(None);
+        let has_frames = counting.jvmti.frame(0).is_some();
+        return has_frames.then_some(None).ok_or(NotTheProgram);
     };
     match here::made(counting, env, state) {
-        Made::Ours => Err(NotTheProgram),
+        Made::Ours | Made::Nowhere => Err(NotTheProgram),
         Made::Unknown => Ok(None),
-        Made::Here(here) => Ok(Some(contexts::event(counting, state, here))),
+        Made::Here(here) => {
+            let number = contexts::event(counting, state, here);
+            if number != ContextId::UNKNOWN && state.must_verify(counting.options.verify) {
+                verify::compare(counting, env, number, 0);
+            }
+            Ok(Some(number))
+        }
     }
 }
 

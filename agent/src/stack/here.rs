@@ -9,7 +9,7 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::core::Here;
 use crate::memory::slots::{LOST, Slot};
-use crate::stack::frames::{Frame, Walk};
+use crate::stack::frames::{Frame, MethodKind, Walk};
 use crate::stack::innermost;
 use crate::stack::upcall;
 use crate::stack::upcall::Callers;
@@ -29,7 +29,9 @@ pub enum Made {
     /// By the helper class, for the agent itself.
     Ours,
     Here(Here),
-    /// As `current`.
+    /// By the VM for itself: no frame is shown.
+    Nowhere,
+    /// The caller of a frame is not known.
     Unknown,
 }
 
@@ -42,6 +44,7 @@ pub fn made(stack: &Stack, env: Env, state: &ThreadState) -> Made {
         Asked {
             here: Some(here), ..
         } => Made::Here(here),
+        Asked { is_empty: true, .. } => Made::Nowhere,
         Asked { here: None, .. } => Made::Unknown,
     }
 }
@@ -50,6 +53,8 @@ struct Asked {
     here: Option<Here>,
     /// The innermost frame is the helper's.
     in_helper: bool,
+    /// No trace shows any of the frames.
+    is_empty: bool,
 }
 
 /// As `current`, where the innermost frame stands at `location`, even if the VM says another place.
@@ -70,9 +75,12 @@ fn asked(
     (own, location): (usize, Option<i64>),
 ) -> Asked {
     let mut walk = Walk::new(stack, env, own + innermost::FRAMES).standing_at(location);
-    let top: Vec<Frame> = walk.by_ref().take(own + innermost::FRAMES).collect();
+    let most = own + innermost::FRAMES;
+    let top: Vec<Frame> = walk.by_ref().take(most).collect();
+    let is_shown = |frame: &Frame| frame.method.kind != MethodKind::Hidden;
     Asked {
         in_helper: walk.is_in_helper(),
+        is_empty: top.len() < most && !top.iter().skip(own).any(is_shown),
         here: found(stack, env, state, (own, top, walk)),
     }
 }
@@ -89,7 +97,7 @@ fn found(
         Some(callers) => callers,
         None => {
             frames.extend(walk.rest()?);
-            upcall::callers(&stack.book(), state, frames.get(own..)?)?
+            upcall::all_callers(&stack.book(), state, frames.get(own..)?)?
         }
     };
     of(stack, state, &callers)

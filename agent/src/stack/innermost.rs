@@ -87,7 +87,7 @@ pub fn proven(
 
 /// The VM enters constructors of its own errors, and is not asked where: their slots are not right above their
 /// caller's.
-fn makes_an_error(frame: &Frame) -> bool {
+pub fn makes_an_error(frame: &Frame) -> bool {
     const NAMES: [&str; 3] = ["Error", "Exception", "Throwable"];
     let class = &frame.method.class_name;
     frame.method.method_name == "<init>"

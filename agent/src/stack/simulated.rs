@@ -287,3 +287,48 @@ fn recursion_that_is_over_proves_nothing() {
     assert!(found.is_none());
     thread.step(&Step::Enter(2));
 }
+
+/// The VM enters the constructor of an error of its own in the middle of a native, and asks for no slot: the slots from there on say
+/// nothing, and where each frame stands is known all the same.
+#[test]
+fn frames_of_an_error_that_the_vm_makes_have_callers() {
+    let mut thread = Thread::new(0);
+    for method in [0, 2, 1] {
+        thread.step(&Step::Call(method));
+    }
+    // As code that is called: it takes the slot that the pointer names, which is the native's.
+    for method in [4, 0] {
+        let entered = Plain {
+            method,
+            location: 0,
+            entered: false,
+        };
+        thread.stack.push(entered);
+        let site = thread.site(thread.stands(entered));
+        thread.pointer.write(site);
+        thread.pointer = thread.pointer.above();
+    }
+    let told = |thread: &Thread| {
+        let frames = thread.frames(usize::MAX);
+        let all = upcall::all_callers(&thread.book, &thread.state, &frames);
+        all.map(|all| (all.slot, all.innermost, all.missing, all.whole))
+    };
+    assert!(told(&thread).is_none(), "no frame is an error's");
+    let mut constructor = Resolved::simulated(
+        MethodId(thread.first_method + 4),
+        true,
+        (0..LINES).map(|at| (at, 10 + at as i32)).collect(),
+    );
+    constructor.class_name = "java/lang/NoSuchMethodError".into();
+    constructor.method_name = "<init>".into();
+    thread.methods[4] = Arc::new(constructor);
+    let stand = |at: usize| thread.stands(thread.stack[at]);
+    let expected = (
+        thread.slot(2),
+        Some(stand(1)),
+        vec![stand(2), stand(3), stand(4)],
+        true,
+    );
+    assert_eq!(told(&thread), Some(expected));
+    map::shared().give(thread.state.region);
+}

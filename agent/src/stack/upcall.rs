@@ -233,6 +233,25 @@ pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Cal
     })
 }
 
+/// As [`callers`], also where the VM makes an error of its own: it enters the constructor without asking for a slot, so the slots from
+/// there on are not those of their frames. Those below are, and each frame above is one step more.
+pub fn all_callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
+    if let Some(all) = callers(book, state, frames).filter(|all| all.whole) {
+        return Some(all);
+    }
+    let outermost = frames.iter().rposition(innermost::makes_an_error)?;
+    let (entered, below) = frames.split_at(outermost + 1);
+    let mut callers = callers(book, state, below)?;
+    for frame in entered.iter().rev() {
+        match frame.method.kind {
+            MethodKind::Known(id) => callers.missing.push(Stands::of(MethodId(id), frame)),
+            MethodKind::Unknown => callers.whole = false,
+            MethodKind::Hidden | MethodKind::Helper => {}
+        }
+    }
+    Some(callers)
+}
+
 fn stand(frames: &[(MethodId, &Frame)]) -> Vec<Stands> {
     let each = frames.iter().map(|(id, frame)| Stands::of(*id, frame));
     each.collect()

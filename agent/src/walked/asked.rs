@@ -16,17 +16,32 @@ use crate::walked::sampled::{Spot, with_local};
 /// The number of where the current thread is, whose innermost `own` frames do not count. `None`: that is not known, or
 /// no frame is shown.
 pub fn number(counting: &'static Counting, env: Env, own: usize) -> Option<ContextId> {
-    in_thread(counting, env, |thread| {
-        number_in(counting, (env, thread), own)
-    })
+    shown(counting, env, own).flatten()
 }
 
-fn number_in(counting: &'static Counting, whose: (Env, jobject), own: usize) -> Option<ContextId> {
+/// As [`number`]. `None`: it is not known; without any: no frame is shown.
+pub fn shown(counting: &'static Counting, env: Env, own: usize) -> Option<Option<ContextId>> {
+    match counting.jvmti.current_thread() {
+        Some(thread) => {
+            let shown = shown_in(counting, (env, thread), own);
+            env.forget(thread);
+            shown
+        }
+        // The VM makes the object of a thread that is about to begin.
+        None => counting.jvmti.frame(0).is_none().then_some(None),
+    }
+}
+
+fn shown_in(
+    counting: &'static Counting,
+    whose: (Env, jobject),
+    own: usize,
+) -> Option<Option<ContextId>> {
     let spot = Spot {
         own,
         location: None,
     };
-    with_local(counting, |local| local.number(whose, spot))??
+    with_local(counting, |local| local.number(whose, spot))?
 }
 
 /// An event of the program's own there; its number. `None`: it is lost.
@@ -37,7 +52,7 @@ pub fn event(
     own: usize,
 ) -> Option<ContextId> {
     let counted = in_thread(counting, env, |thread| {
-        let number = number_in(counting, (env, thread), own)?;
+        let number = shown_in(counting, (env, thread), own)??;
         let event = counting.event_type(&own_kind(kind), "", "")?;
         let value = u64::try_from(value).unwrap_or(0);
         with_local(counting, |local| {
