@@ -166,7 +166,15 @@ fn without<'a>(name: &'a str, marks: &[(&str, Tail, &str)]) -> Cow<'a, str> {
     let mut shown = String::new();
     let mut copied = 0;
     let mut at = 0;
-    while let Some(rest) = name.get(at..).filter(|rest| !rest.is_empty()) {
+    // Many names are looked at, and few places of them begin a mark.
+    let begins = |byte: u8| {
+        marks
+            .iter()
+            .any(|(mark, ..)| mark.as_bytes().first() == Some(&byte))
+    };
+    while let Some(next) = name.bytes().skip(at).position(begins) {
+        at += next;
+        let rest = name.get(at..).unwrap_or_default();
         let found = marks.iter().find_map(|(mark, tail, _)| {
             let behind = rest.strip_prefix(mark)?;
             let length = behind.find(|c| !tail.takes(c)).unwrap_or(behind.len());
@@ -179,7 +187,8 @@ fn without<'a>(name: &'a str, marks: &[(&str, Tail, &str)]) -> Cow<'a, str> {
                 at += mark + tail;
                 copied = at;
             }
-            None => at += rest.chars().next().map_or(1, char::len_utf8),
+            // Marks begin with ASCII.
+            None => at += 1,
         }
     }
     match copied {

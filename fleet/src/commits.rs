@@ -237,6 +237,7 @@ impl Log {
     /// It cannot be written.
     pub fn commit(&self, state: &mut State, commit: Commit) -> Result<bool, Error> {
         let number = state.number + 1;
+        self.sync_folders(&commit.add)?;
         if !self.publish(&json(&commit)?, &commit_name(number))? {
             return Ok(false);
         }
@@ -245,6 +246,18 @@ impl Log {
             self.publish(&json(state)?, &state_name(number))?;
         }
         Ok(true)
+    }
+
+    /// What the folders of these files say stays when the machine stops. A new folder is an entry of the one above, and so on.
+    fn sync_folders(&self, entries: &[Entry]) -> Result<(), Error> {
+        let mut folders = BTreeSet::new();
+        for entry in entries {
+            let path = file(&self.dataset, &entry.path);
+            let above = path.ancestors().skip(1);
+            let above = above.take_while(|folder| folder.starts_with(&self.dataset));
+            folders.extend(above.map(Path::to_owned));
+        }
+        folders.iter().try_for_each(|folder| sync_folder(folder))
     }
 
     /// A whole new file, on the disk. `false`: there is one of this name.
@@ -299,7 +312,7 @@ fn state_name(number: u64) -> String {
 ///
 /// # Errors
 /// The system's.
-pub fn sync_folder(folder: &Path) -> Result<(), Error> {
+fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(Error::of(folder))
 }

@@ -121,6 +121,11 @@ impl Texts {
         number
     }
 
+    /// By number.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
     #[must_use]
     pub fn get(&self, number: u32) -> &str {
         self.texts.get(number as usize).map_or("", String::as_str)
@@ -229,9 +234,11 @@ struct Building<'p> {
     traces: Traces<'p>,
     ids: Ids,
     texts: Texts,
+    /// Numbers of types, by the names that the log has for them.
+    types: FxHashMap<String, u32>,
     kinds: Vec<(String, String)>,
-    events: BTreeMap<EventKey, Sums>,
-    numbers: BTreeMap<u64, StackId>,
+    events: FxHashMap<EventKey, Sums>,
+    numbers: FxHashMap<u64, StackId>,
 }
 
 /// Content ids of frames, and of the paths that were walked so far.
@@ -321,9 +328,10 @@ impl<'p> Building<'p> {
             traces: Traces::new(profile),
             ids: Ids::default(),
             texts: Texts::default(),
+            types: FxHashMap::default(),
             kinds: Vec::new(),
-            events: BTreeMap::new(),
-            numbers: BTreeMap::new(),
+            events: FxHashMap::default(),
+            numbers: FxHashMap::default(),
         }
     }
 
@@ -385,7 +393,13 @@ impl<'p> Building<'p> {
 
     /// A type without what differs from run to run; empty: none.
     fn of(&mut self, of: Option<&str>) -> u32 {
-        self.texts.number(&names::class(of.unwrap_or_default()))
+        let of = of.unwrap_or_default();
+        if let Some(number) = self.types.get(of) {
+            return *number;
+        }
+        let number = self.texts.number(&names::class(of));
+        self.types.insert(of.to_owned(), number);
+        number
     }
 
     fn add(&mut self, key: EventKey, count: u64, value: u64) {
@@ -477,6 +491,8 @@ impl<'p> Building<'p> {
         let mut stacks: Vec<StackRow> = Vec::with_capacity(self.ids.nodes.len());
         let mut met = rustc_hash::FxHashSet::default();
         stacks.extend(self.ids.nodes.iter().filter(|node| met.insert(node.id)));
+        let mut numbers: Vec<(u64, StackId)> = self.numbers.into_iter().collect();
+        numbers.sort_unstable();
         Decoded {
             path: path.to_owned(),
             run,
@@ -491,8 +507,8 @@ impl<'p> Building<'p> {
             kinds: self.kinds,
             frames: self.ids.frames,
             stacks,
-            events: self.events,
-            numbers: self.numbers.into_iter().collect(),
+            events: self.events.into_iter().collect(),
+            numbers,
             stream,
             symbols: Vec::new(),
         }

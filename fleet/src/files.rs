@@ -11,7 +11,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use crate::commits::{Entry, sync_folder, unique};
+use crate::commits::{Entry, unique};
 use crate::error::Error;
 use crate::layout::{Part, TEMPORARY, Table, file};
 
@@ -84,17 +84,12 @@ impl Target {
         self.placed()
     }
 
+    /// Its folders are synced by the commit that names it.
     fn placed(self) -> Result<Entry, Error> {
         let path = file(&self.dataset, &self.entry.path);
         let folder = path.parent().unwrap_or(&self.dataset);
         fs::create_dir_all(folder).map_err(Error::of(folder))?;
         fs::rename(&self.staged, &path).map_err(Error::of(&path))?;
-        // A new folder is an entry of the one above, and so on.
-        let mut folder = Some(folder);
-        while let Some(at) = folder.filter(|at| at.starts_with(&self.dataset)) {
-            sync_folder(at)?;
-            folder = at.parent();
-        }
         Ok(self.entry)
     }
 }

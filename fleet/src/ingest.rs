@@ -8,9 +8,13 @@
 //! A run is known by its id: a second time it adds nothing, or, if it went on meanwhile, what has been counted since.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
+use crate::ahead::in_order;
 use crate::commits::{Commit, Entry, Known as KnownRun, Log, State};
 use crate::decoded::{Decoded, EventKey, Sums};
 use crate::error::Error;
@@ -23,6 +27,12 @@ use crate::through::Through;
 
 /// Rows of a commit, about: what is held in memory.
 const BATCH: usize = 2 << 20;
+
+/// Files that are written to the disk at a time.
+const SYNCING: usize = 8;
+
+/// Bytes of logs that are decoded before their turn.
+const AHEAD: u64 = 256 << 20;
 
 /// Rows of a long table that are made at a time.
 const ROWS: usize = 1 << 18;
@@ -120,14 +130,17 @@ impl Ingest {
         logs: impl Iterator<Item = (&'l Path, &'l Labels)>,
         tell: &mut dyn FnMut(Report),
     ) -> Result<(), Error> {
+        let logs: Vec<(&Path, &Labels)> = logs.collect();
         let mut batch: Vec<Run> = Vec::new();
         let mut rows = 0;
-        for (path, labels) in logs {
-            let decoded = match Decoded::read(path) {
+        let decode = |(path, _): &(&Path, &Labels)| Decoded::read(path);
+        // The next ones are decoded while a batch is written.
+        in_order(&logs, threads(&logs), decode, |(path, labels), decoded| {
+            let decoded = match decoded {
                 Ok(decoded) => decoded,
                 Err(refused) => {
                     tell(Report::refused(path, &refused));
-                    continue;
+                    return Ok::<(), Error>(());
                 }
             };
             // Two files of one run: each must see what the other one added.
@@ -140,9 +153,10 @@ impl Ingest {
                 + decoded.numbers.len()
                 + decoded.stacks.len()
                 + decoded.stream.len();
-            let labels = labels.clone();
+            let labels = (*labels).clone();
             batch.push(Run { decoded, labels });
-        }
+            Ok(())
+        })?;
         self.flush(&mut batch, tell)
     }
 
@@ -190,6 +204,16 @@ impl Ingest {
         self.known
             .read(self.log.dataset(), self.state.files.values())
     }
+}
+
+/// As many as there are processors; fewer if the logs are large, for each thread has one in memory.
+fn threads(logs: &[(&Path, &Labels)]) -> usize {
+    let sizes = logs
+        .iter()
+        .map(|(path, _)| fs::metadata(path).map_or(0, |data| data.len()));
+    let room = AHEAD / sizes.max().unwrap_or_default().max(1);
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
 impl Report {
@@ -426,14 +450,17 @@ impl<'s> Writing<'s> {
             self.file(Table::Numbers, Some(part), own, &rows::of_numbers(&runs)?)?;
             self.file(Table::Stream, Some(part), own, &rows::stream(&runs)?)?;
         }
-        for due in due {
+        let dataset = self.dataset;
+        let symbols = |due: &Due<'_>| {
             let run = Some(due.run.decoded.run.clone());
-            let target = Target::new(self.dataset, Table::Symbols, Some(due.part.clone()), run)?;
-            self.commit
-                .add
-                .push(target.bytes(&due.run.decoded.symbols)?);
-        }
-        Ok(())
+            let target = Target::new(dataset, Table::Symbols, Some(due.part.clone()), run)?;
+            target.bytes(&due.run.decoded.symbols)
+        };
+        // Each file waits for the disk, so several do at a time.
+        in_order(due, SYNCING, symbols, |_, written: Result<Entry, Error>| {
+            self.commit.add.push(written?);
+            Ok(())
+        })
     }
 
     fn file(

@@ -23,6 +23,7 @@ pub mod layout;
 mod memory;
 pub mod schema;
 
+mod ahead;
 pub mod commits;
 
 pub mod decoded;

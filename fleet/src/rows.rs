@@ -1,5 +1,6 @@
 //! The rows of tables, as Arrow has them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -192,34 +193,30 @@ pub struct Counted<'d> {
     pub rows: Vec<(&'d EventKey, Sums)>,
 }
 
+impl<'d> Counted<'d> {
+    /// The kinds' names, by number.
+    fn kinds(&self) -> impl Iterator<Item = &'d str> + use<'d> {
+        self.decoded.kinds.iter().map(|(name, _)| name.as_str())
+    }
+}
+
 /// `table`: of events, or of those that were taken.
 ///
 /// # Errors
 /// Never: the columns are those of the table.
 pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> {
+    let ranks = Ranks::of(runs);
     let mut rows: Vec<_> = runs
         .iter()
-        .flat_map(|run| run.rows.iter().map(move |(key, sums)| (run, *key, *sums)))
+        .zip(&ranks.0)
+        .flat_map(|(run, ranks)| {
+            let rows = run.rows.iter();
+            rows.map(move |(key, sums)| (ranks.place(key), (run, *key, *sums)))
+        })
         .collect();
-    let names = |run: &Counted<'_>, key: &EventKey| {
-        run.decoded
-            .kinds
-            .get(key.event as usize)
-            .cloned()
-            .unwrap_or_default()
-    };
-    // As the table is sorted; a run's kinds are few.
-    rows.sort_by_cached_key(|(run, key, _)| {
-        let kind = names(run, key).0;
-        (
-            kind,
-            key.stack,
-            run.decoded.texts.get(key.of).to_owned(),
-            key.is_virtual,
-            run.decoded.texts.get(key.tags).to_owned(),
-            run.run,
-        )
-    });
+    // As the table is sorted.
+    rows.sort_unstable_by_key(|(place, _)| *place);
+    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
     let kind = |(run, key, _): &(&Counted<'_>, &EventKey, Sums)| {
         run.decoded.kinds.get(key.event as usize).cloned()
     };
@@ -247,6 +244,54 @@ pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> 
     )
 }
 
+/// Where texts stand among those of all runs of a batch: rows are sorted by numbers, for there are many of them and few texts.
+struct Ranks(Vec<OfRun>);
+
+/// By the run's own numbers of kinds and texts.
+struct OfRun {
+    run: u32,
+    kinds: Vec<u32>,
+    texts: Vec<u32>,
+}
+
+impl Ranks {
+    fn of(runs: &[Counted<'_>]) -> Ranks {
+        let all_runs = ranks(runs.iter().map(|run| run.run));
+        let all_kinds = ranks(runs.iter().flat_map(Counted::kinds));
+        let all_texts = ranks(runs.iter().flat_map(|run| run.decoded.texts.iter()));
+        let rank = |all: &BTreeMap<&str, u32>, text: &str| all.get(text).copied().unwrap_or(0);
+        let of = runs.iter().map(|run| {
+            let texts = run.decoded.texts.iter();
+            OfRun {
+                run: rank(&all_runs, run.run),
+                kinds: run.kinds().map(|text| rank(&all_kinds, text)).collect(),
+                texts: texts.map(|text| rank(&all_texts, text)).collect(),
+            }
+        });
+        Ranks(of.collect())
+    }
+}
+
+impl OfRun {
+    fn place(&self, key: &EventKey) -> (u32, StackId, u32, bool, u32, u32) {
+        let rank = |ranks: &[u32], number: u32| ranks.get(number as usize).copied().unwrap_or(0);
+        (
+            rank(&self.kinds, key.event),
+            key.stack,
+            rank(&self.texts, key.of),
+            key.is_virtual,
+            rank(&self.texts, key.tags),
+            self.run,
+        )
+    }
+}
+
+/// Different texts, with their places in their order.
+fn ranks<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeMap<&'t str, u32> {
+    let different: BTreeSet<&str> = texts.collect();
+    different.into_iter().zip(0..).collect()
+}
+
 #[must_use]
 pub fn thread_kind(is_virtual: bool) -> &'static str {
     match is_virtual {
@@ -258,12 +303,17 @@ pub fn thread_kind(is_virtual: bool) -> &'static str {
 /// # Errors
 /// Never: the columns are those of the table.
 pub fn of_numbers(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
-    let rows = runs
-        .iter()
-        .flat_map(|(run, part)| run.numbers.iter().map(move |row| (*run, *part, row)));
-    let mut rows: Vec<(&Decoded, &Part, &(u64, StackId))> = rows.collect();
-    // The 64 bits of the number, the highest as the sign: the column is sorted as it is.
-    rows.sort_by_key(|(run, _, (number, _))| (&run.run, number.cast_signed()));
+    let mut runs = runs.to_vec();
+    runs.sort_by_key(|(run, _)| &run.run);
+    let mut rows: Vec<(&Decoded, &Part, &(u64, StackId))> = Vec::new();
+    for (run, part) in runs {
+        let from = rows.len();
+        rows.extend(run.numbers.iter().map(|row| (run, part, row)));
+        // The 64 bits of the number, the highest as the sign: the column is sorted as it is.
+        if let Some(own) = rows.get_mut(from..) {
+            own.sort_unstable_by_key(|(.., (number, _))| number.cast_signed());
+        }
+    }
     let rows = || rows.iter();
     let bits = rows().map(|(.., (number, _))| number.cast_signed());
     batch(

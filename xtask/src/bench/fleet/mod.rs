@@ -448,6 +448,7 @@ impl<'r> Growing<'r> {
         if trace.lines().count() < 2 {
             return Err(format!("{number}: no trace: {trace}"));
         }
+        let symbols = few.get("symbols").map_or(0, |(_, bytes)| *bytes);
         let tables: BTreeMap<&String, Value> = few
             .iter()
             .map(|(name, (files, bytes))| (name, json!({ "files": files, "bytes": bytes })))
@@ -463,7 +464,8 @@ impl<'r> Growing<'r> {
             "compacted": told(&compacted),
             "tables": tables,
             "bytes": sum(&few),
-            "largest": sum(&many) as f64 + sum(&few) as f64,
+            // Symbols are not replaced.
+            "largest": sum(&many) as f64 + sum(&few) as f64 - symbols as f64,
             "rows": rows[0],
             "questions": questions,
             "decoded": told(&decoded),
