@@ -8,7 +8,7 @@
 //!            compact: few files, what is old as sums ┘
 //! ```
 //! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded` (a run by content ids), `known` and
-//! `through` (what is new of it), `rows`, `files`, `taken` (runs that go on), `ingest`; `engine`, `joins` (with one row), `questions`, `views`, `output`;
+//! `through` (what is new of it), `rows`, `files`, `taken` (runs that go on), `ahead` (threads), `ingest`; `engine`, `joins` (with one row), `questions`, `views`, `output`;
 //! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send), `serve` (numbers, answers, pages); `cli`.
 #![deny(
     clippy::indexing_slicing,
