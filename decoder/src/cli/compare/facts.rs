@@ -26,6 +26,9 @@ pub struct Facts {
     damage: Option<String>,
     #[serde(skip)]
     pub kinds: Vec<KindTotal>,
+    /// Objects that the VM makes for itself and for native code are counted, too.
+    #[serde(skip)]
+    has_vm_objects: bool,
     /// What was left out on purpose, if anything was.
     #[serde(skip)]
     part: Option<String>,
@@ -82,6 +85,7 @@ impl Facts {
             sampled_bytes: meta("sampled.bytes").and_then(|bytes| bytes.parse().ok()),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.kinds(),
+            has_vm_objects: meta("options").is_some_and(|options| asks_for_vm_objects(options)),
             part: bursts.or_else(|| scope.cloned()),
         }
     }
@@ -133,6 +137,9 @@ impl Facts {
         match (self.sampled(kind), &self.part) {
             (Some(_), _) => "from samples".to_owned(),
             (None, Some(part)) => format!("in part ({})", Text(part)),
+            (None, None) if self.has_vm_objects && ALLOC.is(kind) => {
+                "exactly, with objects of the VM".to_owned()
+            }
             (None, None) => "exactly".to_owned(),
         }
     }
@@ -143,6 +150,15 @@ impl Facts {
         let name = first.rsplit('/').next().unwrap_or(first);
         Some(Text(name).to_string())
     }
+}
+
+/// `alloc=all`, by itself or among the kinds of `events=`.
+fn asks_for_vm_objects(options: &str) -> bool {
+    let is_all = |kind: &str| kind == "alloc=all";
+    options.split(',').any(|option| {
+        let kinds = option.strip_prefix("events=").unwrap_or(option);
+        kinds.split('+').any(is_all)
+    })
 }
 
 /// What is to be said of all runs; `is_whole`: all events of a run are looked at, not those under a tag.
@@ -253,6 +269,7 @@ mod tests {
                 unit: unit.into(),
                 count: 1,
             }],
+            has_vm_objects: false,
             part: None,
         }
     }
@@ -285,6 +302,39 @@ mod tests {
         let text = "the ways of counting differ: a exactly, b in part (burst=1s/9s)".to_owned();
         let runs = [run("a", "job", ""), bursts];
         assert_eq!(said(&runs, "job"), [(Weight::Incomparable, text)]);
+    }
+
+    #[test]
+    fn objects_of_the_vm_are_told_apart() {
+        let with = || Facts {
+            has_vm_objects: true,
+            ..run("b", "alloc", "bytes")
+        };
+        let text = "the ways of counting differ: a exactly, b exactly, with objects of the VM";
+        let runs = [run("a", "alloc", "bytes"), with()];
+        assert_eq!(said(&runs, "alloc"), [(Weight::Incomparable, text.into())]);
+        assert_eq!(said(&[with(), with()], "alloc"), []);
+        let other = [
+            run("a", "job", ""),
+            Facts {
+                kinds: run("b", "job", "").kinds,
+                ..with()
+            },
+        ];
+        assert_eq!(said(&other, "job"), []);
+        let asked = [
+            "events=alloc=all",
+            "out=a,events=lock+alloc=all,verify=1",
+            "alloc=all",
+        ];
+        assert!(asked.into_iter().all(asks_for_vm_objects));
+        let others = [
+            "",
+            "events=alloc",
+            "events=alloc+lock",
+            "out=alloc=all/a.lucce,alloc=64k",
+        ];
+        assert!(!others.into_iter().any(asks_for_vm_objects));
     }
 
     #[test]
