@@ -197,6 +197,13 @@ impl Decoded {
         }
     }
 
+    /// A kind's name and unit.
+    #[must_use]
+    pub fn kind(&self, number: u32) -> (&str, &str) {
+        let kind = self.kinds.get(number as usize);
+        kind.map_or(("", ""), |(name, unit)| (name, unit))
+    }
+
     /// Events of all kinds.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -216,16 +216,8 @@ pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> 
         .collect();
     // As the table is sorted.
     rows.sort_unstable_by_key(|(place, _)| *place);
-    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
-    let kind = |(run, key, _): &(&Counted<'_>, &EventKey, Sums)| {
-        run.decoded.kinds.get(key.event as usize).cloned()
-    };
-    let kinds: Vec<_> = rows
-        .iter()
-        .map(kind)
-        .map(Option::unwrap_or_default)
-        .collect();
-    let rows = || rows.iter();
+    let rows = || rows.iter().map(|(_, row)| row);
+    let kinds = || rows().map(|(run, key, _)| run.decoded.kind(key.event));
     batch(
         table,
         vec![
@@ -233,8 +225,8 @@ pub fn events(table: Table, runs: &[Counted<'_>]) -> Result<RecordBatch, Error> 
             texts(rows().map(|(run, ..)| run.part.service.as_str())),
             texts(rows().map(|(run, ..)| run.part.day.as_str())),
             ids(rows().map(|(_, key, _)| key.stack.0)),
-            texts(kinds.iter().map(|(name, _)| name.as_str())),
-            texts(kinds.iter().map(|(_, unit)| unit.as_str())),
+            texts(kinds().map(|(name, _)| name)),
+            texts(kinds().map(|(_, unit)| unit)),
             texts(rows().map(|(run, key, _)| run.decoded.texts.get(key.of))),
             texts(rows().map(|(_, key, _)| thread_kind(key.is_virtual))),
             texts(rows().map(|(run, key, _)| run.decoded.texts.get(key.tags))),
@@ -337,9 +329,7 @@ pub fn stream(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
     let mut rows: Vec<(&Decoded, &Part, &StreamRow)> = rows.collect();
     rows.sort_by_key(|(run, _, row)| (row.time, &run.run, run.texts.get(row.thread)));
     let rows = || rows.iter();
-    let kind =
-        |(run, _, row): &(&Decoded, &Part, &StreamRow)| run.kinds.get(row.event as usize).cloned();
-    let kinds: Vec<_> = rows().map(kind).map(Option::unwrap_or_default).collect();
+    let kinds = rows().map(|(run, _, row)| run.kind(row.event).0);
     batch(
         Table::Stream,
         vec![
@@ -349,7 +339,7 @@ pub fn stream(runs: &[(&Decoded, &Part)]) -> Result<RecordBatch, Error> {
             numbers(rows().map(|(.., row)| row.time)),
             texts(rows().map(|(run, _, row)| run.texts.get(row.thread))),
             ids(rows().map(|(.., row)| row.stack.0)),
-            texts(kinds.iter().map(|(name, _)| name.as_str())),
+            texts(kinds),
             texts(rows().map(|(run, _, row)| run.texts.get(row.of))),
             Arc::new(Int64Array::from_iter_values(
                 rows().map(|(.., row)| row.value),

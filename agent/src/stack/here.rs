@@ -74,8 +74,8 @@ fn asked(
     state: &ThreadState,
     (own, location): (usize, Option<i64>),
 ) -> Asked {
-    let mut walk = Walk::new(stack, env, own + innermost::FRAMES).standing_at(location);
     let most = own + innermost::FRAMES;
+    let mut walk = Walk::new(stack, env, most).standing_at(location);
     let top: Vec<Frame> = walk.by_ref().take(most).collect();
     let is_shown = |frame: &Frame| frame.method.kind != MethodKind::Hidden;
     Asked {

@@ -55,6 +55,11 @@ struct Thread {
     stack: Vec<Plain>,
 }
 
+/// Of each method: location and line.
+fn lines() -> Vec<(i64, i32)> {
+    (0..LINES).map(|at| (at, 10 + at as i32)).collect()
+}
+
 /// Every other method has hooks.
 fn has_hooks(method: u32) -> bool {
     method.is_multiple_of(2)
@@ -76,7 +81,6 @@ impl Thread {
             shapes: &shapes,
         });
         let first_method = ids.unwrap().first_method;
-        let lines = || (0..LINES).map(|at| (at, 10 + at as i32)).collect();
         let resolved = |method| {
             let id = MethodId(first_method + method);
             Arc::new(Resolved::simulated(id, has_hooks(method), lines()))
@@ -314,11 +318,8 @@ fn frames_of_an_error_that_the_vm_makes_have_callers() {
         all.map(|all| (all.slot, all.innermost, all.missing, all.whole))
     };
     assert!(told(&thread).is_none(), "no frame is an error's");
-    let mut constructor = Resolved::simulated(
-        MethodId(thread.first_method + 4),
-        true,
-        (0..LINES).map(|at| (at, 10 + at as i32)).collect(),
-    );
+    let id = MethodId(thread.first_method + 4);
+    let mut constructor = Resolved::simulated(id, true, lines());
     constructor.class_name = "java/lang/NoSuchMethodError".into();
     constructor.method_name = "<init>".into();
     thread.methods[4] = Arc::new(constructor);

@@ -91,10 +91,7 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         let mut frames = top;
         frames.extend(walk.rest()?);
         // A trace without one of its frames would be wrong.
-        let are_known = frames
-            .iter()
-            .all(|frame| frame.method.kind != MethodKind::Unknown);
-        are_known
+        are_known(&frames)
             .then(|| callers(&stack.book(), state, &frames))
             .flatten()
     };
@@ -201,17 +198,8 @@ impl Callers {
 /// Of the current thread's `frames`, innermost first. `None`: a slot is not that of the frame that must
 /// have it.
 pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Callers> {
-    let mut known: Vec<_> = frames
-        .iter()
-        .filter_map(|frame| match frame.method.kind {
-            MethodKind::Known(id) => Some((MethodId(id), frame)),
-            _ => None,
-        })
-        .collect();
-    known.reverse();
-    let whole = frames
-        .iter()
-        .all(|frame| frame.method.kind != MethodKind::Unknown);
+    let known = shown(frames);
+    let whole = are_known(frames);
     let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
         return Some(Callers {
             slot: state.first_slot(),
@@ -242,14 +230,21 @@ pub fn all_callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option
     let outermost = frames.iter().rposition(innermost::makes_an_error)?;
     let (entered, below) = frames.split_at(outermost + 1);
     let mut callers = callers(book, state, below)?;
-    for frame in entered.iter().rev() {
-        match frame.method.kind {
-            MethodKind::Known(id) => callers.missing.push(Stands::of(MethodId(id), frame)),
-            MethodKind::Unknown => callers.whole = false,
-            MethodKind::Hidden | MethodKind::Helper => {}
-        }
-    }
+    callers.missing.extend(stand(&shown(entered)));
+    callers.whole &= are_known(entered);
     Some(callers)
+}
+
+/// Those of `frames`, innermost first, that traces show: outermost first.
+fn shown(frames: &[Frame]) -> Vec<(MethodId, &Frame)> {
+    let outermost_first = frames.iter().rev();
+    let shown = outermost_first.filter_map(|frame| Some((frame.method.id()?, frame)));
+    shown.collect()
+}
+
+fn are_known(frames: &[Frame]) -> bool {
+    let mut kinds = frames.iter().map(|frame| frame.method.kind);
+    kinds.all(|kind| kind != MethodKind::Unknown)
 }
 
 fn stand(frames: &[(MethodId, &Frame)]) -> Vec<Stands> {

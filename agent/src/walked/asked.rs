@@ -21,15 +21,11 @@ pub fn number(counting: &'static Counting, env: Env, own: usize) -> Option<Conte
 
 /// As [`number`]. `None`: it is not known; without any: no frame is shown.
 pub fn shown(counting: &'static Counting, env: Env, own: usize) -> Option<Option<ContextId>> {
-    match counting.jvmti.current_thread() {
-        Some(thread) => {
-            let shown = shown_in(counting, (env, thread), own);
-            env.forget(thread);
-            shown
-        }
-        // The VM makes the object of a thread that is about to begin.
-        None => counting.jvmti.frame(0).is_none().then_some(None),
-    }
+    let shown = in_thread(counting, env, |thread| {
+        Some(shown_in(counting, (env, thread), own))
+    });
+    // The VM makes the object of a thread that is about to begin.
+    shown.unwrap_or_else(|| counting.jvmti.frame(0).is_none().then_some(None))
 }
 
 fn shown_in(
