@@ -25,6 +25,7 @@ pub mod inherited;
 mod inserts;
 
 mod outside;
+mod announced;
 mod silence;
 
 pub use helpers::{INHERITED, RT, TRANSFORM};
@@ -36,6 +37,7 @@ pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
 pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
 pub use shape::{FrameKind, HookPlace, Mark, Of, Shape};
+pub use announced::is_announced;
 pub use silence::{INSTEAD, silenced};
 pub use view::{Wants, shapes};
 

@@ -50,14 +50,15 @@ pub fn silenced(class: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Where each constant begins; 0 for those that do not exist.
-struct Pool<'c> {
+pub(crate) struct Pool<'c> {
     class: &'c [u8],
     entries: Vec<usize>,
     end: usize,
 }
 
 impl<'c> Pool<'c> {
-    fn read(class: &'c [u8]) -> Option<Pool<'c>> {
+    /// Of a class, or of as much of it as goes to the end of its constants.
+    pub(crate) fn read(class: &'c [u8]) -> Option<Pool<'c>> {
         let count = usize::from(u16_at(class, COUNT)?);
         let mut entries = vec![0];
         let mut at = COUNT + 2;
@@ -107,6 +108,19 @@ impl<'c> Pool<'c> {
         let index = u16_at(self.class, self.end + 2)?;
         let (name, _) = self.pair(index.into(), CLASS)?;
         self.text(name)
+    }
+
+    /// Whether this constant calls a helper of this name.
+    pub(crate) fn calls(&self, index: usize, helper: &str) -> bool {
+        let name = || {
+            let (class, method) = self.pair(index, METHOD_REF)?;
+            let (owner, _) = self.pair(class, CLASS)?;
+            let (name, _) = self.pair(method, NAME_AND_TYPE)?;
+            let name = self.text(name)?;
+            let inherited = name.strip_prefix(INHERITED.as_bytes());
+            inherited.or_else(|| calls_hook(self.text(owner)?).then_some(name))
+        };
+        name() == Some(helper.as_bytes())
     }
 
     /// What this constant calls, if it is a hook that only notes something.

@@ -343,6 +343,33 @@ impl Jvmti {
         bytes
     }
 
+    /// Whether the method's class has other code for it now; frames may still run it.
+    pub fn is_obsolete(self, method: jmethodID) -> bool {
+        let mut is_obsolete = 0;
+        call!(self, IsMethodObsolete, method, &mut is_obsolete).is_err() || is_obsolete != 0
+    }
+
+    /// The constants of a class as the VM has them, and one more than there are of them (JVMS 4.1).
+    pub fn constant_pool(self, class: jclass) -> Option<(u16, Vec<u8>)> {
+        let (mut count, mut size, mut pool) = (0, 0, ptr::null_mut());
+        call!(
+            self,
+            GetConstantPool,
+            class,
+            &mut count,
+            &mut size,
+            &mut pool
+        )
+        .ok()?;
+        if pool.is_null() {
+            return None;
+        }
+        // SAFETY: the VM gave `size` bytes that this function owns.
+        let bytes = unsafe { std::slice::from_raw_parts(pool, size as usize) }.to_vec();
+        self.free(pool);
+        Some((u16::try_from(count).ok()?, bytes))
+    }
+
     pub fn tag(self, object: jobject) -> Result<i64, Failed> {
         let mut tag = 0;
         call!(self, GetTag, object, &mut tag)?;

@@ -16,6 +16,8 @@ pub struct Counts {
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
     pub upcalls: AtomicU64,
+    /// Of those, where one frame or two have told enough.
+    pub upcalls_near: AtomicU64,
     /// Of those, where the caller is not known.
     pub upcalls_lost: AtomicU64,
     /// How often code without hooks was about to call from a place that no hook says.

@@ -297,6 +297,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
     guard((), |agent| {
         agent.frames.forget_all();
+        agent.announced.forget_all();
         agent.alike.forget_all();
     });
 }

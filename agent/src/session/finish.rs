@@ -85,6 +85,7 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("classes.kept_hooks", &counts.classes_kept),
         ("methods.skipped", &counts.methods_skipped),
         ("agent.upcalls", &counts.upcalls),
+        ("agent.upcalls_near", &counts.upcalls_near),
         ("agent.upcalls_lost", &counts.upcalls_lost),
         ("agent.unsaid", &counts.unsaid),
         ("agent.repairs", &counts.repairs),

@@ -31,6 +31,8 @@ pub enum MethodKind {
 /// A method of the VM, resolved once.
 #[derive(Debug)]
 pub struct Resolved {
+    /// As the VM names it.
+    vm_id: usize,
     pub kind: MethodKind,
     pub native: bool,
     /// Whether its frames have a slot.
@@ -54,6 +56,14 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    pub fn vm_id(&self) -> jmethodID {
+        self.vm_id as jmethodID
+    }
+
+    pub fn loader(&self) -> Loader {
+        self.loader
+    }
+
     pub fn id(&self) -> Option<MethodId> {
         match self.kind {
             MethodKind::Known(id) => Some(MethodId(id)),
@@ -96,6 +106,7 @@ impl Resolved {
     /// A method whose frames have a slot or not, with a line for each location.
     pub fn simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> Resolved {
         Resolved {
+            vm_id: 0,
             kind: MethodKind::Known(method.0),
             native: false,
             slot,
@@ -191,6 +202,7 @@ impl FrameCache {
 
 fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
     let mut resolved = Resolved {
+        vm_id: method as usize,
         kind: MethodKind::Unknown,
         native: stack.jvmti.is_native(method),
         slot: false,
@@ -305,6 +317,7 @@ const ILLEGAL_ARGUMENT: i32 = 103;
 pub const PIECE: usize = 256;
 
 /// A frame with what it is.
+#[derive(Clone)]
 pub struct Frame {
     pub method: Arc<Resolved>,
     pub location: i64,

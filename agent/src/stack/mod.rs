@@ -1,6 +1,7 @@
 //! Where a thread is: its shadow stack beside what the VM says of its frames.
 
 pub mod alike;
+pub mod announced;
 pub mod calls;
 pub mod contexts;
 pub mod frames;
@@ -22,6 +23,7 @@ use std::ops::Deref;
 use crate::thread::Counters;
 
 use alike::Alike;
+use announced::Announced;
 use frames::FrameCache;
 use tasks::Tasks;
 use trace::Archive;
@@ -31,6 +33,8 @@ pub use known::add as add_class;
 pub struct Stack {
     pub counters: Counters,
     pub frames: FrameCache,
+    /// From where methods are called that the VM enters, too.
+    pub announced: Announced,
     /// Only with `verify=N`: what was compared already.
     pub alike: Alike,
     /// What the log says of classes that are gone.
@@ -52,6 +56,7 @@ impl Stack {
         Stack {
             counters,
             frames: FrameCache::default(),
+            announced: Announced::default(),
             alike: Alike::default(),
             archive: Archive::default(),
             tasks: Tasks::default(),

@@ -30,6 +30,8 @@ enum Step {
     Call(u32),
     /// The VM enters a method with hooks in the middle of the innermost frame: a class initialiser, say.
     Enter(u32),
+    /// The innermost frame calls a method that the VM enters, too, or the VM enters one in the middle of that call.
+    CallEntered(u32),
     Return,
     /// An exception ends so many frames. Those that the VM has entered do not say so.
     Throw(usize),
@@ -136,6 +138,7 @@ impl Thread {
         match *step {
             Step::Call(method) => self.call(method),
             Step::Enter(method) => self.enter(method & !1),
+            Step::CallEntered(method) => self.call_entered(method & !1),
             Step::Return => self.return_(),
             Step::Throw(frames) => {
                 let left = self.stack.len().saturating_sub(frames);
@@ -170,6 +173,28 @@ impl Thread {
             location: 0,
             entered: false,
         });
+    }
+
+    /// The hook before the call has run: the caller's frame alone tells where the slot is.
+    fn call_entered(&mut self, method: u32) {
+        let depth = self.stack.len();
+        let caller = self.stack.last().copied();
+        let Some(caller) = caller.filter(|caller| has_hooks(caller.method)) else {
+            return self.enter(method);
+        };
+        let site = self.site(self.stands(caller));
+        self.slot(depth - 1).write(site);
+        self.pointer = self.slot(depth);
+        let frames = self.frames(1);
+        let near = upcall::called_here(&self.book, &frames[0], self.pointer);
+        let near = near.expect("the caller has said where it stands");
+        let all = upcall::callers(&self.book, &self.state, &self.frames(usize::MAX)).unwrap();
+        assert_eq!(
+            (near.slot, near.innermost, near.missing),
+            (all.slot, all.innermost, all.missing),
+            "what the caller alone tells"
+        );
+        self.enter(method);
     }
 
     /// As `upcall::enter`.
@@ -234,6 +259,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (0..METHODS).prop_map(Step::Call),
         3 => (0..METHODS).prop_map(Step::Enter),
+        2 => (0..METHODS).prop_map(Step::CallEntered),
         4 => Just(Step::Return),
         1 => (1..5_usize).prop_map(Step::Throw),
         2 => (0..LINES).prop_map(Step::Line),

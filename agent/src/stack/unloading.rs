@@ -15,6 +15,7 @@ use crate::stack::Stack;
 /// The VM has unloaded these loaders' classes.
 pub fn forget(stack: &Stack, loaders: &[Loader]) {
     stack.frames.forget(loaders);
+    stack.announced.forget(loaders);
     // What is made next may have their addresses.
     stack.alike.forget_all();
     if stack.comparison.may_forget(&stack.options) {

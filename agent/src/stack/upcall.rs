@@ -6,12 +6,15 @@
 //! on. Those without a slot (methods without hooks, natives) between the last slot and the new frame
 //! get slots of their own.
 
+use std::sync::Arc;
+
 use lucce_callgraph::{MethodId, SiteId};
 
 use crate::book::Book;
 use crate::memory::counter::count;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::Stack;
+use crate::stack::announced::Place;
 use crate::stack::frames::{Frame, MethodKind, PIECE, Walk};
 use crate::stack::innermost;
 use crate::thread::{ThreadState, Upcall};
@@ -75,6 +78,11 @@ struct Below {
 /// the stack are the frame itself.
 pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: usize) -> Slot {
     count(&stack.counts.upcalls);
+    let site_for = &mut |stands, site| wanted_site(stack, stands, site);
+    if let Some((callers, slotless)) = near(stack, env, state, pointer, own) {
+        count(&stack.counts.upcalls_near);
+        return callers.begin(state, (pointer, slotless), site_for);
+    }
     let mut walk = Walk::new(stack, env, own + innermost::FRAMES);
     let entered: Vec<Frame> = walk.by_ref().take(own).collect();
     let slotless = !entered.iter().any(|frame| frame.method.slot);
@@ -83,10 +91,14 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         _ if !state.owns(pointer) => None,
         [native, caller, ..] => {
             let called = called_native(&stack.book(), native, caller, pointer);
+            if called.is_some() {
+                stack.announced.calls_native(pointer.below().site());
+            }
             called.or_else(|| innermost::callers(stack, state, &top, pointer))
         }
         _ => None,
     };
+    let caller = top.first().cloned();
     let counted = || {
         let mut frames = top;
         frames.extend(walk.rest()?);
@@ -98,8 +110,60 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
     let Some(callers) = called.or_else(counted) else {
         return lost(stack, state, pointer);
     };
-    callers.begin(state, (pointer, slotless), &mut |stands, site| {
-        wanted_site(stack, stands, site)
+    if let Some(caller) = caller.filter(|_| callers.slot == pointer) {
+        let site = pointer.below().site();
+        if called_here(&stack.book(), &caller, pointer).is_some() {
+            stack.announced.calls(stack, env, site, &caller);
+        }
+    }
+    callers.begin(state, (pointer, slotless), site_for)
+}
+
+/// Frames of the helper on top of the one that the VM has entered, at most.
+const HELPERS: usize = 3;
+
+/// What one frame below those that were entered tells, or two if it is a native's, and whether those that were entered have no
+/// slot. `None`: it does not tell, or nothing is known yet of the site below the pointer.
+fn near(
+    stack: &Stack,
+    env: Env,
+    state: &ThreadState,
+    pointer: Slot,
+    own: usize,
+) -> Option<(Callers, bool)> {
+    if !state.owns(pointer) {
+        return None;
+    }
+    let place = stack.announced.place(pointer.below().site())?;
+    let below = match place {
+        Place::Call(..) => 1,
+        Place::Native => 2,
+        Place::Seen(_) | Place::Unclear => return None,
+    };
+    let mut walk = Walk::new(stack, env, HELPERS + own + below);
+    let slotless = !walk.by_ref().take(own).any(|frame| frame.method.slot);
+    let caller = walk.next()?;
+    let callers = match place {
+        Place::Call(method, location) => {
+            let is_there = Arc::ptr_eq(&method, &caller.method) && location == caller.location;
+            is_there.then(|| called_here(&stack.book(), &caller, pointer))?
+        }
+        _ => called_native(&stack.book(), &caller, &walk.next()?, pointer),
+    };
+    Some((callers?, slotless))
+}
+
+/// What there is to know if `caller` stands at a call before which it has run a hook. `None`: the slot below the pointer is not
+/// the caller's.
+pub fn called_here(book: &Book, caller: &Frame, pointer: Slot) -> Option<Callers> {
+    let stands = Stands::of(caller.method.id()?, caller);
+    let is_there = caller.has_slot() && stands.is_at(book, pointer.below().site());
+    is_there.then(|| Callers {
+        slot: pointer,
+        innermost: Some(stands),
+        missing: Vec::new(),
+        bare: Vec::new(),
+        whole: true,
     })
 }
 

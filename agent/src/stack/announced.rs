@@ -1,0 +1,101 @@
+//! Calls of methods that the VM enters, too, by code and by natives that have said so: where one frame more tells what a walk
+//! would.
+//!
+//! A program that calls `ClassLoader.loadClass` by itself comes to a method that asks the VM who called, again and again
+//! from the same places. Who stands at a call with a hook before it has just run that hook: the thread's pointer is right,
+//! as no other Java code has run in between but what is entered like this, and that puts the pointer back. So it is
+//! enough that the caller's frame stands at that very instruction. Which those are is read once, of the code that the
+//! VM runs, where a place has come a few times.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use lucce_callgraph::SiteId;
+use rustc_hash::FxHashMap;
+
+use crate::book::Loader;
+use crate::stack::Stack;
+use crate::stack::frames::{Frame, Resolved};
+use lucce_vm::Env;
+
+/// So often a place comes before its code is read: most come a few times, while a program starts.
+const OFTEN: u8 = 8;
+
+/// What is known of the site in the slot below the pointer, where the VM has entered a method.
+#[derive(Clone)]
+pub enum Place {
+    /// All callers were asked for, so many times.
+    Seen(u8),
+    /// It calls a native, in the middle of which the VM enters methods.
+    Native,
+    /// It is that of the hook before the call at this location.
+    Call(Arc<Resolved>, i64),
+    /// One frame does not tell.
+    Unclear,
+}
+
+#[derive(Default)]
+pub struct Announced(RwLock<FxHashMap<SiteId, Place>>);
+
+impl Announced {
+    pub fn place(&self, site: SiteId) -> Option<Place> {
+        let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        places.get(&site).cloned()
+    }
+
+    fn put(&self, site: SiteId, place: Place) {
+        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        places.insert(site, place);
+    }
+
+    /// The frame at this site called a native.
+    pub fn calls_native(&self, site: SiteId) {
+        self.put(site, Place::Native);
+    }
+
+    /// `caller` stood at this site, the pointer was right, and a method was entered that may have been called from there.
+    pub fn calls(&self, stack: &Stack, env: Env, site: SiteId, caller: &Frame) {
+        let place = match self.place(site).unwrap_or(Place::Seen(0)) {
+            Place::Seen(times) if times < OFTEN => Place::Seen(times + 1),
+            Place::Seen(_) if is_announced(stack, env, caller) => {
+                Place::Call(Arc::clone(&caller.method), caller.location)
+            }
+            // Code has changed, say.
+            Place::Seen(_) | Place::Native | Place::Call(..) => Place::Unclear,
+            Place::Unclear => return,
+        };
+        self.put(site, place);
+    }
+
+    /// Methods may have other code now.
+    pub fn forget_all(&self) {
+        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *places = FxHashMap::default();
+    }
+
+    /// The VM has unloaded these loaders' classes.
+    pub fn forget(&self, loaders: &[Loader]) {
+        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        places.retain(|_, place| match place {
+            Place::Call(method, _) => !loaders.contains(&method.loader()),
+            _ => true,
+        });
+    }
+}
+
+/// Whether the frame stands at a call right before which the hook of calls is.
+fn is_announced(stack: &Stack, env: Env, frame: &Frame) -> bool {
+    let method = frame.method.vm_id();
+    // The constants are those of the class as it is now.
+    if stack.jvmti.is_obsolete(method) {
+        return false;
+    }
+    let Some(class) = stack.jvmti.declaring_class(method) else {
+        return false;
+    };
+    let pool = stack.jvmti.constant_pool(class);
+    env.forget(class);
+    let (Some((count, pool)), Ok(at)) = (pool, u16::try_from(frame.location)) else {
+        return false;
+    };
+    lucce_hooks::is_announced(&stack.jvmti.bytecodes(method), at, count, &pool)
+}
