@@ -24,10 +24,11 @@ mod view;
 pub mod inherited;
 mod inserts;
 
-mod outside;
 mod announced;
+mod outside;
 mod silence;
 
+pub use announced::is_announced;
 pub use helpers::{INHERITED, RT, TRANSFORM};
 pub use inherited::methods as inherited_methods;
 pub use inserts::{Hooks, hidden_plan, plan};
@@ -37,7 +38,6 @@ pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};
 pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
 pub use shape::{FrameKind, HookPlace, Mark, Of, Shape};
-pub use announced::is_announced;
 pub use silence::{INSTEAD, silenced};
 pub use view::{Wants, shapes};
 

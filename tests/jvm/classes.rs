@@ -31,8 +31,29 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             let quick = jdk == setup.jdk() && way.0 == "default";
             tests.push(test(name, quick, move || check(setup, jdk, way)));
         }
+        let name = format!("classes::{}::near", jdk.version);
+        tests.push(test(name, false, || calls_tell_enough(setup, jdk)));
     }
     tests
+}
+
+/// Where code calls what the VM enters, too, from the same places again and again, the VM is not asked for all frames.
+fn calls_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("classes-{}-near", jdk.version));
+    let java = java.main(&["io.lucce.programs.LoaderCalls"]);
+    let java = java.agent("events=alloc,verify=1");
+    java.run()?.expect(0)?;
+    let log = java.log();
+    java.lucce().check(&log)?;
+    let stats = java
+        .lucce()
+        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let count = |key: &str| stats["agent"][key].as_u64();
+    let (all, near) = (count("agent.upcalls"), count("agent.upcalls_near"));
+    let enough = all.zip(near).is_some_and(|(all, near)| near > all / 2);
+    ensure(enough, || format!("{near:?} of {all:?}: {stats}"))?;
+    java.clean();
+    Ok(())
 }
 
 fn check(

@@ -113,9 +113,9 @@ public final class LoaderCalls {
             Check.that(CallContext.current(), new Throwable());
         }
 
-        /** All on one line: a call of loadClass, and what has the VM call it. */
+        /** All on one line: a call of loadClass, and what has the VM call it while slots of frames that have returned look the same. */
         static Object recursive(ClassLoader l, int n, int late) throws Exception {
-            return n > 0 ? List.of(recursive(l, n - 1, late), n == late ? new LateOne() : n) : l.loadClass("java.lang.Byte");
+            return n > 0 ? new Object[] {recursive(l, n - 1, late), n == late ? new LateOne() : null} : l.loadClass("java.lang.Byte");
         }
 
         static Object failing(ClassLoader l, ClassLoader unused) throws Exception {
