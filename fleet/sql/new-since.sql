@@ -13,24 +13,36 @@ WITH since AS (
     CROSS JOIN since n
     CROSS JOIN parameters p
     WHERE r.service = p.p_service
-), counted AS (
-    SELECT e.stack_id, MAX(c.is_before) AS is_before, COUNT(DISTINCT e.run_id) AS runs,
-        SUM(e.count) AS events, SUM(e.value) AS amount
+), known AS (
+    SELECT DISTINCT e.stack_id
     FROM chosen c
     JOIN events e ON e.run_id = c.run_id
+    CROSS JOIN parameters p
+    WHERE e.event = p.p_event AND c.is_before = 1
+), old AS (
+    SELECT DISTINCT s.stack_by_method
+    FROM known k JOIN stacks s ON s.stack_id = k.stack_id
+), fresh AS (
+    SELECT s.stack_id, s.stack_by_method
+    FROM stacks s LEFT JOIN old o ON o.stack_by_method = s.stack_by_method
+    WHERE o.stack_by_method IS NULL
+), counted AS (
+    -- Runs are told apart for these contexts only.
+    SELECT e.stack_id, MAX(n.stack_by_method) AS stack_by_method, COUNT(DISTINCT e.run_id) AS runs,
+        SUM(e.count) AS events, SUM(e.value) AS amount
+    FROM fresh n
+    JOIN events e ON e.stack_id = n.stack_id
+    JOIN chosen c ON c.run_id = e.run_id
     CROSS JOIN parameters p
     WHERE e.event = p.p_event
     GROUP BY e.stack_id
 ), paths AS (
-    SELECT s.stack_by_method, MIN(s.stack_id) AS stack_id, MAX(c.is_before) AS is_before,
-        MAX(c.runs) AS runs, SUM(c.events) AS events, SUM(c.amount) AS amount
-    FROM counted c
-    JOIN stacks s ON s.stack_id = c.stack_id
-    GROUP BY s.stack_by_method
+    SELECT stack_by_method, MIN(stack_id) AS stack_id, MAX(runs) AS runs, SUM(events) AS events, SUM(amount) AS amount
+    FROM counted
+    GROUP BY stack_by_method
 ), ranked AS (
     SELECT ROW_NUMBER() OVER (ORDER BY amount DESC, events DESC, stack_by_method) AS place, *
     FROM paths
-    WHERE is_before = 0
 )
 SELECT r.place, r.stack_by_method, r.stack_id, f.class, f.method, s.depth, r.runs,
     CAST(r.events AS BIGINT) AS events, CAST(r.amount AS BIGINT) AS amount

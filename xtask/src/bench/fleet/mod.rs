@@ -68,7 +68,7 @@ pub fn run(wish: &Wish) -> Outcome {
         written(wish, &mut report, "sizes", &sizes)?;
     }
     if !wish.engines.is_empty() {
-        let engines = growing.engines(&wish.engines)?;
+        let engines = growing.engines(&wish.engines, sizes.last())?;
         written(wish, &mut report, "engines", &engines)?;
     }
     println!(
@@ -532,13 +532,21 @@ impl<'r> Growing<'r> {
         ]
     }
 
-    /// What other engines take for the questions; their answers are compared with DataFusion's.
-    fn engines(&self, engines: &[String]) -> Result<Vec<Value>, String> {
-        let questions: Vec<Value> = self
-            .questions(self.runs)
-            .into_iter()
-            .map(|(name, parameters)| self.whole(name, parameters))
-            .collect::<Result<_, _>>()?;
+    /// What other engines take for the questions; their answers are compared with DataFusion's. `size`: what the questions were
+    /// answered, some of them perhaps without rows.
+    fn engines(&self, engines: &[String], size: Option<&Value>) -> Result<Vec<Value>, String> {
+        let answered = size.and_then(|size| size["questions"].as_array());
+        let is_empty = |name: &str| {
+            let of = |one: &&Value| one["name"] == name;
+            answered.is_some_and(|all| all.iter().find(of).is_some_and(|one| one["rows"] == 0))
+        };
+        let whole = |(name, parameters): (&'static str, _)| {
+            let mut question = self.whole(name, parameters)?;
+            question["empty"] = is_empty(name).into();
+            Ok::<_, String>(question)
+        };
+        let questions = self.questions(self.runs).into_iter().map(whole);
+        let questions = questions.collect::<Result<Vec<_>, _>>()?;
         let said = fleet::compared(&self.dataset, &questions, engines, &self.scratch)?;
         let told = said.lines().filter_map(|line| {
             // spark top: 3.21 s, 20 rows, equal
