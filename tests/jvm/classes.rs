@@ -40,7 +40,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 /// Where code calls what the VM enters, too, from the same places again and again, the VM is not asked for all frames.
 fn calls_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("classes-{}-near", jdk.version));
-    let java = java.main(&["io.lucce.programs.LoaderCalls"]);
+    let java = java.main(["io.lucce.programs.LoaderCalls"]);
     let java = java.agent("events=alloc,verify=1");
     java.run()?.expect(0)?;
     let log = java.log();
