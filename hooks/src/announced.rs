@@ -36,16 +36,10 @@ pub fn is_announced(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::helpers::{INHERITED, RT};
+    use crate::silence::constants::{pair, utf8};
 
     /// Constants of a class that calls two methods of `owner`: `first`, with number 10, and `other`, with 11.
     fn pool(owner: &str, first: &str) -> (u16, Vec<u8>) {
-        let utf8 = |text: &str| {
-            let mut bytes = vec![1];
-            bytes.extend((text.len() as u16).to_be_bytes());
-            bytes.extend(text.as_bytes());
-            bytes
-        };
-        let pair = |tag: u8, a: u8, b: u8| vec![tag, 0, a, 0, b];
         let constants = [
             utf8(owner),
             vec![7, 0, 1],

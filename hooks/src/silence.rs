@@ -110,35 +110,38 @@ impl<'c> Pool<'c> {
         self.text(name)
     }
 
-    /// Whether this constant calls a helper of this name.
-    pub(crate) fn calls(&self, index: usize, helper: &str) -> bool {
-        let name = || {
-            let (class, method) = self.pair(index, METHOD_REF)?;
-            let (owner, _) = self.pair(class, CLASS)?;
-            let (name, _) = self.pair(method, NAME_AND_TYPE)?;
-            let name = self.text(name)?;
-            let inherited = name.strip_prefix(INHERITED.as_bytes());
-            inherited.or_else(|| calls_hook(self.text(owner)?).then_some(name))
-        };
-        name() == Some(helper.as_bytes())
-    }
-
-    /// What this constant calls, if it is a hook that only notes something.
-    fn note(&self, index: usize) -> Option<Note> {
+    /// The helper that this constant calls.
+    fn helper(&self, index: usize) -> Option<Called<'c>> {
         let (class, method) = self.pair(index, METHOD_REF)?;
         let (owner, _) = self.pair(class, CLASS)?;
         let (name, descriptor) = self.pair(method, NAME_AND_TYPE)?;
         let name = self.text(name)?;
         let inherited = name.strip_prefix(INHERITED.as_bytes());
-        let note = match inherited {
-            Some(note) => note,
+        let name = match inherited {
+            Some(name) => name,
             None if calls_hook(self.text(owner)?) => name,
             None => return None,
         };
-        let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == note);
-        (!is_one_of(&INSTEAD)).then_some(Note {
+        Some(Called {
+            name,
             descriptor,
             is_inherited: inherited.is_some(),
+        })
+    }
+
+    /// Whether this constant calls a helper of this name.
+    pub(crate) fn calls(&self, index: usize, helper: &str) -> bool {
+        let called = self.helper(index);
+        called.is_some_and(|called| called.name == helper.as_bytes())
+    }
+
+    /// What this constant calls, if it is a hook that only notes something.
+    fn note(&self, index: usize) -> Option<Note> {
+        let called = self.helper(index)?;
+        let is_one_of = |names: &[&str]| names.iter().any(|name| name.as_bytes() == called.name);
+        (!is_one_of(&INSTEAD)).then_some(Note {
+            descriptor: called.descriptor,
+            is_inherited: called.is_inherited,
             asks: is_one_of(&ASKING),
         })
     }
@@ -148,6 +151,15 @@ fn calls_hook(owner: &[u8]) -> bool {
     CALLED_BY_HOOKS
         .iter()
         .any(|class| class.as_bytes() == owner)
+}
+
+/// A helper that a constant calls.
+struct Called<'c> {
+    /// Without [`INHERITED`].
+    name: &'c [u8],
+    /// The index of the constant.
+    descriptor: usize,
+    is_inherited: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -239,20 +251,32 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([pair[0], pair[1]]))
 }
 
+/// Constants of a class, as its bytes have them.
+#[cfg(test)]
+pub(crate) mod constants {
+    use super::UTF8;
+
+    pub(crate) fn utf8(text: &str) -> Vec<u8> {
+        let mut bytes = vec![UTF8];
+        bytes.extend((text.len() as u16).to_be_bytes());
+        bytes.extend(text.as_bytes());
+        bytes
+    }
+
+    /// Of two indices.
+    pub(crate) fn pair(tag: u8, a: u8, b: u8) -> Vec<u8> {
+        vec![tag, 0, a, 0, b]
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::constants::{pair, utf8};
     use super::*;
     use crate::helpers::RT;
 
     /// A class that calls a hook, with so many numbers among its constants that there are `count` in all.
     fn class(count: u16) -> Vec<u8> {
-        let utf8 = |text: &str| {
-            let mut bytes = vec![UTF8];
-            bytes.extend((text.len() as u16).to_be_bytes());
-            bytes.extend(text.as_bytes());
-            bytes
-        };
-        let pair = |tag: u8, a: u8, b: u8| vec![tag, 0, a, 0, b];
         let constants = [
             utf8(RT),
             vec![CLASS, 0, 1],

@@ -234,13 +234,8 @@ impl Jvmti {
     /// Platform threads that live.
     pub fn threads(self) -> Vec<jobject> {
         let (mut count, mut table) = (0, ptr::null_mut());
-        if call!(self, GetAllThreads, &mut count, &mut table).is_err() || table.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: the VM gave `count` references in memory that this function owns.
-        let threads = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
-        self.free(table.cast());
-        threads
+        let got = call!(self, GetAllThreads, &mut count, &mut table);
+        self.taken(got, count, table)
     }
 
     pub fn set_breakpoint(self, method: jmethodID, location: i64) -> Result<(), Failed> {
@@ -249,13 +244,8 @@ impl Jvmti {
 
     pub fn methods(self, class: jclass) -> Vec<jmethodID> {
         let (mut count, mut table) = (0, ptr::null_mut());
-        if call!(self, GetClassMethods, class, &mut count, &mut table).is_err() || table.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: the VM gave `count` ids that this function owns.
-        let methods = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
-        self.free(table.cast());
-        methods
+        let got = call!(self, GetClassMethods, class, &mut count, &mut table);
+        self.taken(got, count, table)
     }
 
     pub fn declaring_class(self, method: jmethodID) -> Option<jclass> {
@@ -334,13 +324,19 @@ impl Jvmti {
     /// A method's code as the VM runs it.
     pub fn bytecodes(self, method: jmethodID) -> Vec<u8> {
         let (mut count, mut code) = (0, ptr::null_mut());
-        if call!(self, GetBytecodes, method, &mut count, &mut code).is_err() || code.is_null() {
+        let got = call!(self, GetBytecodes, method, &mut count, &mut code);
+        self.taken(got, count, code)
+    }
+
+    /// What the VM gave, which is freed; nothing if it gave none.
+    fn taken<T: Copy>(self, got: Result<(), Failed>, count: jint, table: *mut T) -> Vec<T> {
+        if got.is_err() || table.is_null() {
             return Vec::new();
         }
-        // SAFETY: the VM gave `count` bytes that this function owns.
-        let bytes = unsafe { std::slice::from_raw_parts(code, count as usize) }.to_vec();
-        self.free(code);
-        bytes
+        // SAFETY: the VM gave `count` of them in memory that this function owns.
+        let all = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
+        self.free(table.cast());
+        all
     }
 
     /// Whether the method's class has other code for it now; frames may still run it.
@@ -352,22 +348,16 @@ impl Jvmti {
     /// The constants of a class as the VM has them, and one more than there are of them (JVMS 4.1).
     pub fn constant_pool(self, class: jclass) -> Option<(u16, Vec<u8>)> {
         let (mut count, mut size, mut pool) = (0, 0, ptr::null_mut());
-        call!(
+        let got = call!(
             self,
             GetConstantPool,
             class,
             &mut count,
             &mut size,
             &mut pool
-        )
-        .ok()?;
-        if pool.is_null() {
-            return None;
-        }
-        // SAFETY: the VM gave `size` bytes that this function owns.
-        let bytes = unsafe { std::slice::from_raw_parts(pool, size as usize) }.to_vec();
-        self.free(pool);
-        Some((u16::try_from(count).ok()?, bytes))
+        );
+        let pool = self.taken(got, size, pool);
+        (!pool.is_empty()).then_some((u16::try_from(count).ok()?, pool))
     }
 
     pub fn tag(self, object: jobject) -> Result<i64, Failed> {

@@ -172,17 +172,11 @@ pub fn called_here(book: &Book, caller: &Frame, pointer: Slot) -> Option<Callers
 /// what is entered like this, and that puts the pointer back. `None`: it is not known without counting.
 fn called_native(book: &Book, native: &Frame, caller: &Frame, pointer: Slot) -> Option<Callers> {
     let native_at = Stands::of(native.method.id()?, native);
-    let caller_at = Stands::of(caller.method.id()?, caller);
-    if !native.method.is_announced() || !caller.has_slot() {
-        return None;
-    }
-    let is_there = caller_at.is_at(book, pointer.below().site());
-    is_there.then(|| Callers {
-        slot: pointer,
-        innermost: Some(caller_at),
+    let is_announced = native.method.is_announced();
+    let callers = is_announced.then(|| called_here(book, caller, pointer))??;
+    Some(Callers {
         missing: vec![native_at],
-        bare: Vec::new(),
-        whole: true,
+        ..callers
     })
 }
 

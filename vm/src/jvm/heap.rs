@@ -189,16 +189,6 @@ impl Jvmti {
         call!(self, GetFieldName, class, field, &mut name, none, none).ok()?;
         Some(self.text(name))
     }
-
-    fn taken<T: Copy>(self, got: Result<(), Failed>, count: jint, table: *mut T) -> Vec<T> {
-        if got.is_err() || table.is_null() {
-            return Vec::new();
-        }
-        // SAFETY: the VM gave `count` of them in memory that this function owns.
-        let all = unsafe { std::slice::from_raw_parts(table, count as usize) }.to_vec();
-        self.free(table.cast());
-        all
-    }
 }
 
 impl Env {
