@@ -1,12 +1,14 @@
 //! `lucce ctl`: a running JVM does what it is told, and goes on whatever it is told.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
@@ -324,7 +326,16 @@ fn somebody_else(jvm: &Running) -> Checked {
     let copy = std::env::temp_dir().join(format!("lucce-{}", jvm.pid()));
     fs::copy(program.get_program(), &copy).map_err(|e| e.to_string())?;
     let mut other = Command::new(&copy);
-    let output = other.args(["ctl", &jvm.pid(), "stop"]).uid(NOBODY).output();
+    other.args(["ctl", &jvm.pid(), "stop"]).uid(NOBODY);
+    let output = loop {
+        match other.output() {
+            // A process that another test is starting still has the copy open that this one runs.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            output => break output,
+        }
+    };
     let _ = fs::remove_file(&copy);
     let output = output.map_err(|e| e.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
