@@ -43,5 +43,5 @@ pub use class::{ClassFile, Method};
 pub use code::Code;
 pub use error::{Error, ErrorKind};
 pub use plan::{Entry, Helper, Insert, MethodPlan, NewField, NewMethod, Plan};
-pub use rewrite::{Rewritten, rewrite, rewrite_all_wide};
+pub use rewrite::{LONGEST_COMPILED, Rewritten, rewrite, rewrite_all_wide};
 pub use scan::{Alloc, AllocKind, Call, Scan, call_places, last_places};

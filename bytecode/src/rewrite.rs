@@ -23,11 +23,17 @@ pub struct Rewritten {
     /// Methods that were left as they are, by index, and why: most often because they would be
     /// too large.
     pub skipped: Vec<(usize, Error)>,
+    /// Methods, by index, that were not longer than [`LONGEST_COMPILED`] and are now.
+    pub outgrown: Vec<usize>,
     /// The integers that are too large for an instruction, each in a constant of its own: where in the class file its
     /// four bytes begin, and which it is. A change of them changes nothing else. `None`: the constant pool had too
     /// little room, and some are made of others.
     pub integers: Option<Vec<(usize, i32)>>,
 }
+
+/// Bytes of code. HotSpot's compilers leave longer methods to the interpreter (`HugeMethodLimit`), unless
+/// `-XX:-DontCompileHugeMethods` says otherwise.
+pub const LONGEST_COMPILED: usize = 8000;
 
 /// Carries out a plan. Nothing to insert: the result is the class as it came.
 ///
@@ -80,6 +86,7 @@ fn rewrite_in(
         branches,
         pool: Additions::new(&class.pool, room, inherited),
         skipped: Vec::new(),
+        outgrown: Vec::new(),
         bounds: Bounds::default(),
         edits: Edits::default(),
         layout: Layout::default(),
@@ -94,6 +101,7 @@ fn rewrite_in(
         bytes: rewriter.assemble(&fields, plan.fields.len(), &methods)?,
         integers: rewriter.integers(),
         skipped: rewriter.skipped,
+        outgrown: rewriter.outgrown,
     })
 }
 
@@ -105,6 +113,7 @@ struct Rewriter<'c, 'a, 'p> {
     branches: Branches,
     pool: Additions<'c, 'a, 'p>,
     skipped: Vec<(usize, Error)>,
+    outgrown: Vec<usize>,
     // Reused from method to method.
     bounds: Bounds,
     edits: Edits,
@@ -143,7 +152,12 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
             copied = method.span.start;
             let (start, mark) = (out.len(), self.pool.mark());
             match self.method(method, method_plan, &mut out) {
-                Ok(()) => copied = method.span.end,
+                Ok(()) => {
+                    copied = method.span.end;
+                    if self.has_outgrown(method) {
+                        self.outgrown.push(index);
+                    }
+                }
                 Err(error) if error.kind == ErrorKind::PoolFull && self.has_ample_room() => {
                     return Err(error);
                 }
@@ -210,6 +224,17 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         })
     }
 
+    /// Of the method that was rewritten last.
+    fn has_outgrown(&self, method: &Method<'_>) -> bool {
+        let before = method.code.as_ref().map_or(0, |code| code.bytes.len());
+        before <= LONGEST_COMPILED && self.length() > LONGEST_COMPILED
+    }
+
+    /// Of its code, in bytes.
+    fn length(&self) -> usize {
+        self.layout.end() as usize + self.edits.unwind().len()
+    }
+
     fn has_ample_room(&self) -> bool {
         self.pool.room() == Room::Ample
     }
@@ -260,8 +285,7 @@ impl<'c, 'a, 'p> Rewriter<'c, 'a, 'p> {
         for value in [max_stack, max_locals] {
             out.extend(value.to_be_bytes());
         }
-        let length = self.layout.end() as usize + self.edits.unwind().len();
-        out.extend((length as u32).to_be_bytes());
+        out.extend((self.length() as u32).to_be_bytes());
         layout::write_code(out, &self.layout, code, &self.edits)?;
         let mut tables = Tables {
             class: self.class,

@@ -1,5 +1,5 @@
-//! What the agent stands on in the process: addresses, room for variables of threads, and an archive of classes that the
-//! VM writes.
+//! What the agent stands on in the process: addresses, room for variables of threads, an archive of classes that the
+//! VM writes, and how long a method its compilers take.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,6 +21,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("hardly-any-addresses", false, hardly_any);
         add("room-for-other-libraries", true, room);
         add("demanded-archive", false, demanded);
+        add("long-methods", true, long_methods);
         if version >= 24 {
             add("archive", true, archive);
         }
@@ -191,4 +192,40 @@ fn archive(setup: &Setup, jdk: &Jdk) -> Checked {
     .expect(0)?;
     java.clean();
     Ok(())
+}
+
+/// A method that hooks make longer than HotSpot compiles is compiled all the same, unless the user has said that none is.
+fn long_methods(setup: &Setup, jdk: &Jdk) -> Checked {
+    const SAID: &str = "-XX:+DontCompileHugeMethods";
+    for (name, flags, compiles) in [("long", &[][..], true), ("long-not", &[SAID][..], false)] {
+        let java = Java::new(setup, jdk, &format!("{name}-{}", jdk.version));
+        let java = java.agent("events=alloc,verify=1").flags(flags);
+        let java = java.flags(["-XX:+PrintCompilation"]);
+        let java = java.main(["io.lucce.programs.LongMethod"]);
+        let ended = java.run()?.expect(0)?;
+        let lengths = ended.stdout.lines().filter_map(length_of_compiled);
+        let longest = lengths.max();
+        ended.ensure(
+            longest.is_some_and(|length| length > LONGEST) == compiles,
+            &format!("the longest that was compiled: {longest:?}"),
+        )?;
+        let lines = ended.agent_lines();
+        let warned = lines.iter().any(|line| {
+            line.contains("generated.Long.run has more than 8000 bytes with its hooks")
+                && line.contains("-XX:-DontCompileHugeMethods")
+        });
+        ended.ensure(warned != compiles, "who said that none is compiled is told")?;
+        java.lucce().check(&java.log())?;
+        java.clean();
+    }
+    Ok(())
+}
+
+/// Bytes of code, for HotSpot's compilers.
+const LONGEST: u32 = 8000;
+
+/// Of the generated method, in a line of `PrintCompilation`.
+fn length_of_compiled(line: &str) -> Option<u32> {
+    let (_, behind) = line.split_once("generated.Long::run (")?;
+    behind.split_once(" bytes)")?.0.parse().ok()
 }

@@ -12,6 +12,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use jvmti_bindings::sys::jni::JavaVM;
 
@@ -60,6 +61,49 @@ pub fn checks_handlers(vm: *mut JavaVM) -> bool {
     Flags::of(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
 }
 
+/// The flag by which HotSpot leaves long methods to the interpreter.
+pub struct LongMethods(Option<Compiled>);
+
+/// Whether they are compiled.
+enum Compiled {
+    /// Not as long as the flag is on, which lies there.
+    Unless(usize),
+    /// They are, or are not because the user has said so.
+    Said(bool),
+}
+
+impl LongMethods {
+    pub fn of(vm: *mut JavaVM) -> LongMethods {
+        const NAME: &CStr = c"DontCompileHugeMethods";
+        let found = || {
+            let flags = Flags::of(vm)?;
+            let flag = flags.find(NAME)?;
+            let (is_on, at) = (flags.is_on(NAME)?, flags.value(NAME)?);
+            Some(match flags.is_default(flag) {
+                true if is_on => Compiled::Unless(at),
+                _ => Compiled::Said(!is_on),
+            })
+        };
+        LongMethods(found())
+    }
+
+    /// The compilers take methods of any length from here on. `false`: they do not, because the user has said so, or because
+    /// the VM does not say where its flags are.
+    pub fn compile(&self) -> bool {
+        match self.0 {
+            Some(Compiled::Unless(at)) => {
+                // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else writes.
+                let flag = unsafe { AtomicU8::from_ptr(ptr::with_exposed_provenance_mut(at)) };
+                // Relaxed: a byte that nothing else depends on.
+                flag.store(0, Ordering::Relaxed);
+                true
+            }
+            Some(Compiled::Said(compiled)) => compiled,
+            None => false,
+        }
+    }
+}
+
 /// All flags, in their places.
 struct Flags {
     first: usize,
@@ -67,6 +111,8 @@ struct Flags {
     size: usize,
     name: usize,
     address: usize,
+    /// In which the lowest bits say who has set the flag.
+    origin: Option<usize>,
 }
 
 impl Flags {
@@ -74,6 +120,7 @@ impl Flags {
         let library = Library::of(vm)?;
         let fields = Table::new(&library, "Struct", "TypeName")?;
         let (mut name, mut address, mut first, mut count) = (None, None, None, None);
+        let mut origin = None;
         let part = |name| library.number(&format!("gHotSpotVMStructEntry{name}Offset"));
         let (field_name, offset, fixed) = (part("FieldName")?, part("Offset")?, part("Address")?);
         for entry in fields.entries(c"JVMFlag") {
@@ -84,6 +131,7 @@ impl Flags {
             match field.to_bytes() {
                 b"_name" => name = Some(offset),
                 b"_addr" => address = Some(offset),
+                b"_flags" => origin = Some(offset),
                 b"flags" => first = Some(fixed),
                 b"numFlags" => count = Some(fixed),
                 _ => {}
@@ -101,17 +149,31 @@ impl Flags {
             size,
             name: name?,
             address: address?,
+            origin,
         })
+    }
+
+    /// `None`: there is no such flag.
+    fn find(&self, name: &CStr) -> Option<usize> {
+        let mut all = (0..self.count).map(|n| self.first + n * self.size);
+        // SAFETY: parts of an element of the VM's array; the last one has no name.
+        all.find(|flag| unsafe { text_at(flag + self.name) } == Some(name))
     }
 
     /// Where the value of a flag is. `None`: there is no such flag.
     fn value(&self, name: &CStr) -> Option<usize> {
-        let all = (0..self.count).map(|n| self.first + n * self.size);
-        // SAFETY: parts of an element of the VM's array; the last one has no name.
-        let is_it = |flag: &usize| unsafe { text_at(flag + self.name) } == Some(name);
-        let flag = all.into_iter().find(is_it)?;
-        // SAFETY: as above.
-        Some(unsafe { word(flag + self.address) })
+        // SAFETY: a part of an element of the VM's array.
+        Some(unsafe { word(self.find(name)? + self.address) })
+    }
+
+    /// Whether nobody has set this flag (`JVMFlagOrigin::DEFAULT`).
+    fn is_default(&self, flag: usize) -> bool {
+        const ORIGIN: u32 = 0xf;
+        self.origin.is_some_and(|at| {
+            // SAFETY: a part of an element of the VM's array, which is an int.
+            let flags = unsafe { ptr::with_exposed_provenance::<u32>(flag + at).read() };
+            flags & ORIGIN == 0
+        })
     }
 
     fn is_on(&self, name: &CStr) -> Option<bool> {

@@ -186,7 +186,10 @@ fn rewrite_quietly(
         return None;
     }
     match rewrite(class, &plan) {
-        Ok(done) => Some(done.bytes),
+        Ok(done) => {
+            classes.long.met(classes, class, &done.outgrown);
+            Some(done.bytes)
+        }
         Err(error) => {
             count(&classes.counts.classes_skipped);
             classes.say(Level::Debug, &format!("{}: {error}", class.name()));
@@ -324,7 +327,8 @@ fn insert_and_keep(
         return Some(None);
     }
     let done = rewrite(planned.class, &plan).ok()?;
-    if !done.skipped.is_empty() {
+    // One from the cache would not say which methods are too long for compilers.
+    if !done.skipped.is_empty() || !done.outgrown.is_empty() {
         return None;
     }
     let constants = standing_for_ids(&done.integers?)?;
@@ -342,6 +346,7 @@ fn accept(
     ids: Ids,
     done: Rewritten,
 ) -> Vec<u8> {
+    classes.long.met(classes, class, &done.outgrown);
     for (index, error) in &done.skipped {
         count(&classes.counts.methods_skipped);
         leave(classes, loader, class, ids, *index);

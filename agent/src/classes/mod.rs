@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod java_agents;
 pub mod load;
+pub mod long;
 pub mod originals;
 pub mod twins;
 pub mod unloading;
@@ -13,6 +14,7 @@ use std::ops::Deref;
 use crate::counting::Counting;
 
 use cache::Cache;
+use long::Long;
 use originals::Originals;
 use twins::Twins;
 use watch::Watch;
@@ -26,6 +28,8 @@ pub struct Classes {
     /// Classes that several loaders have.
     pub twins: Twins,
     pub watch: Watch,
+    /// Methods that hooks make too long for the VM's compilers.
+    pub long: Long,
 }
 
 impl Deref for Classes {
@@ -44,6 +48,7 @@ impl Classes {
             originals: Originals::default(),
             twins: Twins::default(),
             watch: Watch::default(),
+            long: Long::default(),
         };
         classes.cache = Cache::open(&classes);
         classes

@@ -117,6 +117,7 @@ fn run(
         events::prepare(jvmti, source)?;
     }
     let agent = Agent::start(options, jvmti, ground)?;
+    agent.long.prepare(flags::LongMethods::of(vm));
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
         leaks::announce(agent, leaks);

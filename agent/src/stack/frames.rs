@@ -363,7 +363,7 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Asks the VM for `piece` frames, then for more each time: it walks from the innermost frame
+    /// Asks the VM for `piece` frames, the helper's among them, then for more each time: it walks from the innermost frame
     /// whenever it is asked.
     pub fn new(stack: &'a Stack, env: Env, piece: usize) -> Walk<'a> {
         Walk {
@@ -415,8 +415,9 @@ impl<'a> Walk<'a> {
     }
 
     /// All frames that are left. `None`: the VM does not say them.
-    pub fn rest(mut self) -> Option<Vec<Frame>> {
-        let frames = self.by_ref().collect();
+    pub fn rest(&mut self) -> Option<Vec<Frame>> {
+        self.wanted = self.wanted.max(PIECE);
+        let frames = self.collect();
         (!self.failed).then_some(frames)
     }
 
@@ -428,7 +429,7 @@ impl<'a> Walk<'a> {
     /// What the VM says of the next frames.
     fn piece(&mut self) -> Vec<FrameInfo> {
         if self.depth > 0 {
-            self.wanted = (2 * self.wanted).max(PIECE);
+            self.wanted *= 2;
         }
         let empty = FrameInfo {
             method: std::ptr::null_mut(),

@@ -74,25 +74,28 @@ fn asked(
     state: &ThreadState,
     (own, location): (usize, Option<i64>),
 ) -> Asked {
-    let most = own + innermost::FRAMES;
-    let mut walk = Walk::new(stack, env, most).standing_at(location);
-    let top: Vec<Frame> = walk.by_ref().take(most).collect();
+    let mut walk = Walk::new(stack, env, own + innermost::FEW).standing_at(location);
+    let mut frames = Vec::new();
+    let here = found(stack, env, state, (&mut frames, own, &mut walk));
     let is_shown = |frame: &Frame| frame.method.kind != MethodKind::Hidden;
+    let has_all = frames.len() < own + innermost::FRAMES;
     Asked {
         in_helper: walk.is_in_helper(),
-        is_empty: top.len() < most && !top.iter().skip(own).any(is_shown),
-        here: found(stack, env, state, (own, top, walk)),
+        is_empty: has_all && !frames.iter().skip(own).any(is_shown),
+        here,
     }
 }
 
+/// `frames`: all that `walk` was asked for.
 fn found(
     stack: &Stack,
     env: Env,
     state: &ThreadState,
-    (own, mut frames, walk): (usize, Vec<Frame>, Walk),
+    (frames, own, walk): (&mut Vec<Frame>, usize, &mut Walk<'_>),
 ) -> Option<Here> {
-    let near = pointer(stack, env)
-        .and_then(|pointer| innermost::callers(stack, state, frames.get(own..)?, pointer));
+    let asked = (&mut *frames, own, &mut *walk);
+    let near =
+        pointer(stack, env).and_then(|pointer| innermost::callers(stack, state, asked, pointer));
     let callers = match near {
         Some(callers) => callers,
         None => {

@@ -14,20 +14,23 @@ use lucce_callgraph::{MethodId, SiteId};
 use crate::book::Book;
 use crate::memory::slots::Slot;
 use crate::stack::Stack;
-use crate::stack::frames::{Frame, MethodKind};
+use crate::stack::frames::{Frame, MethodKind, Walk};
 use crate::stack::upcall::{Callers, Stands};
 use crate::thread::ThreadState;
 
-/// How many frames the VM is asked for.
+/// So many frames are looked at first: mostly they are enough, and a frame takes the VM a microsecond.
+pub const FEW: usize = 8;
+/// So many before all are.
 pub const FRAMES: usize = 16;
 /// Fewer callers prove too seldom anything.
 const FEWEST: usize = 4;
 
-/// What `frames`, the innermost ones, say of the current thread, whose pointer is `pointer`. `None`: all are needed.
+/// What the innermost frames say of the current thread, whose pointer is `pointer`. `frames` are those that `walk` has given but for
+/// the innermost `own` of them, which do not count; what is asked for is added. `None`: all are needed.
 pub fn callers(
     stack: &Stack,
     state: &ThreadState,
-    frames: &[Frame],
+    (frames, own, walk): (&mut Vec<Frame>, usize, &mut Walk<'_>),
     pointer: Slot,
 ) -> Option<Callers> {
     // Frames that were lost have left slots that belong to no frame; out of scope the pointer is put back.
@@ -35,7 +38,11 @@ pub fn callers(
         && !stack.options.is_partial()
         && stack.counts.upcalls_lost.load(Ordering::Relaxed) == 0
         && stack.counts.unsaid.load(Ordering::Relaxed) == 0;
-    usual.then(|| proven(&stack.book(), state, frames, pointer))?
+    let mut stages = [FEW, FRAMES].into_iter().filter(|_| usual);
+    stages.find_map(|most| {
+        frames.extend(walk.take((own + most).saturating_sub(frames.len())));
+        proven(&stack.book(), state, frames.get(own..)?, pointer)
+    })
 }
 
 /// The callers, in a thread that has lost nothing.

@@ -201,13 +201,15 @@ impl Thread {
     fn enter(&mut self, method: u32) {
         let all = self.frames(usize::MAX);
         let counted = upcall::callers(&self.book, &self.state, &all).expect("every slot is right");
-        let few = self.frames(innermost::FRAMES);
-        if let Some(near) = innermost::proven(&self.book, &self.state, &few, self.pointer) {
-            assert_eq!(
-                (near.slot, near.innermost, near.missing),
-                (counted.slot, counted.innermost, counted.missing.clone()),
-                "what the innermost frames prove"
-            );
+        for many in [innermost::FEW, innermost::FRAMES] {
+            let frames = self.frames(many);
+            if let Some(near) = innermost::proven(&self.book, &self.state, &frames, self.pointer) {
+                assert_eq!(
+                    (near.slot, near.innermost, near.missing),
+                    (counted.slot, counted.innermost, counted.missing.clone()),
+                    "what the {many} innermost frames prove"
+                );
+            }
         }
         let book = &mut self.book;
         let slot = counted.begin(&self.state, (self.pointer, false), &mut |stands, site| {
@@ -312,9 +314,11 @@ fn recursion_that_is_over_proves_nothing() {
         thread.step(&Step::Call(0));
     }
     (0..4).for_each(|_| thread.step(&Step::Return));
-    let frames = thread.frames(innermost::FRAMES);
-    let found = innermost::proven(&thread.book, &thread.state, &frames, thread.pointer);
-    assert!(found.is_none());
+    for many in [innermost::FEW, innermost::FRAMES] {
+        let frames = thread.frames(many);
+        let found = innermost::proven(&thread.book, &thread.state, &frames, thread.pointer);
+        assert!(found.is_none(), "{many} frames");
+    }
     thread.step(&Step::Enter(2));
 }
 

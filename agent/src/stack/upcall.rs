@@ -83,24 +83,23 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         count(&stack.counts.upcalls_near);
         return callers.begin(state, (pointer, slotless), site_for);
     }
-    let mut walk = Walk::new(stack, env, own + innermost::FRAMES);
-    let entered: Vec<Frame> = walk.by_ref().take(own).collect();
-    let slotless = !entered.iter().any(|frame| frame.method.slot);
-    let top: Vec<Frame> = walk.by_ref().take(innermost::FRAMES).collect();
-    let called = match &top[..] {
+    let mut walk = Walk::new(stack, env, HELPERS + own + innermost::FEW);
+    let slotless = !walk.by_ref().take(own).any(|frame| frame.method.slot);
+    let mut frames: Vec<Frame> = walk.by_ref().take(innermost::FEW).collect();
+    let called = match &frames[..] {
         _ if !state.owns(pointer) => None,
         [native, caller, ..] => {
             let called = called_native(&stack.book(), native, caller, pointer);
             if called.is_some() {
                 stack.announced.calls_native(pointer.below().site());
             }
-            called.or_else(|| innermost::callers(stack, state, &top, pointer))
+            let asked = (&mut frames, 0, &mut walk);
+            called.or_else(|| innermost::callers(stack, state, asked, pointer))
         }
         _ => None,
     };
-    let caller = top.first().cloned();
+    let caller = frames.first().cloned();
     let counted = || {
-        let mut frames = top;
         frames.extend(walk.rest()?);
         // A trace without one of its frames would be wrong.
         are_known(&frames)

@@ -1,7 +1,7 @@
 //! Limits of the class file format, and plans that cannot be carried out.
 
 use lucce_bytecode::{
-    ClassFile, ErrorKind, Insert, MethodPlan, NewField, Plan, Rewritten, rewrite,
+    ClassFile, ErrorKind, Insert, LONGEST_COMPILED, MethodPlan, NewField, Plan, Rewritten, rewrite,
 };
 
 use crate::assembled::{self, Assembler, Body};
@@ -59,6 +59,23 @@ fn a_method_above_the_limit_is_too_large() {
             "{nops}"
         );
         assert_eq!(code_lengths(&rewritten.bytes)[0], nops + 1);
+    }
+}
+
+/// Which methods HotSpot compiles without hooks only.
+#[test]
+fn methods_that_become_too_long_for_compilers_are_told() {
+    let added = code_lengths(&rewrite_everything(&with_long_method(0)).bytes)[0] - 1;
+    for (before, outgrown) in [
+        (LONGEST_COMPILED - added, false),
+        (LONGEST_COMPILED - added + 1, true),
+        (LONGEST_COMPILED, true),
+        (LONGEST_COMPILED + 1, false),
+    ] {
+        let rewritten = rewrite_everything(&with_long_method(before - 1));
+        let told = if outgrown { &[0][..] } else { &[] };
+        assert_eq!(rewritten.outgrown, told, "{before}");
+        assert_eq!(code_lengths(&rewritten.bytes)[0], before + added);
     }
 }
 
