@@ -1,8 +1,8 @@
 //! SQL over the dataset, in this process: DataFusion.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{RecordBatch, StringArray};
@@ -16,12 +16,13 @@ use datafusion::datasource::listing::{
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 
 use crate::commits::{Log, State};
 use crate::error::Error;
+use crate::given;
 use crate::joins;
 use crate::layout::{Table, file};
 use crate::memory::{Pool, Refused};
@@ -50,6 +51,8 @@ pub struct Engine {
     context: SessionContext,
     limits: Limits,
     refused: Arc<Refused>,
+    /// What the table of parameters has.
+    given: Mutex<Vec<Parameter>>,
     /// Rows that were handed over.
     told: AtomicU64,
     /// Always there, until the engine ends.
@@ -96,6 +99,7 @@ impl Engine {
             context,
             limits: limits.clone(),
             refused,
+            given: Mutex::default(),
             told: AtomicU64::new(0),
             runtime: Some(runtime),
         })
@@ -106,7 +110,9 @@ impl Engine {
     /// # Errors
     /// A name comes twice.
     pub fn parameters(&self, parameters: &[Parameter]) -> Result<(), Error> {
-        self.register_rows("parameters", parameters_row(parameters)?)
+        self.register_rows(given::TABLE, parameters_row(parameters)?)?;
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = parameters.to_vec();
+        Ok(())
     }
 
     /// Rows as one more table.
@@ -141,8 +147,14 @@ impl Engine {
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
+        let given = self
+            .given
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let answered = async {
             let mut answer = Answer {
+                given: &given,
                 told: &self.told,
                 each,
                 columns: false,
@@ -190,6 +202,7 @@ impl Engine {
 
 /// One question's rows, on their way to who asks.
 struct Answer<'a, 'e> {
+    given: &'a [Parameter],
     told: &'a AtomicU64,
     each: &'a mut Each<'e>,
     /// The columns were told.
@@ -218,7 +231,9 @@ impl Answer<'_, '_> {
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
-        let frame = context.sql_with_options(sql, options).await?;
+        let asked = context.sql_with_options(sql, options).await?;
+        let (state, plan) = asked.into_parts();
+        let frame = DataFrame::new(state, given::put(plan, self.given)?);
         let mut stream = frame.execute_stream().await?;
         let schema = stream.schema();
         if !self.columns {
@@ -244,7 +259,7 @@ pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
     let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(StringArray::from(vec![""]))];
     for parameter in parameters {
         fields.push(Field::new(
-            format!("p_{}", parameter.name),
+            given::column(&parameter.name),
             DataType::Utf8,
             false,
         ));

@@ -32,6 +32,7 @@ mod rows;
 mod through;
 
 mod files;
+mod given;
 mod taken;
 
 pub mod ingest;
