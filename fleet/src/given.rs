@@ -36,7 +36,7 @@ pub fn put(plan: LogicalPlan, given: &[Parameter]) -> Result<LogicalPlan> {
         let parameter = given.iter().find(|one| column(&one.name) == of.name)?;
         tables
             .contains(table.table())
-            .then(|| parameter.value.as_str())
+            .then_some(parameter.value.as_str())
     };
     let constant = |expression: Expr| {
         let found = match &expression {
