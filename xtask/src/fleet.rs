@@ -1,8 +1,9 @@
 //! `fleet`: the crate `fleet/`, a workspace of its own; and `fleet-tests`: real runs in a dataset, asked by three engines.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -101,20 +102,33 @@ pub fn tests(engines: &[&str]) -> Outcome {
     )?)
 }
 
-/// What engines take for questions of a dataset; DataFusion's answers come from the command that is measured. Prints nothing.
+/// What engines take for questions of a dataset, line by line as they answer; DataFusion's answers come from the command that is measured.
 ///
 /// # Errors
-/// An engine answers otherwise than DataFusion.
+/// An engine answers otherwise than DataFusion, or those of `each`.
 pub fn compared(
     dataset: &Path,
     questions: &[Value],
     engines: &[String],
     folder: &Path,
-) -> Result<String, String> {
+    each: &mut dyn FnMut(&str) -> Outcome,
+) -> Outcome {
     let questions = questions.into();
     let asked = (&questions, engines);
-    let said = tools::output(&mut comparison(released(), dataset, asked, folder)?)?;
-    Ok(String::from_utf8_lossy(&said).into_owned())
+    let mut comparison = comparison(released(), dataset, asked, folder)?;
+    comparison.stdin(Stdio::null()).stdout(Stdio::piped());
+    let failed = |e: std::io::Error| format!("the comparison of engines: {e}");
+    let mut child = comparison.spawn().map_err(failed)?;
+    let said = child.stdout.take().into_iter();
+    let mut said = said.flat_map(|said| BufReader::new(said).lines());
+    // What one says who then fails has been said.
+    let told = said.try_for_each(|line| each(&line.map_err(failed)?));
+    let status = child.wait().map_err(failed)?;
+    told?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("the comparison of engines: {status}")),
+    }
 }
 
 /// Asks engines, by their names, and compares their answers.

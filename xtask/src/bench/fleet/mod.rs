@@ -68,8 +68,11 @@ pub fn run(wish: &Wish) -> Outcome {
         written(wish, &mut report, "sizes", &sizes)?;
     }
     if !wish.engines.is_empty() {
-        let engines = growing.engines(&wish.engines, sizes.last())?;
-        written(wish, &mut report, "engines", &engines)?;
+        let mut engines = Vec::new();
+        growing.engines(&wish.engines, sizes.last(), &mut |engine| {
+            engines.push(engine);
+            written(wish, &mut report, "engines", &engines)
+        })?;
     }
     println!(
         "\n{}\nwritten to {}",
@@ -533,8 +536,13 @@ impl<'r> Growing<'r> {
     }
 
     /// What other engines take for the questions; their answers are compared with DataFusion's. `size`: what the questions were
-    /// answered, some of them perhaps without rows.
-    fn engines(&self, engines: &[String], size: Option<&Value>) -> Result<Vec<Value>, String> {
+    /// answered, some of them perhaps without rows. `each` is told what one took for one question.
+    fn engines(
+        &self,
+        engines: &[String],
+        size: Option<&Value>,
+        each: &mut dyn FnMut(Value) -> Outcome,
+    ) -> Outcome {
         let answered = size.and_then(|size| size["questions"].as_array());
         let is_empty = |name: &str| {
             let of = |one: &&Value| one["name"] == name;
@@ -547,16 +555,11 @@ impl<'r> Growing<'r> {
         };
         let questions = self.questions(self.runs).into_iter().map(whole);
         let questions = questions.collect::<Result<Vec<_>, _>>()?;
-        let said = fleet::compared(&self.dataset, &questions, engines, &self.scratch)?;
-        let told = said.lines().filter_map(|line| {
-            // spark top: 3.21 s, 20 rows, equal
-            let (engine, rest) = line.split_once(' ')?;
-            let (question, rest) = rest.split_once(": ")?;
-            let (seconds, _) = rest.split_once(" s")?;
-            let seconds: f64 = seconds.parse().ok()?;
-            Some(json!({ "engine": engine, "question": question, "wall_ms": seconds * 1e3 }))
-        });
-        Ok(told.collect())
+        let told = &mut |line: &str| {
+            println!("{line}");
+            answered_in(line).map_or(Ok(()), &mut *each)
+        };
+        fleet::compared(&self.dataset, &questions, engines, &self.scratch, told)
     }
 
     /// With all parameters, as other engines need them.
@@ -573,6 +576,15 @@ impl<'r> Growing<'r> {
         }
         Ok(json!({ "name": name, "ask": true, "sql": sql, "parameters": parameters }))
     }
+}
+
+/// `spark top: 3.21 s, 20 rows, equal`: who was asked what, and how long that took.
+fn answered_in(line: &str) -> Option<Value> {
+    let (engine, rest) = line.split_once(' ')?;
+    let (question, rest) = rest.split_once(": ")?;
+    let (seconds, _) = rest.split_once(" s")?;
+    let seconds: f64 = seconds.parse().ok()?;
+    Some(json!({ "engine": engine, "question": question, "wall_ms": seconds * 1e3 }))
 }
 
 /// Bytes that the file system of a folder has room for.
