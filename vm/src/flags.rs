@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use jvmti_bindings::sys::jni::JavaVM;
 
+use crate::Vm;
+
 /// Whether this JVM writes an archive of classes for later ones: what to tell the user. Such an archive must
 /// not hold hooks, and HotSpot crashes when it meets them there.
 pub fn archives(vm: *mut JavaVM) -> Option<String> {
@@ -61,47 +63,27 @@ pub fn checks_handlers(vm: *mut JavaVM) -> bool {
     Flags::of(vm).and_then(|flags| flags.is_on(c"CheckJNICalls")) == Some(true)
 }
 
-/// The flag by which HotSpot leaves long methods to the interpreter.
-pub struct LongMethods(Option<Compiled>);
-
-/// Whether they are compiled.
-enum Compiled {
-    /// Not as long as the flag is on, which lies there.
-    Unless(usize),
-    /// They are, or are not because the user has said so.
-    Said(bool),
-}
-
-impl LongMethods {
-    pub fn of(vm: *mut JavaVM) -> LongMethods {
-        const NAME: &CStr = c"DontCompileHugeMethods";
-        let found = || {
-            let flags = Flags::of(vm)?;
-            let flag = flags.find(NAME)?;
-            let (is_on, at) = (flags.is_on(NAME)?, flags.value(NAME)?);
-            Some(match flags.is_default(flag) {
-                true if is_on => Compiled::Unless(at),
-                _ => Compiled::Said(!is_on),
-            })
-        };
-        LongMethods(found())
-    }
-
-    /// The compilers take methods of any length from here on. `false`: they do not, because the user has said so, or because
-    /// the VM does not say where its flags are.
-    pub fn compile(&self) -> bool {
-        match self.0 {
-            Some(Compiled::Unless(at)) => {
-                // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else writes.
-                let flag = unsafe { AtomicU8::from_ptr(ptr::with_exposed_provenance_mut(at)) };
-                // Relaxed: a byte that nothing else depends on.
-                flag.store(0, Ordering::Relaxed);
-                true
-            }
-            Some(Compiled::Said(compiled)) => compiled,
-            None => false,
+/// HotSpot's compilers take methods of any length from here on. `false`: they do not, because the user has said so, or because
+/// the VM does not say where its flags are.
+pub fn compile_long_methods(vm: Vm) -> bool {
+    const NAME: &CStr = c"DontCompileHugeMethods";
+    let done = || {
+        let flags = Flags::of(vm.raw())?;
+        let flag = flags.find(NAME)?;
+        if !flags.is_on(NAME)? {
+            return Some(true);
         }
-    }
+        if !flags.is_default(flag) {
+            return Some(false);
+        }
+        let at = ptr::with_exposed_provenance_mut(flags.value(NAME)?);
+        // SAFETY: the flag's value is a byte, which compilers read whenever they choose a method, and nobody else writes.
+        let value = unsafe { AtomicU8::from_ptr(at) };
+        // Relaxed: a byte that nothing else depends on.
+        value.store(0, Ordering::Relaxed);
+        Some(true)
+    };
+    done() == Some(true)
 }
 
 /// All flags, in their places.

@@ -9,21 +9,22 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lucce_bytecode::{ClassFile, LONGEST_COMPILED};
-use lucce_vm::flags::LongMethods;
+use lucce_vm::Vm;
+use lucce_vm::flags::compile_long_methods;
 
 use crate::classes::Classes;
 use crate::options::Level;
 
 #[derive(Default)]
 pub struct Long {
-    flag: OnceLock<LongMethods>,
+    vm: OnceLock<Vm>,
     met: AtomicBool,
 }
 
 impl Long {
     /// Once, before any class has hooks.
-    pub fn prepare(&self, flag: LongMethods) {
-        let _ = self.flag.set(flag);
+    pub fn prepare(&self, vm: Vm) {
+        let _ = self.vm.set(vm);
     }
 
     /// These methods of a class that is being loaded have become too long.
@@ -40,7 +41,7 @@ impl Long {
             "{class}.{} has more than {LONGEST_COMPILED} bytes with its hooks",
             method.name
         );
-        match self.flag.get().is_some_and(LongMethods::compile) {
+        match self.vm.get().copied().is_some_and(compile_long_methods) {
             true => classes.say(
                 Level::Debug,
                 &format!("{what}: methods of that length are compiled, too, from here on"),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use jvmti_bindings::sys::jni::JavaVM;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_hooks::jdk::{TRIED, most_like};
-use lucce_vm::{Failed, Jvmti, flags};
+use lucce_vm::{Failed, Jvmti, Vm, flags};
 
 use crate::events;
 use crate::leaks;
@@ -117,7 +117,7 @@ fn run(
         events::prepare(jvmti, source)?;
     }
     let agent = Agent::start(options, jvmti, ground)?;
-    agent.long.prepare(flags::LongMethods::of(vm));
+    agent.long.prepare(Vm::new(vm));
     agent.meta("lucce", env!("CARGO_PKG_VERSION"));
     if let Some(leaks) = &agent.leaks {
         leaks::announce(agent, leaks);
