@@ -1,8 +1,8 @@
 //! SQL over the dataset, in this process: DataFusion.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::{RecordBatch, StringArray};
@@ -52,7 +52,7 @@ pub struct Engine {
     limits: Limits,
     refused: Arc<Refused>,
     /// What the table of parameters has.
-    given: Mutex<Vec<Parameter>>,
+    given: Vec<Parameter>,
     /// Rows that were handed over.
     told: AtomicU64,
     /// Always there, until the engine ends.
@@ -99,7 +99,7 @@ impl Engine {
             context,
             limits: limits.clone(),
             refused,
-            given: Mutex::default(),
+            given: Vec::new(),
             told: AtomicU64::new(0),
             runtime: Some(runtime),
         })
@@ -109,9 +109,9 @@ impl Engine {
     ///
     /// # Errors
     /// A name comes twice.
-    pub fn parameters(&self, parameters: &[Parameter]) -> Result<(), Error> {
+    pub fn parameters(&mut self, parameters: &[Parameter]) -> Result<(), Error> {
         self.register_rows(given::TABLE, parameters_row(parameters)?)?;
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = parameters.to_vec();
+        self.given = parameters.to_vec();
         Ok(())
     }
 
@@ -147,14 +147,9 @@ impl Engine {
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
-        let given = self
-            .given
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
         let answered = async {
             let mut answer = Answer {
-                given: &given,
+                given: &self.given,
                 told: &self.told,
                 each,
                 columns: false,
@@ -255,15 +250,10 @@ impl Answer<'_, '_> {
 /// # Errors
 /// A name comes twice.
 pub fn parameters_row(parameters: &[Parameter]) -> Result<RecordBatch, Error> {
-    let mut fields = vec![Field::new("p_", DataType::Utf8, false)];
-    let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(StringArray::from(vec![""]))];
-    for parameter in parameters {
-        fields.push(Field::new(
-            given::column(&parameter.name),
-            DataType::Utf8,
-            false,
-        ));
-        columns.push(Arc::new(StringArray::from(vec![parameter.value.as_str()])));
+    let (mut fields, mut columns) = (Vec::new(), Vec::<arrow::array::ArrayRef>::new());
+    for (name, value) in given::columns(parameters) {
+        fields.push(Field::new(name, DataType::Utf8, false));
+        columns.push(Arc::new(StringArray::from(vec![value])));
     }
     Ok(RecordBatch::try_new(
         Arc::new(Schema::new(fields)),

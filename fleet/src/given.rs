@@ -5,7 +5,7 @@
 //! not left out. So `callers` of ten runs mostly took 0.2 s and 160 MB, and now and then 3 s and 1.3 GB, which is all that
 //! `through` has. As constants they are known before any file is opened.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -18,10 +18,14 @@ use crate::questions::Parameter;
 /// The table of parameters.
 pub const TABLE: &str = "parameters";
 
-/// The name of a parameter's column.
-#[must_use]
-pub fn column(parameter: &str) -> String {
-    format!("p_{parameter}")
+/// The columns of its row: one that is always there, so that there is a row without parameters, too, and `p_NAME` for each.
+pub fn columns(given: &[Parameter]) -> impl Iterator<Item = (String, &str)> {
+    let always = std::iter::once(("p_".to_owned(), ""));
+    always.chain(
+        given
+            .iter()
+            .map(|one| (format!("p_{}", one.name), one.value.as_str())),
+    )
 }
 
 /// The plan of a question with the values in place of the columns, and without the joins with that one row: a join that has no condition
@@ -31,12 +35,11 @@ pub fn column(parameter: &str) -> String {
 /// None that is known: those of the engine.
 pub fn put(plan: LogicalPlan, given: &[Parameter]) -> Result<LogicalPlan> {
     let tables = tables(&plan)?;
+    let values: BTreeMap<String, &str> = columns(given).collect();
     let value = |of: &Column| {
         let table = of.relation.as_ref()?;
-        let parameter = given.iter().find(|one| column(&one.name) == of.name)?;
-        tables
-            .contains(table.table())
-            .then_some(parameter.value.as_str())
+        let value = values.get(&of.name).copied();
+        value.filter(|_| tables.contains(table.table()))
     };
     let constant = |expression: Expr| {
         let found = match &expression {
@@ -142,8 +145,7 @@ mod tests {
         frame.into_unoptimized_plan()
     }
 
-    /// Of the answer.
-    fn columns(plan: &LogicalPlan) -> SchemaRef {
+    fn answered(plan: &LogicalPlan) -> SchemaRef {
         Arc::clone(plan.schema().inner())
     }
 
@@ -181,7 +183,7 @@ mod tests {
             assert!(!left(&before).is_empty(), "{}", question.name);
             let after = put(before.clone(), &given).unwrap();
             assert_eq!(left(&after), Vec::<String>::new(), "{}", question.name);
-            assert_eq!(columns(&after), columns(&before), "{}", question.name);
+            assert_eq!(answered(&after), answered(&before), "{}", question.name);
             let text = after.display_indent().to_string();
             assert!(!text.contains(TABLE), "{}: {text}", question.name);
         }
@@ -194,12 +196,17 @@ mod tests {
             FROM parameters q CROSS JOIN (SELECT r.service AS p_top FROM runs r) o WHERE o.p_top > q.p_top";
         let before = planned(sql, &given);
         let after = put(before.clone(), &given).unwrap();
-        assert_eq!(columns(&after), columns(&before));
+        assert_eq!(answered(&after), answered(&before));
         let text = after.display_indent().to_string();
         assert!(text.contains(r#"o.p_top > Utf8("3")"#), "{text}");
         assert!(text.contains(r#"r.service = Utf8("3")"#), "{text}");
         assert!(text.contains("o.p_top AS own"), "{text}");
         assert!(text.contains(r#"Utf8("3") AS p_top"#), "{text}");
+        // All of its columns, also the one that no parameter has.
+        let all = planned("SELECT * FROM runs r CROSS JOIN parameters p", &given);
+        let after = put(all.clone(), &given).unwrap();
+        assert_eq!(answered(&after), answered(&all));
+        assert_eq!(left(&after), Vec::<String>::new());
         // Where nothing else is asked for the row is there, and a join that leaves rows out stays.
         for sql in [
             "SELECT p.p_top FROM parameters p",

@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<End, Error> {
         return Ok(End::Fine);
     }
     let parameters = question.parameters(&args.given.0)?;
-    let engine = args.limits.engine()?;
+    let mut engine = args.limits.engine()?;
     engine.parameters(&parameters)?;
     output::answer(&engine, question.sql, args.limits.output, &mut out)?;
     Ok(End::Fine)

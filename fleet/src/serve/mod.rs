@@ -155,7 +155,7 @@ impl Service {
     }
 
     fn engine(&self, parameters: &[Parameter]) -> Result<Engine, Error> {
-        let engine = Engine::open(&self.dataset, &self.limits)?;
+        let mut engine = Engine::open(&self.dataset, &self.limits)?;
         engine.parameters(parameters)?;
         Ok(engine)
     }
