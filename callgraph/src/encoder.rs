@@ -1,6 +1,6 @@
 //! Numbers for calling contexts: a lock-free lookup, and one mutex for what is seen first.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 
 use crate::anchor_table::Call;
 use crate::graph::{Graph, Survey, ascending};
@@ -9,8 +9,8 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::tables::{RawTables, Tables};
 use crate::transition_table::{ANCHORING, Key};
 use crate::{
-    ContextId, DecodeError, Frame, Gone, Journal, Layout, MethodId, Plan, Policy, SiteId, Stats,
-    TableMemory,
+    ContextId, DecodeError, Frame, Gone, Journal, Layout, LockWait, MethodId, Plan, Policy, SiteId,
+    Stats, TableMemory,
 };
 
 /// So many numbers are looked at before others may learn again.
@@ -22,6 +22,7 @@ pub struct Encoder<J> {
     layout: Layout,
     tables: Tables,
     learner: Mutex<Learner<J>>,
+    learner_wait: LockWait,
     unknown: AtomicU64,
     sweeps: AtomicU64,
 }
@@ -50,6 +51,7 @@ impl<J: Journal> Encoder<J> {
             layout,
             tables: Tables::new(layout, policy.anchor_budget, memory),
             learner: Mutex::new(learner),
+            learner_wait: LockWait::new(),
             unknown: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
         }
@@ -155,6 +157,11 @@ impl<J: Journal> Encoder<J> {
         self.tables.raw()
     }
 
+    /// How long threads waited until they could change or read the graph.
+    pub fn lock_wait(&self) -> &LockWait {
+        &self.learner_wait
+    }
+
     pub fn stats(&self) -> Stats {
         let learner = self.lock();
         Stats {
@@ -196,6 +203,13 @@ impl<J: Journal> Encoder<J> {
 
     /// A panic of the journal leaves no half change behind, so poison is no reason to stop.
     fn lock(&self) -> MutexGuard<'_, Learner<J>> {
-        self.learner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.learner_wait.acquire(
+            || match self.learner.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            },
+            || self.learner.lock().unwrap_or_else(PoisonError::into_inner),
+        )
     }
 }

@@ -23,6 +23,7 @@ mod edge;
 mod numbering;
 mod plan;
 
+mod lock_wait;
 mod sync;
 mod words;
 
@@ -46,6 +47,7 @@ pub use graph::{Frame, Gone, Graph};
 pub use ids::*;
 pub use journal::*;
 pub use layout::Layout;
+pub use lock_wait::LockWait;
 pub use plan::Plan;
 pub use policy::Policy;
 pub use stats::Stats;

@@ -15,7 +15,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard};
 use std::{io, mem};
 
 use lucce_callgraph::{Edge, MethodId, SiteId};
@@ -25,6 +25,7 @@ use lucce_tracelog::Lost;
 use crate::book::Book;
 use crate::book::fate::Fate;
 use crate::book::names::Told;
+use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::map::MethodOfSite;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::Slot;
@@ -38,13 +39,13 @@ const STARTS: usize = 2;
 pub struct Recorder {
     writer: Writer,
     path: PathBuf,
-    book: Arc<RwLock<Book>>,
-    told: Mutex<Told>,
-    threads: Mutex<Vec<Arc<Mutex<Recorded>>>>,
+    book: Arc<WatchedRwLock<Book>>,
+    told: WatchedMutex<Told>,
+    threads: WatchedMutex<Vec<Arc<WatchedMutex<Recorded>>>>,
     /// Methods that start threads: `this` is the thread. 0: not loaded yet.
     starting: [AtomicU32; STARTING.len() * STARTS],
     /// Threads that were started and have not run yet.
-    started: Mutex<Vec<Option<Arc<Mutex<Recorded>>>>>,
+    started: WatchedMutex<Vec<Option<Arc<WatchedMutex<Recorded>>>>>,
 }
 
 /// One thread's part.
@@ -114,15 +115,15 @@ impl Calls {
 }
 
 impl Recorder {
-    pub fn new(calls: Calls, book: Arc<RwLock<Book>>) -> Recorder {
+    pub fn new(calls: Calls, book: Arc<WatchedRwLock<Book>>) -> Recorder {
         Recorder {
             writer: calls.writer,
             path: calls.path,
             book,
-            told: Mutex::default(),
-            threads: Mutex::default(),
+            told: WatchedMutex::default(),
+            threads: WatchedMutex::default(),
             starting: Default::default(),
-            started: Mutex::default(),
+            started: WatchedMutex::default(),
         }
     }
 
@@ -160,12 +161,12 @@ impl Recorder {
     }
 
     /// A thread's part, whichever thread started it.
-    pub fn thread(&self, name: &str) -> Arc<Mutex<Recorded>> {
+    pub fn thread(&self, name: &str) -> Arc<WatchedMutex<Recorded>> {
         self.add(self.writer.start(name, None))
     }
 
     /// `parent` starts a thread: a ticket by which that thread finds its part.
-    pub fn start(&self, name: &str, parent: &Mutex<Recorded>) -> usize {
+    pub fn start(&self, name: &str, parent: &WatchedMutex<Recorded>) -> usize {
         let child = self.writer.start(name, Some(&mut lock(parent).to));
         let child = self.add(child);
         let mut started = lock(&self.started);
@@ -174,13 +175,13 @@ impl Recorder {
     }
 
     /// The part that [`start`](Self::start) gave the ticket for.
-    pub fn claim(&self, ticket: usize) -> Option<Arc<Mutex<Recorded>>> {
+    pub fn claim(&self, ticket: usize) -> Option<Arc<WatchedMutex<Recorded>>> {
         lock(&self.started).get_mut(ticket.wrapping_sub(1))?.take()
     }
 
-    fn add(&self, to: ThreadWriter) -> Arc<Mutex<Recorded>> {
+    fn add(&self, to: ThreadWriter) -> Arc<WatchedMutex<Recorded>> {
         let frames = Vec::new();
-        let thread = Arc::new(Mutex::new(Recorded { to, frames }));
+        let thread = Arc::new(WatchedMutex::new(Recorded { to, frames }));
         lock(&self.threads).push(Arc::clone(&thread));
         thread
     }
@@ -188,7 +189,7 @@ impl Recorder {
     /// `site` is in the frame with slot `slot`; the thread's first slot is `first`.
     pub fn at(
         &self,
-        thread: &Mutex<Recorded>,
+        thread: &WatchedMutex<Recorded>,
         methods: &MethodOfSite,
         (first, slot, site): (Slot, Slot, u32),
         is_event: bool,
@@ -222,7 +223,7 @@ impl Recorder {
 
     /// Whether frames that are older than the hooks, whose slots hold no site, lie between those that
     /// are known and `slot`.
-    pub fn meets_bare(&self, thread: &Mutex<Recorded>, (first, slot): (Slot, Slot)) -> bool {
+    pub fn meets_bare(&self, thread: &WatchedMutex<Recorded>, (first, slot): (Slot, Slot)) -> bool {
         let top = lock(thread).frames.last().map(|live| live.slot.above());
         let mut between = top.unwrap_or(first).until(slot);
         slot >= first && between.any(|at| at.site() == SiteId(0))
@@ -231,7 +232,7 @@ impl Recorder {
     /// The method that `site` lies in was entered, its slot is `slot`; the thread's first one is `first`.
     pub fn entered(
         &self,
-        thread: &Mutex<Recorded>,
+        thread: &WatchedMutex<Recorded>,
         methods: &MethodOfSite,
         (first, slot, site): (Slot, Slot, u32),
     ) {
@@ -250,7 +251,7 @@ impl Recorder {
     }
 
     /// The frame with slot `slot` returns.
-    pub fn returned(&self, thread: &Mutex<Recorded>, slot: Slot) {
+    pub fn returned(&self, thread: &WatchedMutex<Recorded>, slot: Slot) {
         let mut thread = lock(thread);
         thread.end(self, slot.above());
         if thread.top().is_some_and(|top| top.slot == slot) {
@@ -260,12 +261,12 @@ impl Recorder {
     }
 
     /// The frames with slots from `slot` on are gone, and have not said that they return.
-    pub fn ended(&self, thread: &Mutex<Recorded>, slot: Slot) {
+    pub fn ended(&self, thread: &WatchedMutex<Recorded>, slot: Slot) {
         lock(thread).end(self, slot);
     }
 
     /// The thread has ended.
-    pub fn left(&self, thread: &Arc<Mutex<Recorded>>) {
+    pub fn left(&self, thread: &Arc<WatchedMutex<Recorded>>) {
         let mut ended = lock(thread);
         ended.end(self, Slot::at(0));
         ended.to.flush(&self.writer);
@@ -289,7 +290,7 @@ impl Recorder {
             return;
         }
         let mut told = lock(&self.told);
-        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        let book = self.book.read();
         let to = &mut |record: lucce_tracelog::Record<'_>| {
             self.writer.name(&record);
             Ok(())
@@ -379,6 +380,6 @@ impl Recorded {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }

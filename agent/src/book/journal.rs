@@ -4,7 +4,7 @@
 
 use std::mem;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard};
 
 use lucce_callgraph::{Change, Journal, MethodId, Refused, SiteId};
 use lucce_tracelog::{
@@ -14,10 +14,11 @@ use lucce_tracelog::{
 use crate::book::Book;
 use crate::book::fate::Fate;
 use crate::book::names::Told;
+use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 
 /// The file and what of the book is already in it.
 pub struct Log {
-    state: Mutex<State>,
+    state: WatchedMutex<State>,
 }
 
 struct State {
@@ -35,7 +36,7 @@ impl Log {
             full_told: false,
         };
         Log {
-            state: Mutex::new(state),
+            state: WatchedMutex::new(state),
         }
     }
 
@@ -132,7 +133,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -169,13 +170,13 @@ impl State {
 /// What the encoder sees. It holds its lock meanwhile, so locks are taken in this order: the encoder's, the book's, the log's. A
 /// thread that holds the book asks the encoder for nothing.
 pub struct LogJournal {
-    pub book: Arc<RwLock<Book>>,
+    pub book: Arc<WatchedRwLock<Book>>,
     pub log: Arc<Log>,
 }
 
 impl Journal for LogJournal {
     fn append(&mut self, change: Change) -> Result<(), Refused> {
-        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        let book = self.book.read();
         self.log
             .lock()
             .change(&book, change)

@@ -2,29 +2,29 @@
 //! each is kept: the bytes come from where its loader finds them, if they are still the same.
 
 use std::hash::Hasher;
-use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{jobject, jvalue};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::book::Loader;
+use crate::memory::locks::WatchedMutex;
 use lucce_vm::Env;
 
 /// The sum of a class by its loader and the sum of its name.
 #[derive(Default)]
-pub struct Originals(Mutex<FxHashMap<Loader, FxHashMap<u64, u64>>>);
+pub struct Originals(WatchedMutex<FxHashMap<Loader, FxHashMap<u64, u64>>>);
 
 impl Originals {
     /// An agent that changes the class called `name` later begins with these bytes.
     pub fn note(&self, loader: Loader, name: &[u8], bytes: &[u8]) {
         let (key, sum) = (key(name), sum(bytes));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.entry(loader).or_default().insert(key, sum);
     }
 
     /// The VM has unloaded these loaders' classes.
     pub fn forget(&self, loaders: &[Loader]) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for loader in loaders {
             known.remove(loader);
         }
@@ -40,7 +40,7 @@ impl Originals {
         called: &dyn Fn(),
     ) -> Option<Vec<u8>> {
         let wanted = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.lock();
             *known.get(&loader.0)?.get(&key(name.as_bytes()))?
         };
         let bytes = read(env, loader.1, name, called)?;
@@ -105,7 +105,7 @@ mod tests {
         originals.note(Loader(0), b"a/B", b"old");
         originals.note(Loader(0), b"a/B", b"new");
         originals.note(Loader(1), b"a/B", b"other");
-        let sums = |loader| originals.0.lock().unwrap().get(&Loader(loader)).cloned();
+        let sums = |loader| originals.0.lock().get(&Loader(loader)).cloned();
         let of = |bytes| Some([(key(b"a/B"), sum(bytes))].into_iter().collect());
         assert_eq!((sums(0), sums(1)), (of(b"new"), of(b"other")));
         originals.forget(&[Loader(1), Loader(7)]);

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::hash::Hasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use lucce_bytecode::ClassFile;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::book::Loader;
 use crate::classes::Classes;
 use crate::memory::counter::count;
+use crate::memory::locks::WatchedMutex;
 use lucce_hooks::{Mark, Shape};
 
 /// How many sums are kept.
@@ -24,7 +25,7 @@ const SUMS: usize = 1 << 16;
 const MOST: usize = 32 << 20;
 
 #[derive(Default)]
-pub struct Twins(Mutex<Known>);
+pub struct Twins(WatchedMutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -116,7 +117,7 @@ impl Twins {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -8,7 +8,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{jclass, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti::JVMTI_EVENT_BREAKPOINT;
@@ -19,6 +18,7 @@ use crate::book::Loader;
 use crate::classes::Classes;
 use crate::core::holds;
 use crate::memory::counter::count;
+use crate::memory::locks::WatchedMutex;
 use crate::stack::{add_class, upcall};
 use crate::thread::OwnState;
 use crate::thread::carrier;
@@ -27,7 +27,7 @@ use lucce_vm::{Env, Failed, Jvmti};
 /// Methods of classes that are about to be loaded.
 #[derive(Default)]
 pub struct Watch {
-    pending: Mutex<Pending>,
+    pending: WatchedMutex<Pending>,
     /// Some class is pending.
     any: AtomicBool,
     /// Some class could not be read: it is one that the book does not have when the VM has accepted it.
@@ -48,7 +48,7 @@ impl Watch {
     ) -> Result<(), Failed> {
         enable(jvmti)?;
         self.any.store(true, Ordering::Relaxed);
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         let methods = pending.entry((loader, class.into())).or_default();
         methods.insert((name.into(), descriptor.into()));
         Ok(())
@@ -66,7 +66,7 @@ impl Watch {
     /// A class with this name comes: one that was to come has been refused.
     pub fn forget(&self, loader: Loader, class: &str) {
         if self.any.load(Ordering::Relaxed) {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock();
             pending.remove(&(loader, class.to_string()));
         }
     }
@@ -74,7 +74,7 @@ impl Watch {
     /// The VM has unloaded these loaders' classes, of which some were never prepared.
     pub fn forget_all(&self, loaders: &[Loader]) {
         if self.any.load(Ordering::Relaxed) {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock();
             pending.retain(|(loader, _), _| !loaders.contains(loader));
         }
     }
@@ -93,7 +93,7 @@ impl Watch {
         let id = classes.loaders.id(jvmti, env, loader);
         env.forget(loader);
         let found = {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = self.pending.lock();
             pending.remove(&(id, name.to_string()))
         };
         if let Some(methods) = found {

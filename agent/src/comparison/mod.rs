@@ -11,13 +11,14 @@ mod tree;
 
 use std::cell::RefMut;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 
 use lucce_callgraph::{ContextId, Layout, MethodId, Plan, SiteId};
 
 use crate::book::Book;
 use crate::core::{Core, Here};
+use crate::memory::locks::WatchedRwLock;
 use crate::memory::slots::Slot;
 use crate::options::{Options, Record, Tracking};
 
@@ -42,7 +43,7 @@ impl Prepared {
     }
 
     /// How calls are numbered in advance, and what is counted of that.
-    pub fn plan(self, options: &Options, book: &Arc<RwLock<Book>>) -> Planned {
+    pub fn plan(self, options: &Options, book: &Arc<WatchedRwLock<Book>>) -> Planned {
         let plan = self.earlier.map(|earlier| {
             NamedPlan::new(
                 earlier,

@@ -16,14 +16,15 @@
 //!
 //! Versions are kept as long as a frame is there that may be asked for its context.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::encodings::{Algorithm, Pair, Statistics, Watch};
 use lucce_callgraph::{ContextId, Edge, Encoder, Journal, MethodId};
 
 use crate::memory::counter::count;
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
+use crate::memory::locks::WatchedMutex;
 use crate::memory::map;
 use crate::memory::pages::Words;
 use crate::memory::shared_layout::{
@@ -43,7 +44,7 @@ const _: () = assert!(EDGE_INPUTS == 8 && EDGE_ADDITION == 16);
 const _: () = assert!(Pair::LOST == LOST_CALL.cast_unsigned());
 
 pub struct Paper {
-    graph: Mutex<Graph>,
+    graph: WatchedMutex<Graph>,
     block: Box<Block>,
     nodes: &'static [AtomicU64],
     /// Frames that have a number which did not decode: their versions were forgotten too early.
@@ -100,7 +101,7 @@ impl Paper {
             forget_at: REMEMBERED,
         };
         Some(Paper {
-            graph: Mutex::new(graph),
+            graph: WatchedMutex::new(graph),
             block,
             nodes,
             undecoded: AtomicU64::new(0),
@@ -197,7 +198,7 @@ impl Paper {
 
     /// A panic in an update leaves the count of updates odd: Java code then always asks here.
     fn lock(&self) -> MutexGuard<'_, Graph> {
-        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+        self.graph.lock()
     }
 }
 

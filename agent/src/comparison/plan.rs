@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLockReadGuard};
 
 use lucce_callgraph::encodings::{FastMap, Known, Numbering, Numbers, Rules};
 use lucce_callgraph::{Edge, Layout, MethodId, Plan, Policy, SiteId};
@@ -17,6 +17,7 @@ use crate::book::names::external;
 use crate::book::{Book, Loader, What};
 use crate::comparison::earlier::{ClassName, Earlier, Names, SitePlace};
 use crate::memory::counter::count;
+use crate::memory::locks::WatchedRwLock;
 
 const BOOT: Loader = Loader(0);
 
@@ -60,7 +61,7 @@ impl Matches {
 
 /// The calls of an earlier run, numbered.
 pub struct NamedPlan {
-    book: Arc<RwLock<Book>>,
+    book: Arc<WatchedRwLock<Book>>,
     names: Names,
     nodes: FastMap<MethodId, Planned>,
     /// What each call adds; none: it closes a cycle, or there was no room for it.
@@ -92,7 +93,7 @@ impl NamedPlan {
         earlier: Earlier,
         layout: Layout,
         policy: &Policy,
-        book: Arc<RwLock<Book>>,
+        book: Arc<WatchedRwLock<Book>>,
     ) -> NamedPlan {
         let Earlier { calls, names } = earlier;
         let Numbering {
@@ -174,7 +175,7 @@ impl NamedPlan {
 
     /// A thread that asks the encoder holds no lock of the book: see `journal`.
     fn book(&self) -> RwLockReadGuard<'_, Book> {
-        self.book.read().unwrap_or_else(PoisonError::into_inner)
+        self.book.read()
     }
 }
 
@@ -328,7 +329,7 @@ mod tests {
     }
 
     fn plan(earlier: Earlier, book: Book) -> NamedPlan {
-        let book = Arc::new(RwLock::new(book));
+        let book = Arc::new(WatchedRwLock::new(book));
         NamedPlan::new(earlier, Layout::DEFAULT, &Policy::STATIC, book)
     }
 

@@ -1,14 +1,15 @@
 //! Threads of the agent's own, which end when the agent does.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use lucce_vm::signals;
 
+use crate::memory::locks::WatchedMutex;
+
 /// Those that run.
 #[derive(Default)]
-pub struct Helpers(Mutex<Vec<JoinHandle<()>>>);
+pub struct Helpers(WatchedMutex<Vec<JoinHandle<()>>>);
 
 impl Helpers {
     /// One more, which takes no signals.
@@ -32,6 +33,6 @@ impl Helpers {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

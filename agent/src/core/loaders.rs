@@ -4,17 +4,18 @@
 //! loader two others are looked at, in turns: so as many are found to be gone as come.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use jvmti_bindings::sys::jni::jobject;
 use rustc_hash::FxHashMap;
 
 use crate::book::Loader;
+use crate::memory::locks::WatchedMutex;
 use lucce_vm::{Env, Jvmti};
 
 /// Every loader that was seen and is not known to be gone.
 #[derive(Default)]
-pub struct Loaders(Mutex<Known>);
+pub struct Loaders(WatchedMutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -145,6 +146,6 @@ impl Loaders {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -15,7 +15,7 @@ mod threads;
 mod warnings;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_};
@@ -28,6 +28,7 @@ use crate::book::calls::Recorder;
 use crate::book::journal::{Log, LogJournal};
 use crate::memory::counter::count;
 use crate::memory::gate::Gate;
+use crate::memory::locks::WatchedRwLock;
 use crate::memory::map::{MethodOfSite, Stacks};
 use crate::memory::pages::Pages;
 use crate::options::{Level, Options};
@@ -51,7 +52,7 @@ pub struct Core {
     pub jvmti: Jvmti,
     pub stacks: Stacks,
     pub method_of_site: MethodOfSite,
-    book: Arc<RwLock<Book>>,
+    book: Arc<WatchedRwLock<Book>>,
     pub log: Arc<Log>,
     /// Only with `record=calls`.
     pub recorder: Option<Recorder>,
@@ -96,7 +97,7 @@ pub struct Parts {
     pub writer: Writer,
     pub recorder: Option<Recorder>,
     pub streamer: Option<Streamer>,
-    pub book: Arc<RwLock<Book>>,
+    pub book: Arc<WatchedRwLock<Book>>,
     pub plan: Option<Box<dyn Plan>>,
     pub attached: Option<Attached>,
 }
@@ -150,11 +151,11 @@ impl Core {
     }
 
     pub fn book(&self) -> RwLockReadGuard<'_, Book> {
-        self.book.read().unwrap_or_else(PoisonError::into_inner)
+        self.book.read()
     }
 
     pub fn book_mut(&self) -> RwLockWriteGuard<'_, Book> {
-        self.book.write().unwrap_or_else(PoisonError::into_inner)
+        self.book.write()
     }
 
     pub fn is_live(&self) -> bool {

@@ -1,15 +1,16 @@
 //! The threads that live.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use jvmti_bindings::sys::jni::jlong;
 
+use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::SlotRange;
 
 /// The threads that live, by what their fields hold, and where their slots are.
 #[derive(Default)]
-pub struct Threads(Mutex<HashMap<jlong, SlotRange>>);
+pub struct Threads(WatchedMutex<HashMap<jlong, SlotRange>>);
 
 impl Threads {
     pub fn add(&self, field: jlong, slots: SlotRange) {
@@ -30,6 +31,6 @@ impl Threads {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<jlong, SlotRange>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

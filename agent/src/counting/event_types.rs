@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
@@ -15,6 +14,7 @@ use lucce_tracelog::{EventType, EventTypeId};
 use crate::counting::Counting;
 use crate::counting::stream;
 use crate::memory::counter::count;
+use crate::memory::locks::WatchedMutex;
 /// Characters of the name of an event of the program's own.
 pub use crate::memory::shared_layout::LONGEST_KIND as MOST_OF_KIND;
 use crate::options::is_ours;
@@ -53,12 +53,12 @@ pub fn own_kind(name: &str) -> String {
 
 /// Kind and detail of every type, and its id.
 #[derive(Default)]
-pub struct EventTypes(Mutex<HashMap<(String, String), EventTypeId>>);
+pub struct EventTypes(WatchedMutex<HashMap<(String, String), EventTypeId>>);
 
 impl EventTypes {
     /// The id, and whether it is new. `None`: there are too many.
     fn get(&self, kind: &str, detail: &str) -> Option<(EventTypeId, bool)> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let most = match detail {
             "" => MOST_TYPES + MOST_KINDS,
             _ => MOST_TYPES,
@@ -77,7 +77,7 @@ impl EventTypes {
 
     /// The types of one kind, with what their events happen to.
     pub fn details_of(&self, kind: &str) -> HashMap<EventTypeId, String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let of_kind = known.iter().filter(|((of, _), _)| of == kind);
         of_kind
             .map(|((_, detail), id)| (*id, detail.clone()))
@@ -86,7 +86,7 @@ impl EventTypes {
 
     /// All kinds by id; what is counted under them is summed up by kind.
     pub fn kinds(&self) -> HashMap<EventTypeId, String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let kinds = known.iter().map(|((kind, _), id)| (*id, kind.clone()));
         kinds.collect()
     }

@@ -11,12 +11,12 @@
 //! ```
 //! Low half 0: only the number is known yet, of a class of which a method makes exceptions.
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use jvmti_bindings::sys::jni::{jclass, jlong, jobject};
 
 use crate::counting::Counting;
 use crate::counting::sizes::size_of_new;
+use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout::{CLASS_CLONES as CLONES, CLASS_NUMBER_SHIFT, OBJECT_ALIGNMENT};
 use crate::stack::unloading;
 use lucce_vm::Env;
@@ -27,7 +27,7 @@ const ARRAY: u32 = 1 << (CLASS_NUMBER_SHIFT - 1) | CLONES;
 
 /// Locked while a class gets its word.
 #[derive(Default)]
-pub struct Types(Mutex<Known>);
+pub struct Types(WatchedMutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -96,11 +96,7 @@ fn name(
     (signature, low): (&str, u32),
 ) -> Option<jlong> {
     // Not before: a class may be initialised, and code of the program run.
-    let mut types = counting
-        .types
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut types = counting.types.0.lock();
     let field = match types.field {
         Some(known) => known,
         None => *types.field.insert(word_of_classes(env, class)?),

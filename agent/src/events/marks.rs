@@ -6,8 +6,8 @@
 //! came in the one before is kept with the mark.
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::EventTypeId;
@@ -17,6 +17,7 @@ use crate::book::What;
 use crate::counting::Counting;
 use crate::counting::sizes::size_at;
 use crate::memory::gate;
+use crate::memory::locks::WatchedMutex;
 use crate::options::Instrument;
 use crate::thread::ThreadState;
 use crate::thread::cells::lane_of;
@@ -28,7 +29,7 @@ const KIND: &str = "alloc";
 /// Marks that were taken and not told.
 #[derive(Default)]
 pub struct Marks {
-    open: Mutex<Open>,
+    open: WatchedMutex<Open>,
     /// How many there are.
     number: AtomicUsize,
 }
@@ -179,7 +180,7 @@ impl Marks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

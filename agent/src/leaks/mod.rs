@@ -23,8 +23,8 @@ pub mod search;
 
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
@@ -39,6 +39,7 @@ use crate::leaks::choice::{Most, survivors};
 use crate::leaks::followed::{Aged, Birth, Followed};
 use crate::memory::counter::count;
 use crate::memory::gate;
+use crate::memory::locks::WatchedMutex;
 use crate::stack::here;
 use crate::stack::here::Made;
 use crate::stack::{contexts, verify};
@@ -61,7 +62,7 @@ pub struct Leaks {
     started: Instant,
     collections: AtomicU64,
     lost: AtomicU64,
-    state: Mutex<State>,
+    state: WatchedMutex<State>,
 }
 
 /// Objects of one type that were made in a context and are followed.
@@ -147,7 +148,7 @@ impl Leaks {
             started: Instant::now(),
             collections: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            state: Mutex::new(State {
+            state: WatchedMutex::new(State {
                 followed: Followed::new(MOST, interval.into()),
                 canaries: Canaries::new(),
                 sampled: 0,
@@ -164,7 +165,7 @@ impl Leaks {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// In the VM's own thread, while all others stand still.

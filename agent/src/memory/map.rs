@@ -12,12 +12,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{Room, Size};
 
+use crate::memory::locks::WatchedMutex;
 use crate::memory::owner;
 use crate::memory::rows::give_back;
 use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
@@ -172,7 +173,7 @@ pub struct Stacks {
     range: Range,
     /// How far beside each slot its second part lies; 0: it has none.
     pub beside: usize,
-    used: Mutex<Used>,
+    used: WatchedMutex<Used>,
     /// Regions for threads that are there before native methods can be called.
     pub boot: Range,
     /// How large each of those is.
@@ -244,7 +245,7 @@ impl Stacks {
         let stacks = Stacks {
             range,
             beside,
-            used: Mutex::new(Used {
+            used: WatchedMutex::new(Used {
                 next: boot.start + boot.bytes,
                 open: boot.start,
                 free: BTreeMap::new(),
@@ -276,7 +277,7 @@ impl Stacks {
         Ok(Stacks {
             range,
             beside: 0,
-            used: Mutex::default(),
+            used: WatchedMutex::default(),
             boot: range,
             boot_stack: 0,
         })
@@ -297,7 +298,7 @@ impl Stacks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.used.lock()
     }
 
     /// A region for a thread with `stack` bytes of stack, its sentinel slot written.

@@ -5,6 +5,7 @@ pub mod copies;
 pub mod counter;
 pub mod gate;
 pub mod java_table;
+pub mod locks;
 pub mod map;
 pub mod owner;
 pub mod pages;

@@ -8,10 +8,10 @@
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 
 use lucce_callgraph::TableMemory;
 
+use crate::memory::locks::WatchedMutex;
 use crate::memory::map::{Range, advise, reserve};
 
 const PAGE: usize = 4096;
@@ -62,11 +62,11 @@ unsafe fn release(from: usize, to: usize) {
 pub struct Pages;
 
 /// What [`Pages`] has given out.
-static GIVEN: Mutex<Vec<Range>> = Mutex::new(Vec::new());
+static GIVEN: WatchedMutex<Vec<Range>> = WatchedMutex::new(Vec::new());
 
 /// No thread has the address of any of these pages any more: the encoder is gone, and no Java code has read them.
 pub fn unmap() {
-    let given = std::mem::take(&mut *GIVEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let given = std::mem::take(&mut *GIVEN.lock());
     for range in given {
         let end = (range.start() + range.bytes()).next_multiple_of(PAGE);
         // SAFETY: mappings of ours, as promised.
@@ -78,7 +78,7 @@ impl TableMemory for Pages {
     fn zeroed(&self, words: usize) -> Option<&'static [AtomicU64]> {
         let bytes = words.checked_mul(size_of::<AtomicU64>())?;
         let range = reserve_table(bytes)?;
-        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = GIVEN.lock();
         given.push(range);
         drop(given);
         let start = ptr::with_exposed_provenance::<AtomicU64>(range.start());

@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use lucce_callgraph::Layout;
@@ -19,6 +19,7 @@ use crate::core::{Attached, Core, Outputs, Parts, inside};
 use crate::counting::Counting;
 use crate::events::marks::Marks;
 use crate::leaks::Leaks;
+use crate::memory::locks::WatchedRwLock;
 use crate::memory::map::{MethodOfSite, Stacks};
 use crate::memory::pages;
 use crate::options::Options;
@@ -151,7 +152,7 @@ impl Agent {
     pub fn start(options: Options, jvmti: Jvmti, ground: Ground) -> Result<&'static Agent, String> {
         let mut outputs = ground.outputs;
         let writer = outputs.log.take().ok_or("there is no log")?;
-        let book = Arc::new(RwLock::new(Book::new(ground.method_of_site)));
+        let book = Arc::new(WatchedRwLock::new(Book::new(ground.method_of_site)));
         let calls = outputs.calls.take();
         let mut planned = ground.prepared.plan(&options, &book);
         let comparison = Comparison::new(&options, &planned).ok_or_else(no_memory)?;

@@ -1,7 +1,7 @@
 //! The agent works without hooks: it comes to a JVM that runs, or was there from the start; and it leaves.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
@@ -12,6 +12,7 @@ use lucce_vm::{Failed, Jvmti, Vm};
 use crate::core::Attached;
 use crate::events::wanted as sources;
 use crate::leaks;
+use crate::memory::locks::WatchedMutex;
 use crate::options::{Events, Options};
 use crate::session::Agent;
 use crate::session::agent::Ground;
@@ -31,10 +32,10 @@ struct Guest {
     detached: bool,
 }
 
-static GUEST: Mutex<Option<Guest>> = Mutex::new(None);
+static GUEST: WatchedMutex<Option<Guest>> = WatchedMutex::new(None);
 
 fn guest() -> MutexGuard<'static, Option<Guest>> {
-    GUEST.lock().unwrap_or_else(PoisonError::into_inner)
+    GUEST.lock()
 }
 
 /// Waits for one that is leaving.

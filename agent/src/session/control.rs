@@ -3,13 +3,14 @@
 //!
 //! No message can do more harm than that its sender gets an error.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use lucce_control::{Clients, Command, Conversation, Listener, SocketPlace, sweep};
 use lucce_hooks::kinds::ALLOC;
 
 use crate::memory::gate;
+use crate::memory::locks::WatchedMutex;
 use crate::options::{Ctl, Level, Options, names_of};
 use crate::session::Agent;
 use crate::session::attach;
@@ -21,11 +22,11 @@ use crate::thread::coverage;
 use lucce_vm::signals;
 
 /// Of the agent that works.
-static LISTENER: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
-static STARTED: Mutex<Option<Instant>> = Mutex::new(None);
+static LISTENER: WatchedMutex<Option<Arc<Listener>>> = WatchedMutex::new(None);
+static STARTED: WatchedMutex<Option<Instant>> = WatchedMutex::new(None);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }
 
 /// Listens from now on, unless the options say otherwise. A JVM that cannot be controlled runs on.
@@ -64,7 +65,7 @@ pub fn end() {
 }
 
 /// Commands are done one at a time.
-static ANSWERING: Mutex<()> = Mutex::new(());
+static ANSWERING: WatchedMutex<()> = WatchedMutex::new(());
 
 fn serve(agent: &'static Agent, listener: &Listener) {
     let clients = Clients::default();
@@ -83,7 +84,7 @@ fn serve(agent: &'static Agent, listener: &Listener) {
 
 fn talk(agent: &Agent, client: &Conversation) {
     if let Ok(command) = client.command() {
-        let answering = ANSWERING.lock().unwrap_or_else(PoisonError::into_inner);
+        let answering = ANSWERING.lock();
         let answer = answer(agent, &command);
         drop(answering);
         let failed = client.reply(answer).is_err();

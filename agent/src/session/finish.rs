@@ -11,6 +11,7 @@ use crate::events;
 use crate::leaks::Leaks;
 use crate::memory::gate::Bursts;
 use crate::memory::java_table::MULTIPLIER;
+use crate::memory::locks::{KindWaits, lock_waits};
 use crate::options::Level;
 use crate::session::Agent;
 use crate::session::control;
@@ -93,9 +94,30 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
     ] {
         agent.stat(key, count.load(Ordering::Relaxed));
     }
+    note_lock_waits(agent);
     agent.stat("graph.slow_lookups", graph.slow_lookups);
     agent.stat("graph.unknown", graph.unknown);
     agent.stat("graph.memory", graph.memory as u64);
+}
+
+/// How long threads waited for locks of the agent: all kinds together, and the longest wait for each kind.
+fn note_lock_waits(agent: &Agent) {
+    let graph = agent.encoder.lock_wait();
+    let graph = KindWaits {
+        name: "callgraph::Encoder".to_owned(),
+        waits: graph.waits(),
+        longest_ns: graph.longest_ns(),
+    };
+    let mut waits = 0;
+    let mut longest_ns = 0;
+    for kind in lock_waits().chain(Some(graph).filter(|kind| kind.waits > 0)) {
+        waits += kind.waits;
+        longest_ns = longest_ns.max(kind.longest_ns);
+        let key = format!("locks.longest_wait_ns.{}", kind.name);
+        agent.stat(&key, kind.longest_ns);
+    }
+    agent.stat("locks.waits", waits);
+    agent.stat("locks.longest_wait_ns", longest_ns);
 }
 
 fn note_bursts(agent: &Agent, bursts: Option<Bursts>) {

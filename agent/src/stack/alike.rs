@@ -6,12 +6,14 @@
 //! than one in ten million.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use lucce_callgraph::ContextId;
 use rustc_hash::FxHashSet;
 
 use lucce_vm::FrameInfo;
+
+use crate::memory::locks::WatchedMutex;
 
 /// With more of them all are forgotten: 16 MB at most.
 const MOST: usize = 1 << 20;
@@ -45,7 +47,7 @@ struct Known {
 }
 
 #[derive(Default)]
-pub struct Alike(Mutex<Known>);
+pub struct Alike(WatchedMutex<Known>);
 
 impl Alike {
     /// Whether the pair was found to be alike; else what `add` wants to know once it is.
@@ -77,7 +79,7 @@ impl Alike {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

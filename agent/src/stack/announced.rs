@@ -7,12 +7,13 @@
 //! enough that the caller's frame stands at that very instruction. Which those are is read once, of the code that the
 //! VM runs, where a place has come a few times.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use lucce_callgraph::SiteId;
 use rustc_hash::FxHashMap;
 
 use crate::book::Loader;
+use crate::memory::locks::WatchedRwLock;
 use crate::stack::Stack;
 use crate::stack::frames::{Frame, Resolved};
 use lucce_vm::Env;
@@ -34,16 +35,16 @@ pub enum Place {
 }
 
 #[derive(Default)]
-pub struct Announced(RwLock<FxHashMap<SiteId, Place>>);
+pub struct Announced(WatchedRwLock<FxHashMap<SiteId, Place>>);
 
 impl Announced {
     pub fn place(&self, site: SiteId) -> Option<Place> {
-        let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let places = self.0.read();
         places.get(&site).cloned()
     }
 
     fn put(&self, site: SiteId, place: Place) {
-        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.0.write();
         places.insert(site, place);
     }
 
@@ -68,13 +69,13 @@ impl Announced {
 
     /// Methods may have other code now.
     pub fn forget_all(&self) {
-        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.0.write();
         *places = FxHashMap::default();
     }
 
     /// The VM has unloaded these loaders' classes.
     pub fn forget(&self, loaders: &[Loader]) {
-        let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.0.write();
         places.retain(|_, place| match place {
             Place::Call(method, _) => !loaders.contains(&method.loader()),
             _ => true,

@@ -1,11 +1,12 @@
 //! With `record=calls`: what a frame tells the recording, by its slot.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::jlong;
 use lucce_vm::Env;
 
 use crate::book::calls::{Recorded, Recorder, What};
+use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;
 use crate::stack::{Stack, upcall};
 use crate::thread::ThreadState;
@@ -45,7 +46,7 @@ fn recorded(
     recorder: &Recorder,
     env: Env,
     state: &ThreadState,
-) -> Arc<Mutex<Recorded>> {
+) -> Arc<WatchedMutex<Recorded>> {
     let recorded = state.recorded.get_or_init(|| {
         let started = recorder.claim(state.ticket);
         started.unwrap_or_else(|| recorder.thread(&thread_name(stack, env)))
@@ -55,7 +56,7 @@ fn recorded(
 
 /// The innermost `this` is a thread that is about to start. Until it runs, its field for the recording
 /// holds the ticket, negative.
-fn give_ticket(stack: &Stack, recorder: &Recorder, env: Env, parent: &Mutex<Recorded>) {
+fn give_ticket(stack: &Stack, recorder: &Recorder, env: Env, parent: &WatchedMutex<Recorded>) {
     let (Some(fields), Some(thread)) = (stack.fields.get(), stack.jvmti.innermost_this()) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! Frames as the VM reports them, matched with the book.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_bytecode::{call_places, last_places};
@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::book::{Loader, NATIVE, NO_LINE};
 use crate::core::holds;
+use crate::memory::locks::WatchedRwLock;
 use crate::stack::Stack;
 use crate::stack::{known, unloading};
 use lucce_hooks::{FrameKind, INHERITED, is_leaf};
@@ -125,7 +126,7 @@ impl Resolved {
 
 /// Method ids live as long as their class; the VM does not reuse them.
 #[derive(Default)]
-pub struct FrameCache(RwLock<Known>);
+pub struct FrameCache(WatchedRwLock<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -143,7 +144,7 @@ impl Known {
 impl FrameCache {
     pub fn resolve(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
         let known = {
-            let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let map = self.0.read();
             map.get(method).cloned()
         };
         known.unwrap_or_else(|| self.resolve_new(stack, env, method))
@@ -151,7 +152,7 @@ impl FrameCache {
 
     /// What `found` are, without the helper's own frames.
     pub fn resolve_all(&self, stack: &Stack, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
-        let read = || self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let read = || self.0.read();
         let mut frames = Vec::with_capacity(found.len());
         let mut map = read();
         for info in found {
@@ -174,13 +175,13 @@ impl FrameCache {
 
     /// Methods may have other code now, and their lines begin elsewhere.
     pub fn forget_all(&self) {
-        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.0.write();
         *map = Known::default();
     }
 
     /// The VM has unloaded these loaders' classes.
     pub fn forget(&self, loaders: &[Loader]) {
-        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.0.write();
         for loader in loaders {
             for method in map.of_loader.remove(loader).unwrap_or_default() {
                 map.methods.remove(&method);
@@ -190,7 +191,7 @@ impl FrameCache {
 
     fn resolve_new(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
         let resolved = Arc::new(resolve(stack, env, method));
-        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.0.write();
         let known = map.methods.insert(method as usize, Arc::clone(&resolved));
         if known.is_none() && resolved.loader != Loader::BOOT {
             let of_loader = map.of_loader.entry(resolved.loader).or_default();

@@ -21,13 +21,14 @@
 //! with that frame. Only with `tracking=lazy`, as `context_scope`.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{MutexGuard, OnceLock};
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::{ContextId, Frame, MethodId, SiteId};
 
 use crate::book::{Loader, NO_LINE, NewClass};
 use crate::memory::counter::count;
+use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::Stack;
 use crate::thread::ThreadState;
@@ -43,7 +44,7 @@ const MOST_PLACES: usize = 1 << 16;
 /// Where tasks were submitted.
 #[derive(Default)]
 pub struct Tasks {
-    places: Mutex<Places>,
+    places: WatchedMutex<Places>,
     between: OnceLock<Option<Between>>,
     /// Runs of tasks that go on nowhere because there is no room for more places.
     pub unfollowed: AtomicU64,
@@ -299,7 +300,7 @@ fn known(context: ContextId) -> Option<ContextId> {
 
 impl Tasks {
     fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock()
     }
 
     /// `None`: no ids are left for it.

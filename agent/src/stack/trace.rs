@@ -2,7 +2,7 @@
 //! context are gone.
 
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lucce_callgraph::{ContextId, Frame, Graph, MethodId, SiteId};
 use lucce_contentid::{Detail, FrameId, FrameText, StackId};
@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::book::names::external;
 use crate::book::{Book, NO_LINE};
+use crate::memory::locks::WatchedMutex;
 use crate::stack::Stack;
 use crate::stack::tasks::Tasks;
 
@@ -83,11 +84,11 @@ pub fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
 /// What the log had to say when it was read last. Asking for one number is as much work as for all, so it is kept for a
 /// while; it is as large as if nothing had ever gone.
 #[derive(Default)]
-pub struct Archive(Mutex<Option<Arc<Read>>>);
+pub struct Archive(WatchedMutex<Option<Arc<Read>>>);
 
 impl Archive {
     fn trace(&self, stack: &Stack, number: ContextId) -> Option<Vec<Element>> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some(read) = &*last
             && let Some(found) = read.trace(&stack.tasks, number)
         {
@@ -105,7 +106,7 @@ impl Archive {
 
     /// Gives the memory back. It is read again when it is needed.
     pub fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 

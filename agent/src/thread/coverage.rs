@@ -16,13 +16,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use lucce_hooks::kinds::ALLOC;
 use lucce_tracelog::{Counters as CellBlock, ThreadId, VmCell};
 
+use crate::memory::locks::WatchedMutex;
 use crate::options::{Level, Options};
 use crate::thread::Counters;
 use crate::thread::lane::Lane;
@@ -45,7 +46,7 @@ const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 #[derive(Default)]
 pub struct Coverage {
     vm: OnceLock<Vm>,
-    state: Mutex<State>,
+    state: WatchedMutex<State>,
     /// Threads that are told of an allocation stop there.
     is_leaving: AtomicBool,
 }
@@ -264,7 +265,7 @@ impl Coverage {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use lucce_callgraph::ContextId;
 use lucce_stream::Place;
@@ -27,6 +27,7 @@ use lucce_tracelog::{Cell, EventCell, EventTypeId, ThreadId};
 
 use crate::memory::copies::{Transitions, TypedSites, Ways};
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
+use crate::memory::locks::WatchedMutex;
 pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::shared_layout::{self as layout, CELL_ALIGNMENT_BITS};
 use crate::memory::weight::Weight;
@@ -382,8 +383,8 @@ impl Hasher for Mixer {
 /// Lanes that no thread has now, by tags and kind, and what all lanes have lost.
 #[derive(Default)]
 pub struct Lanes {
-    free: Mutex<HashMap<TagSet, HashMap<String, Vec<Lane>>>>,
-    lost: Mutex<Lost>,
+    free: WatchedMutex<HashMap<TagSet, HashMap<String, Vec<Lane>>>>,
+    lost: WatchedMutex<Lost>,
 }
 
 #[derive(Default)]
@@ -453,8 +454,8 @@ impl Lanes {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &WatchedMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }
 
 /// The low bits of a site are enough to tell where it goes.

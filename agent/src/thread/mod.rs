@@ -18,7 +18,7 @@ use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::mem::offset_of;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use jvmti_bindings::sys::jni::jlong;
 use lucce_callgraph::{ContextId, SiteId};
@@ -28,6 +28,7 @@ use lucce_tracelog::{Counters as CellBlock, EventCell};
 use crate::book::calls::Recorded;
 use crate::comparison::{Comparison, Own, Tree};
 use crate::core::{Core, Here};
+use crate::memory::locks::WatchedMutex;
 use crate::memory::map::Range;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
@@ -43,8 +44,8 @@ pub struct Counters {
     pub lanes: Lanes,
     pub tags: Tags,
     /// All cells, for the sum at the end.
-    cells: Mutex<Vec<CellBlock>>,
-    event_cells: Mutex<Vec<CellBlock<EventCell>>>,
+    cells: WatchedMutex<Vec<CellBlock>>,
+    event_cells: WatchedMutex<Vec<CellBlock<EventCell>>>,
     /// What the VM says that threads allocate.
     pub coverage: Coverage,
 }
@@ -64,19 +65,18 @@ impl Counters {
             comparison,
             lanes: Lanes::default(),
             tags: Tags::default(),
-            cells: Mutex::default(),
-            event_cells: Mutex::default(),
+            cells: WatchedMutex::default(),
+            event_cells: WatchedMutex::default(),
             coverage: Coverage::default(),
         }
     }
 
     pub fn all_cells(&self) -> MutexGuard<'_, Vec<CellBlock>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cells.lock()
     }
 
     pub fn all_event_cells(&self) -> MutexGuard<'_, Vec<CellBlock<EventCell>>> {
-        let cells = self.event_cells.lock();
-        cells.unwrap_or_else(PoisonError::into_inner)
+        self.event_cells.lock()
     }
 }
 
@@ -121,7 +121,7 @@ pub struct ThreadState {
     lane: RefCell<Option<Lane>>,
     pub is_virtual: bool,
     /// With `record=calls`: its part of the recording, from the first call on.
-    pub recorded: OnceCell<Arc<Mutex<Recorded>>>,
+    pub recorded: OnceCell<Arc<WatchedMutex<Recorded>>>,
     /// The ticket that the thread has which started it; 0: no such thread is known.
     pub ticket: usize,
     /// Monitors that it waits for.

@@ -9,8 +9,10 @@
 //! stay under the tags that are around. The user is told of each once.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::memory::locks::WatchedRwLock;
 
 /// A set of tags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -61,7 +63,7 @@ impl Bound {
 
 #[derive(Default)]
 pub struct Tags {
-    known: RwLock<Known>,
+    known: WatchedRwLock<Known>,
     /// A bit for each [`Bound`] of which the user was told.
     told: AtomicU32,
 }
@@ -85,18 +87,18 @@ struct Set {
 impl Tags {
     /// The set with one more tag, and what was not told apart.
     pub fn with(&self, outer: TagSet, key: &str, value: &str) -> (TagSet, Option<Bound>) {
-        let read = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let read = self.known.read();
         if let Some(known) = read.find(outer, key, value) {
             return (known, None);
         }
         drop(read);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         known.learn(outer, key, value)
     }
 
     /// Keys with their values.
     pub fn pairs(&self, set: TagSet) -> Arc<[Pair]> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let set = known.sets.get(set.0 as usize);
         set.map_or_else(|| Arc::new([]) as Arc<[Pair]>, |set| Arc::clone(&set.pairs))
     }
@@ -300,7 +302,7 @@ mod tests {
             let (second, bound) = tags.with(first, "k2", &(n / 200).to_string());
             assert_eq!(second == first, bound == Some(Bound::Sets));
         }
-        let known = tags.known.read().unwrap();
+        let known = tags.known.read();
         assert_eq!(known.sets.len(), MOST_SETS);
     }
 

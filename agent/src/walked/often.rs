@@ -5,11 +5,11 @@
 //! walks take.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use lucce_vm::clock;
 
 use crate::counting::Counting;
+use crate::memory::locks::WatchedMutex;
 use crate::options::Level;
 
 /// Of the process's CPU time, in percent: what hooks take, or more.
@@ -28,7 +28,7 @@ static NANOS: AtomicU64 = AtomicU64::new(0);
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// Where the last window ended.
-static LAST: Mutex<Option<Sums>> = Mutex::new(None);
+static LAST: WatchedMutex<Option<Sums>> = WatchedMutex::new(None);
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Sums {
@@ -46,7 +46,7 @@ pub fn begins() {
         sum.store(0, Ordering::Relaxed);
     }
     TOLD.store(false, Ordering::Relaxed);
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *LAST.lock() = None;
 }
 
 /// The stack of the current thread is about to be asked for: what the thread has worked until now, if this walk is timed.
@@ -78,7 +78,7 @@ fn look(counting: &Counting, walks: u64) {
         time: clock::nano_time(),
     };
     let passed = {
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = LAST.lock();
         let before = *last.get_or_insert(now);
         if now.time.saturating_sub(before.time) < WINDOW {
             return;

@@ -1,0 +1,181 @@
+//! Locks that measure how long threads wait for them.
+//!
+//! Each kind of lock is known by the type that it protects. [`lock_waits`] has all kinds that a thread has waited for.
+
+use std::any::type_name;
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
+};
+
+use lucce_callgraph::LockWait;
+
+/// More kinds than the agent has. Kinds beyond share the last entry.
+const KINDS: usize = 64;
+
+/// The waits for all locks that protect one type.
+struct LockKind {
+    name: OnceLock<&'static str>,
+    wait: LockWait,
+}
+
+static LOCK_KINDS: [LockKind; KINDS] = [const {
+    LockKind {
+        name: OnceLock::new(),
+        wait: LockWait::new(),
+    }
+}; KINDS];
+
+/// A mutex whose waits are measured. A panic of a holder leaves it usable.
+#[derive(Default)]
+pub struct WatchedMutex<T>(Mutex<T>);
+
+impl<T> WatchedMutex<T> {
+    pub const fn new(value: T) -> WatchedMutex<T> {
+        WatchedMutex(Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        acquire::<T, _>(self.0.try_lock(), || {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+}
+
+/// A reader-writer lock whose waits are measured. A panic of a holder leaves it usable.
+#[derive(Default)]
+pub struct WatchedRwLock<T>(RwLock<T>);
+
+impl<T> WatchedRwLock<T> {
+    pub const fn new(value: T) -> WatchedRwLock<T> {
+        WatchedRwLock(RwLock::new(value))
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        acquire::<T, _>(self.0.try_read(), || {
+            self.0.read().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        acquire::<T, _>(self.0.try_write(), || {
+            self.0.write().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+}
+
+fn acquire<T, G>(attempt: Result<G, TryLockError<G>>, block: impl FnOnce() -> G) -> G {
+    match attempt {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            let wait = &kind_of(type_name::<T>()).wait;
+            wait.acquire(|| None, block)
+        }
+    }
+}
+
+#[cold]
+fn kind_of(name: &'static str) -> &'static LockKind {
+    let last = &LOCK_KINDS[KINDS - 1];
+    let is_same = |kind: &&LockKind| *kind.name.get_or_init(|| name) == name;
+    LOCK_KINDS.iter().find(is_same).unwrap_or(last)
+}
+
+/// The waits for one kind of lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindWaits {
+    /// The protected type, each path with its last module only, such as `book::Book`.
+    pub name: String,
+    pub waits: u64,
+    pub longest_ns: u64,
+}
+
+/// The waits for each kind of lock since the process began.
+pub fn lock_waits() -> impl Iterator<Item = KindWaits> {
+    LOCK_KINDS.iter().map_while(|kind| {
+        Some(KindWaits {
+            name: shorten_paths(kind.name.get()?),
+            waits: kind.wait.waits(),
+            longest_ns: kind.wait.longest_ns(),
+        })
+    })
+}
+
+/// A type's name with the last two segments of each path.
+fn shorten_paths(name: &str) -> String {
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut short = String::with_capacity(name.len());
+    let mut rest = name;
+    while !rest.is_empty() {
+        let (path, after) = rest.split_at(rest.find(|c| !is_path(c)).unwrap_or(rest.len()));
+        let second = path.rmatch_indices("::").nth(1);
+        short.push_str(second.map_or(path, |(at, _)| path.get(at + 2..).unwrap_or(path)));
+        let (between, next) = after.split_at(after.find(is_path).unwrap_or(after.len()));
+        short.push_str(between);
+        rest = next;
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Protected;
+
+    #[test]
+    fn a_wait_is_counted_for_the_protected_type() {
+        let lock = WatchedMutex::new(Protected);
+        let name = "tests::Protected";
+        drop(lock.lock());
+        assert!(lock_waits().all(|kind| kind.name != name));
+
+        // A thread that does not run meanwhile need not wait: then once more.
+        while lock_waits().all(|kind| kind.name != name) {
+            let held = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _guard = lock.lock();
+                    held.wait();
+                    std::thread::sleep(Duration::from_millis(20));
+                });
+                held.wait();
+                drop(lock.lock());
+            });
+        }
+        let waits = lock_waits().find(|kind| kind.name == name).unwrap();
+        assert_eq!(waits.waits, 1);
+        assert!(waits.longest_ns > 0);
+    }
+
+    #[test]
+    fn a_panic_leaves_the_lock_usable() {
+        let lock = WatchedRwLock::new(1);
+        let panicked = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let _guard = lock.write();
+                panic!("under the lock");
+            });
+            thread.join().is_err()
+        });
+        assert!(panicked);
+        *lock.write() += 1;
+        assert_eq!(*lock.read(), 2);
+    }
+
+    #[test]
+    fn names_are_short() {
+        for (name, short) in [
+            ("lucce::book::Book", "book::Book"),
+            ("alloc::vec::Vec<a::b::C, d::E>", "vec::Vec<b::C, d::E>"),
+            ("(i64, a::b::C)", "(i64, b::C)"),
+            ("bool", "bool"),
+        ] {
+            assert_eq!(shorten_paths(name), short);
+        }
+    }
+}
