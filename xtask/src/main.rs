@@ -30,6 +30,7 @@ mod maven;
 mod pages;
 mod record;
 mod shipped;
+mod starve;
 mod suite;
 mod systems;
 
@@ -58,6 +59,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
             [--quick]   a few of them on one JVM
   soak [CLASSES]        as many classes that come and go, of one name and of many, on each JDK: how much
                         the process grows (default 1000000, which takes an hour or more and 2 GB of disk)
+  starve [--minutes N]  twelve JVMs on these processors, stopped at random for N minutes (default 10): the longest
+                        wait for a lock of the agent, and how long a JVM takes to answer and to end
   page-tests            the pages of `lucce view` and `lucce serve` in Chromium
   format-tests [NAME]   what `lucce export` writes, read by the tools that it is for
   fleet                 the crate fleet/, a workspace of its own: formatting, lints, tests
@@ -142,6 +145,7 @@ fn run(args: &[&str]) -> Outcome {
         ["memory"] => checks::memory(),
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
+        ["starve", rest @ ..] => build::all().and_then(|()| starve::check(rest)),
         ["soak"] => build::all().and_then(|()| jvm::soak("1000000")),
         ["soak", classes] => build::all().and_then(|()| jvm::soak(classes)),
         ["page-tests"] => build::all().and_then(|()| pages::tests()),
