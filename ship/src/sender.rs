@@ -273,7 +273,8 @@ impl Sender {
         }
     }
 
-    /// All that has changed: cells first, what explains them behind them. The log's size.
+    /// All that has changed: cells first, what explains them behind them. The log's size. The header of cells is read before
+    /// them: if it has their seal, they do not change any more.
     fn all(
         &self,
         log: &mut Read<'_>,
@@ -283,11 +284,13 @@ impl Sender {
         let mut at = FILE_START;
         while let Some(span) = Span::read(at, log) {
             if let Content::Cells { .. } = span.content {
+                self.chunk(span.at, &span.header, (generation, out))?;
                 let events = self.chunks(&span, log, (generation, out), block)?;
                 generation.events = generation.events.saturating_add(events);
             }
             at = span.next();
         }
+        let counted = at;
         fill(block, FILE_START, 0, log)?;
         self.chunk(0, block, (generation, out))?;
         (at, generation.sealed) = (FILE_START, FILE_START);
@@ -296,9 +299,10 @@ impl Sender {
         let mut is_sealed = true;
         while let Some(mut span) = Span::read(at, log) {
             match span.content {
+                Content::Cells { .. } if span.at < counted => {}
                 // Cells that were made meanwhile stay zeros until the next round.
                 Content::Cells { .. } => {
-                    self.chunk(span.at, &span.header, (generation, out))?;
+                    self.chunk(span.at, &span.unsealed_header(), (generation, out))?;
                 }
                 Content::Other { .. } => {
                     self.chunk(span.at, &span.header, (generation, out))?;

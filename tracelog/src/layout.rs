@@ -28,9 +28,13 @@
 //! | 16 | 4 | counters: how many cells |
 //! | 20 | 4 | CRC32 of bytes 4..20 |
 //! | 24 | 8 | committed: bytes of whole records, stored after them |
-//! | 32 | 4 | sealed: CRC32 of the committed bytes |
-//! | 36 | 4 | 1 when sealed, stored after the CRC: nothing will be appended |
+//! | 32 | 4 | sealed: CRC32 of the committed bytes, or of all cells |
+//! | 36 | 4 | 1 when sealed, stored after the CRC: nothing will be appended or counted |
 //! | 40 | 24 | zero |
+//!
+//! Blocks of records are sealed when the next one begins. Blocks of cells are sealed when the log is closed, from version 4
+//! on; both words are stored at once. Without a seal, the cells have no checksum: the JVM was killed, still runs, or wrote an
+//! older version.
 //!
 //! A records block holds records (see `record`). A counters block holds cells of 24 bytes that
 //! their thread changes in place: `id: u64`, `count: u64`, `bytes: u64`; id 0: not used yet. A block of
@@ -51,6 +55,8 @@
 //! * 3 (2026-11-23): the header has the run's id; who skips that takes other runs' numbers for this run's.
 //!   Since then, and skipped by readers that do not know them: blocks of kinds 4
 //!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
+//! * 4 (2026-11-26): blocks of cells are sealed when the log is closed; who skips that takes damaged counters for
+//!   whole ones.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -60,7 +66,7 @@ use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::run_id::RunId;
 
 /// The version that this crate writes, and the newest that it reads.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 /// The first bytes of every log.
 pub const MAGIC: [u8; 8] = *b"LUCCELOG";
 

@@ -184,6 +184,34 @@ impl Map {
         self.file.set_len(used)
     }
 
+    /// From now on the process keeps for itself what is written through the map: nothing of it reaches the file. What
+    /// was written before stays in the file.
+    ///
+    /// # Errors
+    /// The system refuses, for want of memory; then all stays as it was. Or the file is lost.
+    pub fn detach(&self) -> io::Result<()> {
+        if self.lost().is_some() {
+            return Err(io::Error::other("the file was truncated"));
+        }
+        let mapped = self.mapped();
+        // SAFETY: what is mapped now is mapped again, at the same addresses and with the same bytes; a store of another
+        // thread goes to either of the two, and both have them writable.
+        let address = unsafe {
+            libc::mmap(
+                self.base.as_ptr().cast(),
+                as_len(mapped)?,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE,
+                self.file.as_raw_fd(),
+                0,
+            )
+        };
+        match address == libc::MAP_FAILED {
+            true => Err(io::Error::last_os_error()),
+            false => Ok(()),
+        }
+    }
+
     /// Copies `bytes` to `offset`. The caller owns that range: no other thread reads it before a later
     /// `publish` says so. `false`: not mapped.
     #[must_use]
@@ -435,6 +463,26 @@ mod tests {
         map.grow(4 * PIECE).unwrap();
         map.close(100).unwrap();
         assert_eq!(map.lost(), None);
+    }
+
+    #[test]
+    fn what_is_written_after_the_map_was_detached_is_not_in_the_file() {
+        use std::os::unix::fs::FileExt;
+        let map = Map::new(tempfile::tempfile().unwrap(), 1 << 20).unwrap();
+        map.grow(4 * PIECE).unwrap();
+        assert!(map.write(100, &[1; 8]) && map.write(2 * PIECE, &[1; 8]));
+        map.detach().unwrap();
+        // The same page, and one that was not touched before.
+        assert!(map.write(104, &[2; 8]) && map.write(PIECE, &[2; 8]));
+        assert_eq!(map.read(100, 8, <[u8]>::to_vec).unwrap()[3..6], [1, 2, 2]);
+        let in_file = |at| {
+            let mut bytes = [9; 8];
+            map.file().read_exact_at(&mut bytes, at).unwrap();
+            bytes
+        };
+        assert_eq!(in_file(100), [1; 8]);
+        assert_eq!((in_file(108), in_file(PIECE)), ([0; 8], [0; 8]));
+        assert_eq!(in_file(2 * PIECE), [1; 8]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
 use lucce_callgraph::ContextId;
 
@@ -22,6 +23,7 @@ use crate::layout::{
 };
 use crate::limits::{MAX_CAPACITY, MAX_CELLS};
 use crate::record::{EventTypeId, Record, RecordKind, ThreadId};
+use crate::spans::unseal;
 use crate::wire::{In, Malformed};
 
 /// A log in memory, as it was at one moment.
@@ -87,12 +89,15 @@ pub struct LogFile {
     header: Header,
     file: File,
     size: u64,
+    /// When its counters were read, or could be read for the first time.
+    counted_at: Instant,
     /// `None`: nothing is appended any more.
     counters: Option<Counters>,
 }
 
 /// What blocks of counters held, by where their cells begin, before what explains them is read. Zeros at the end are left out.
-type Counters = HashMap<u64, Vec<u8>>;
+/// `None`: the block was sealed, and its cells do not change any more.
+type Counters = HashMap<u64, Option<Vec<u8>>>;
 
 impl LogFile {
     /// # Errors
@@ -105,9 +110,11 @@ impl LogFile {
             header: Header::decode(&header)?,
             size: file.metadata()?.len(),
             file,
+            counted_at: Instant::now(),
             counters: None,
         };
         if !log.is_finished()? {
+            log.counted_at = Instant::now();
             let counters = log.read_counters()?;
             log.size = log.file.metadata()?.len();
             // If it has ended meanwhile, its last counters may be newer than these.
@@ -125,6 +132,12 @@ impl LogFile {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// When its counters were read: what they say is of this moment, however long it takes to read the rest.
+    #[must_use]
+    pub fn counted_at(&self) -> Instant {
+        self.counted_at
     }
 
     /// Whether what was read explains what it counts and, of a log that has ended, counts everything.
@@ -178,12 +191,17 @@ impl LogFile {
     /// Behind the block's header as it was read: a running JVM may have changed that since.
     fn read_payload(&self, at: u64, used: u64, block: &mut Vec<u8>) -> io::Result<()> {
         let is_counted = block_at(block, 0).is_some_and(|(_, head)| counts_events(head));
-        let Some(counters) = self.counters.as_ref().filter(|_| is_counted) else {
-            return self.read_more(at, used, block);
+        let counters = self.counters.as_ref().filter(|_| is_counted);
+        let before = counters.map(|counters| counters.get(&at));
+        let cells = match before {
+            None | Some(Some(None)) => return self.read_more(at, used, block),
+            Some(None) => &[][..],
+            Some(Some(Some(cells))) => cells,
         };
         let there = used.min(self.size.saturating_sub(at));
         let there = block.len() + usize::try_from(there).unwrap_or(0);
-        block.extend_from_slice(counters.get(&at).map_or(&[][..], Vec::as_slice));
+        unseal(block);
+        block.extend_from_slice(cells);
         block.resize(there, 0);
         Ok(())
     }
@@ -197,13 +215,15 @@ impl LogFile {
                 return Ok(counters);
             };
             let start = at + BLOCK_HEADER;
-            if let Some(used) = used_of(&header).filter(|_| counts_events(head)) {
+            if counts_events(head) && is_sealed(&header) {
+                counters.insert(start, None);
+            } else if let Some(used) = used_of(&header).filter(|_| counts_events(head)) {
                 let mut cells = Vec::new();
                 self.read(start, used, &mut cells)?;
                 let zeros = cells.iter().rev().take_while(|byte| **byte == 0).count();
                 cells.truncate(cells.len() - zeros);
                 cells.shrink_to_fit();
-                counters.insert(start, cells);
+                counters.insert(start, Some(cells));
             }
             at = start + u64::from(head.capacity);
         }
@@ -241,7 +261,7 @@ impl LogFile {
             let Some((_, head)) = block_at(&header, 0) else {
                 return Ok(true);
             };
-            if head.kind == RECORDS && u32_at(&header, AT_SEALED as usize) != Some(1) {
+            if head.kind == RECORDS && !is_sealed(&header) {
                 return Ok(false);
             }
             at += BLOCK_HEADER + u64::from(head.capacity);
@@ -359,11 +379,22 @@ pub struct Entry<'a> {
     pub record: Option<Record<'a>>,
 }
 
+/// What the checksum of a block's cells says of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seal {
+    /// There is none: the JVM was killed or still runs, or the log is older than version 4.
+    Absent,
+    Right,
+    /// The cells, or their checksum, are not what was written.
+    Wrong,
+}
+
 /// The counters of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Cells<'a> {
     pub offset: u64,
     pub thread: ThreadId,
+    pub seal: Seal,
     bytes: &'a [u8],
 }
 
@@ -403,6 +434,7 @@ impl<'a> Cells<'a> {
 pub struct EventCells<'a> {
     pub offset: u64,
     pub thread: ThreadId,
+    pub seal: Seal,
     bytes: &'a [u8],
 }
 
@@ -446,6 +478,7 @@ impl<'a> EventCells<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Totals<'a> {
     pub offset: u64,
+    pub seal: Seal,
     bytes: &'a [u8],
 }
 
@@ -475,6 +508,7 @@ impl<'a> Totals<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct VmCells<'a> {
     pub offset: u64,
+    pub seal: Seal,
     bytes: &'a [u8],
 }
 
@@ -658,11 +692,13 @@ impl<'a> Items<'a> {
             ));
         }
         let (thread, offset, bytes) = (ThreadId(head.thread), start, there);
+        let seal = || seal_of(header, there);
         match head.kind {
             COUNTERS => {
                 return Ok(Step::Cells(Cells {
                     offset,
                     thread,
+                    seal: seal(),
                     bytes,
                 }));
             }
@@ -670,14 +706,27 @@ impl<'a> Items<'a> {
                 return Ok(Step::EventCells(EventCells {
                     offset,
                     thread,
+                    seal: seal(),
                     bytes,
                 }));
             }
-            TOTALS => return Ok(Step::Totals(Totals { offset, bytes })),
-            VM_COUNTERS => return Ok(Step::VmCells(VmCells { offset, bytes })),
+            TOTALS => {
+                return Ok(Step::Totals(Totals {
+                    offset,
+                    seal: seal(),
+                    bytes,
+                }));
+            }
+            VM_COUNTERS => {
+                return Ok(Step::VmCells(VmCells {
+                    offset,
+                    seal: seal(),
+                    bytes,
+                }));
+            }
             _ => {}
         }
-        let sealed = u32_at(header, AT_SEALED as usize) == Some(1) && self.then.is_none();
+        let sealed = is_sealed(header) && self.then.is_none();
         if sealed && u32_at(header, AT_CRC as usize) != Some(crc32fast::hash(there)) {
             return Err(Damage::at(start, "block: wrong checksum"));
         }
@@ -693,6 +742,16 @@ impl<'a> Items<'a> {
 
     fn stop(&mut self) {
         (self.records, self.then, self.at) = (In(&[]), None, u64::MAX);
+    }
+}
+
+/// `cells`: the block's, as many as there are.
+fn seal_of(header: &[u8], cells: &[u8]) -> Seal {
+    let word = |at: u64| u32_at(header, at as usize).unwrap_or(0);
+    match (word(AT_SEALED), word(AT_CRC)) {
+        (0, 0) => Seal::Absent,
+        (1, crc) if crc == crc32fast::hash(cells) => Seal::Right,
+        _ => Seal::Wrong,
     }
 }
 
@@ -723,20 +782,30 @@ fn block_at(bytes: &[u8], at: usize) -> Option<(usize, BlockHead)> {
     (u32_at(header, 0)? == BLOCK_MAGIC).then_some((at, head))
 }
 
+/// Whether the block with this header does not change any more.
+fn is_sealed(header: &[u8]) -> bool {
+    u32_at(header, AT_SEALED as usize) == Some(1)
+}
+
 /// Nothing is appended any more: all records are sealed.
 fn is_finished(bytes: &[u8]) -> bool {
     let mut records = blocks(bytes).filter(|(_, head)| head.kind == RECORDS);
-    records.all(|(at, _)| u32_at(bytes, at + AT_SEALED as usize) == Some(1))
+    records.all(|(at, _)| bytes.get(at..).is_some_and(is_sealed))
 }
 
 /// A running JVM appends while its log is read. The counters in `now` become those in `before`, an
-/// earlier reading of the same file: what they count, `now` explains.
+/// earlier reading of the same file: what they count, `now` explains. The seals of `now` are not theirs.
 fn keep_counters(before: &[u8], now: &mut [u8]) {
     let counters: Vec<_> = blocks(now)
         .filter(|(_, head)| counts_events(*head))
+        // What was sealed does not change any more.
+        .filter(|(at, _)| !before.get(*at..).is_some_and(is_sealed))
         .map(|(at, head)| (at + BLOCK_HEADER as usize, cells_size(head)))
         .collect();
     for (start, size) in counters {
+        if let Some(header) = now.get_mut(start - BLOCK_HEADER as usize..start) {
+            unseal(header);
+        }
         let end = (start + size as usize).min(now.len());
         let (Some(cells), before) = (now.get_mut(start..end), before.get(start..)) else {
             continue;

@@ -34,7 +34,7 @@ pub struct Span {
 /// What is behind the header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// So many bytes of cells, which change in place; the header never does.
+    /// So many bytes of cells, which change in place until the header has their seal.
     Cells { bytes: u64 },
     /// So many bytes of records, which never change. `sealed`: neither does the header any more; then the bytes have the
     /// checksum `crc`.
@@ -55,6 +55,14 @@ impl Content {
 }
 
 impl Span {
+    /// The header as it was when the block was made: of cells, without their seal.
+    #[must_use]
+    pub fn unsealed_header(&self) -> [u8; BLOCK_HEADER as usize] {
+        let mut header = self.header;
+        unseal(&mut header);
+        header
+    }
+
     /// Where the content begins.
     #[must_use]
     pub fn start(&self) -> u64 {
@@ -143,6 +151,14 @@ impl Span {
             } => crc32fast::hash(content) == crc,
             _ => true,
         }
+    }
+}
+
+/// Takes the seal from a block's header.
+pub(crate) fn unseal(header: &mut [u8]) {
+    let seal = AT_CRC as usize..AT_SEALED as usize + 4;
+    if let Some(seal) = header.get_mut(seal) {
+        seal.fill(0);
     }
 }
 

@@ -30,6 +30,7 @@ use crate::layout::{
 use crate::limits::{MAX_CELLS, MAX_RECORD};
 use crate::map::{Lost, Map, PIECE, file_size_limit};
 use crate::record::{Record, Stat, ThreadId};
+use crate::spans::{Content, Span};
 
 /// Addresses reserved for the log; it cannot become larger.
 const ADDRESSES: u64 = 64 << 30;
@@ -334,11 +335,11 @@ impl Writer {
         self.map.file().sync_data()
     }
 
-    /// Seals the last block and gives back the disk space that is not used. Nothing can be appended
-    /// any more; counters may go on counting.
+    /// Seals the last block and all counters, and gives back the disk space that is not used. Nothing can be appended
+    /// any more. What counters go on counting is not in the file.
     ///
     /// # Errors
-    /// The file could not be shortened; it is whole nevertheless.
+    /// The file could not be shortened, or its counters could not be sealed; it is whole nevertheless.
     pub fn close(&mut self) -> io::Result<()> {
         if self.closed {
             return Ok(());
@@ -354,7 +355,26 @@ impl Writer {
         self.closed = true;
         let used = self.bytes_written();
         self.seal();
-        self.map.close(used)
+        let sealed = self.seal_counters();
+        self.map.close(used).and(sealed)
+    }
+
+    /// Gives each block of counters its checksum. Threads that count meanwhile, or later, do so in memory of the process.
+    fn seal_counters(&self) -> io::Result<()> {
+        self.map.detach()?;
+        let file = self.map.file();
+        let mut part = Vec::new();
+        let mut at = FILE_HEADER;
+        while let Some(span) = Span::read(at, &mut |at, to| file.read_exact_at(to, at).is_ok()) {
+            if let Content::Cells { bytes } = span.content {
+                let crc = checksum(file, (span.start(), bytes), &mut part)?;
+                // Both words at once: a reader finds none of them or both.
+                let seal = u64::from(crc) | 1 << 32;
+                file.write_all_at(&seal.to_le_bytes(), span.at + AT_CRC)?;
+            }
+            at = span.next();
+        }
+        Ok(())
     }
 
     fn append_bytes(&mut self, bytes: &[u8], closing: bool) -> Result<(), Full> {
@@ -470,6 +490,18 @@ impl Journal for Writer {
     fn append(&mut self, change: Change) -> Result<(), Refused> {
         self.append(Record::Change(change)).map_err(|Full| Refused)
     }
+}
+
+/// Of so many bytes of the file from an offset on. `part`: memory that is used again.
+fn checksum(file: &File, (start, bytes): (u64, u64), part: &mut Vec<u8>) -> io::Result<u32> {
+    let mut crc = crc32fast::Hasher::new();
+    let end = start + bytes;
+    for at in (start..end).step_by(PIECE as usize) {
+        part.resize(PIECE.min(end - at) as usize, 0);
+        file.read_exact_at(part, at)?;
+        crc.update(part);
+    }
+    Ok(crc.finalize())
 }
 
 /// `kind`, length, body.

@@ -5,7 +5,7 @@ mod sample;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lucce_tracelog::{Header, Item, Log, LogFile, Stat, Writer};
+use lucce_tracelog::{Header, Item, Log, LogFile, Seal, Stat, Writer};
 
 /// Where the sample's records block begins: after the file header and three blocks of counters.
 const BLOCK: usize = 64 + 3 * (64 + 128);
@@ -82,6 +82,49 @@ fn one_block_at_a_time_says_the_same_as_all_at_once() {
         compared += 1;
     }
     assert!(compared > 100, "{compared} logs were compared");
+}
+
+/// What a log says to a reader who looks at seals; none: it is damaged, and says so.
+fn undamaged(bytes: Vec<u8>) -> Option<String> {
+    let log = Log::from_bytes(bytes).ok()?;
+    let mut said = format!("{:?}", log.header());
+    for item in log.items() {
+        let seal = match item.as_ref().ok()? {
+            Item::Record(_) => Seal::Right,
+            Item::Cells(cells) => cells.seal,
+            Item::EventCells(cells) => cells.seal,
+            Item::Totals(totals) => totals.seal,
+            Item::VmCells(cells) => cells.seal,
+        };
+        if seal != Seal::Right {
+            return None;
+        }
+        said += &format!("{item:?}");
+    }
+    Some(said)
+}
+
+/// No bit of a log that its JVM has ended can change what it says without being noticed.
+#[test]
+fn a_flipped_bit_of_an_ended_log_is_noticed_or_changes_nothing() {
+    let bytes = bytes();
+    let said = undamaged(bytes.clone()).unwrap();
+    let (mut noticed, mut without_effect) = (0, 0);
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            match undamaged(flipped) {
+                None => noticed += 1,
+                Some(now) => {
+                    assert!(now == said, "bit {bit} of byte {at} was not noticed");
+                    without_effect += 1;
+                }
+            }
+        }
+    }
+    // Padding is all that nothing depends on.
+    assert!(noticed > 2 * without_effect, "{noticed}, {without_effect}");
 }
 
 #[test]

@@ -22,7 +22,12 @@ fn version_2() {
 #[test]
 fn version_3() {
     is_read_as_it_was(3);
-    the_writer_still_writes(&golden(3, "log"));
+}
+
+#[test]
+fn version_4() {
+    is_read_as_it_was(4);
+    the_writer_still_writes(&golden(4, "log"));
 }
 
 fn golden(version: u16, extension: &str) -> PathBuf {
@@ -41,7 +46,7 @@ fn is_read_as_it_was(version: u16) {
 }
 
 fn the_writer_still_writes(golden: &Path) {
-    assert_eq!(FORMAT_VERSION, 3, "add a golden file");
+    assert_eq!(FORMAT_VERSION, 4, "add a golden file");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     sample::write(&path);
