@@ -193,17 +193,6 @@ impl Code {
         (class, info)
     }
 
-    /// Class, method and line of a frame; the number of a method that the log does not know.
-    pub(crate) fn shown(&self, frame: Frame) -> Result<(&str, &str, i32), MethodId> {
-        let text = |id| self.texts.get(id);
-        match self.names(frame.method) {
-            (Some(class), Some(method)) => {
-                Ok((text(class.name), text(method.name), self.line(frame)))
-            }
-            _ => Err(frame.method),
-        }
-    }
-
     fn line(&self, frame: Frame) -> i32 {
         let site = self.sites.get(frame.site.0);
         let method = self.methods.get(frame.method.0);

@@ -1,29 +1,32 @@
 //! All events by stack trace.
 //!
-//! A trace may have several numbers: the encoder may forget an anchor and number it again. They are
-//! one context here, told apart by their traces' fingerprints.
+//! A trace may have several numbers: the encoder may forget an anchor and number it again, a line may have two call
+//! sites, a class may be there twice by two loaders. Numbers whose traces have one content id are one context here.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
+use lucce_contentid::StackId;
 use lucce_tracelog::{Damage, EventTypeId};
 
 use crate::events::{Events, Share};
 use crate::kinds::ALLOCATION;
-use crate::prints::{Printed, fingerprint, halves_of, whole};
+use crate::prints::{Printed, halves_of, whole};
 use crate::profile::{Profile, Tick};
 
-/// The events of one stack trace and type.
+/// The events of one stack trace, kind and type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Context {
     /// The smallest number of this trace.
     pub id: ContextId,
     /// Its other numbers.
     pub aliases: Vec<ContextId>,
-    /// Where the events happened.
+    /// The trace's content id; across threads that of the submitter's frames, too.
+    pub stack: StackId,
+    /// Where the events of the smallest number happened.
     pub site: SiteId,
-    /// What they were.
+    /// What these were.
     pub event: EventTypeId,
     pub count: u64,
     /// In the type's unit.
@@ -81,6 +84,16 @@ fn add(sum: &mut (u64, u64), (count, value): (u64, u64)) {
 }
 
 impl Contexts {
+    /// Adds what others leave out of their list, and takes it from them.
+    pub fn add_left_out(&mut self, others: &mut Contexts) {
+        self.outside = self.outside.saturating_add(others.outside);
+        self.unknown.append(&mut others.unknown);
+        self.unknown.sort_unstable_by_key(|(id, _)| *id);
+        let damages = [self.damage.take(), others.damage.take()];
+        let damages = damages.into_iter().flatten();
+        self.damage = damages.min_by_key(|damage| damage.offset);
+    }
+
     #[must_use]
     pub fn count(&self) -> u64 {
         self.list
@@ -96,10 +109,10 @@ impl Contexts {
     }
 }
 
-/// What is kept of a trace. Halves of the fingerprint, since a number of 128 bits is aligned to as many: an option, and a key
+/// What is kept of a trace. Halves of the content id, since a number of 128 bits is aligned to as many: an option, and a key
 /// beside another word, would take half as much again.
 struct Leaf {
-    print: [u64; 2],
+    stack: [u64; 2],
     /// Where the event happened.
     site: SiteId,
 }
@@ -125,10 +138,11 @@ impl Profile {
     pub fn contexts_of(&self, events: &Events, tick: Tick<'_>) -> Contexts {
         let mut contexts = Contexts::default();
         let mut known = HashMap::new();
-        let aside = self.each_trace(events, tick, |print, site, shares| {
+        let mut names = EventNames::new(self);
+        let aside = self.each_trace(events, tick, |stack, site, shares| {
             for shares in shares.chunk_by(|a, b| a.event == b.event) {
-                let context = self.context(shares, site);
-                let at = known.entry((print, context.event));
+                let context = self.context(shares, site, stack);
+                let at = known.entry((stack, names.number(context.event, site)));
                 contexts.add(context, at);
             }
         });
@@ -137,15 +151,15 @@ impl Profile {
         contexts
     }
 
-    /// What all contexts add up to: of each no more is kept than its trace's fingerprint.
+    /// What all contexts add up to: of each no more is kept than its trace's content id.
     #[must_use]
     pub fn summary(&self, tick: Tick<'_>) -> Summary {
         let mut summary = Summary::default();
         let mut traces = Vec::new();
-        let aside = self.each_trace(&self.events, tick, |print, site, shares| {
-            traces.push(print);
+        let aside = self.each_trace(&self.events, tick, |stack, site, shares| {
+            traces.push(stack);
             for shares in shares.chunk_by(|a, b| a.event == b.event) {
-                let context = self.context(shares, site);
+                let context = self.context(shares, site, stack);
                 let sum = summary.by_type.entry(context.event).or_default();
                 add(sum, (context.count, context.value));
             }
@@ -171,13 +185,11 @@ impl Profile {
         for (id, leaf) in ids.into_iter().zip(leaves) {
             let shares = events.of(id);
             match leaf {
-                Some(Leaf { print, .. }) if self.is_outside(print) => {
+                Some(Leaf { stack, .. }) if self.is_outside(stack) => {
                     let counts = shares.iter().map(|share| share.count);
                     aside.outside = counts.fold(aside.outside, u64::saturating_add);
                 }
-                Some(Leaf { print, site }) => {
-                    take(self.print_with_type(print, site), site, shares);
-                }
+                Some(Leaf { stack, site }) => take(stack, site, shares),
                 None => {
                     let error = self.graph.decode(id, MethodId::EVENT).err();
                     aside.unknown.extend(error.map(|error| (id, error)));
@@ -191,30 +203,18 @@ impl Profile {
 
     /// By number; none: it does not decode.
     fn leaves(&self, ids: &[ContextId], tick: Tick<'_>) -> Vec<Option<Leaf>> {
-        let take = |_, printed: Result<Printed, DecodeError>| {
+        let take = |printed: Result<Printed, DecodeError>| {
             let printed = printed.ok()?;
             let site = printed.leaf.map_or(SiteId::NONE, |leaf| leaf.site);
-            let print = halves_of(printed.print);
-            Some(Leaf { print, site })
+            let stack = halves_of(printed.print);
+            Some(Leaf { stack, site })
         };
-        self.prints_as(ids, tick, |frame| frame, take)
+        self.fold_stacks(ids, tick, take)
     }
 
     /// Whether no frame of a trace is in scope.
-    fn is_outside(&self, print: [u64; 2]) -> bool {
-        let printed = Printed {
-            leaf: None,
-            print: whole(print),
-        };
-        self.scope.is_partial() && printed.is_empty()
-    }
-
-    /// Where frames are left out, equal traces may end in different allocations.
-    fn print_with_type(&self, print: [u64; 2], site: SiteId) -> [u64; 2] {
-        match self.scope.is_partial() {
-            true => halves_of(fingerprint((whole(print), self.code.allocated(site)))),
-            false => print,
-        }
+    fn is_outside(&self, stack: [u64; 2]) -> bool {
+        self.scope.is_partial() && whole(stack) == StackId::EMPTY
     }
 
     pub(crate) fn unexplained(&self, unknown: &[(ContextId, DecodeError)]) -> Option<Damage> {
@@ -229,7 +229,7 @@ impl Profile {
     }
 
     /// `shares`: of one context and type.
-    fn context(&self, shares: &[Share], site: SiteId) -> Context {
+    fn context(&self, shares: &[Share], site: SiteId, stack: [u64; 2]) -> Context {
         let (id, event) = shares
             .first()
             .map_or_else(Default::default, |share| (share.id, share.event));
@@ -243,6 +243,7 @@ impl Profile {
         Context {
             id,
             aliases: Vec::new(),
+            stack: whole(stack),
             site,
             event,
             count,
@@ -252,7 +253,7 @@ impl Profile {
 }
 
 impl Contexts {
-    fn add(&mut self, context: Context, at: Entry<'_, ([u64; 2], EventTypeId), usize>) {
+    fn add(&mut self, context: Context, at: Entry<'_, ([u64; 2], u32), usize>) {
         match at {
             Entry::Vacant(free) => {
                 free.insert(self.list.len());
@@ -260,11 +261,49 @@ impl Contexts {
             }
             Entry::Occupied(index) => {
                 if let Some(known) = self.list.get_mut(*index.get()) {
-                    known.aliases.push(context.id);
+                    // One number may have events of two ids of one type, which then come one after the other.
+                    if known.id != context.id && known.aliases.last() != Some(&context.id) {
+                        known.aliases.push(context.id);
+                    }
                     known.count = known.count.saturating_add(context.count);
                     known.value = known.value.saturating_add(context.value);
                 }
             }
         }
+    }
+}
+
+/// Numbers for what people call events: two are equal if the kinds are, and what the events happened to.
+struct EventNames<'p> {
+    profile: &'p Profile,
+    by_name: HashMap<(&'p str, Option<&'p str>), u32>,
+    by_type: HashMap<(EventTypeId, SiteId), u32>,
+}
+
+impl<'p> EventNames<'p> {
+    fn new(profile: &'p Profile) -> Self {
+        EventNames {
+            profile,
+            by_name: HashMap::new(),
+            by_type: HashMap::new(),
+        }
+    }
+
+    fn number(&mut self, event: EventTypeId, site: SiteId) -> u32 {
+        let EventNames {
+            profile,
+            by_name,
+            by_type,
+        } = self;
+        let at = match event {
+            ALLOCATION => site,
+            _ => SiteId::NONE,
+        };
+        *by_type.entry((event, at)).or_insert_with(|| {
+            let kind = profile.types.get(event).map_or("?", |info| &*info.kind);
+            let next = by_name.len() as u32;
+            let name = (kind, profile.detail_at(event, site));
+            *by_name.entry(name).or_insert(next)
+        })
     }
 }

@@ -48,6 +48,13 @@ impl Events {
         Events(wanted.copied().collect())
     }
 
+    /// Those that are wanted, and the others.
+    #[must_use]
+    pub fn partition(self, is_wanted: impl Fn(&Share) -> bool) -> (Events, Events) {
+        let (wanted, others) = self.0.into_iter().partition(is_wanted);
+        (Events(wanted), Events(others))
+    }
+
     /// What was counted since `before`, an earlier reading of the same counters.
     #[must_use]
     pub fn since(&self, before: &Events) -> Events {

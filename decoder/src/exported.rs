@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 
 use lucce_callgraph::{ContextId, Frame, SiteId};
-use lucce_contentid::{Detail, FrameId, StackId};
+use lucce_contentid::{Detail, FrameId};
 use lucce_formats::{Event, Kind, Node, Row, Run};
 use lucce_stream::Stream;
 use lucce_tracelog::{EventTypeId, ThreadId};
@@ -25,7 +25,7 @@ use crate::joined::Numbered;
 use crate::kinds::{ALLOCATION, INUSE, Known, LEAK};
 use crate::profile::{Profile, Tick};
 use crate::streamed::Window;
-use crate::tree::{FrameKey, NodeId, Tree};
+use crate::tree::{EqualStacks, FrameKey, NodeId, Tree};
 
 /// What is exported, and how.
 pub struct Wish<'w> {
@@ -107,8 +107,18 @@ impl Profile {
             building.labels.threads.push(name)
         };
         let stream_threads = threads.map(number).collect();
+        building.unite_stacks();
         building.done(wish, stream_threads)
     }
+}
+
+/// What rows are told apart by.
+#[derive(PartialEq, Eq, Hash)]
+struct RowName {
+    node: u32,
+    kind: u32,
+    what: Option<u32>,
+    thread: Option<u32>,
 }
 
 struct Building<'p> {
@@ -220,6 +230,36 @@ impl<'p> Building<'p> {
                 },
             };
             self.labels.meaning(profile, event.event, site);
+        }
+    }
+
+    /// Makes one row of those whose stacks have one content id and which do not differ in anything else.
+    fn unite_stacks(&mut self) {
+        let ids: Vec<_> = self.frames.ids.iter().copied().map(Some).collect();
+        let mut equal = EqualStacks::new(&self.tree, &ids);
+        self.rows.sort_by_key(|row| row.number);
+        let mut known: FxHashMap<RowName, usize> = FxHashMap::default();
+        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        for row in self.rows.drain(..) {
+            let node = equal.first_node(NodeId(row.node)).0;
+            let name = RowName {
+                node,
+                kind: row.kind,
+                what: row.what,
+                thread: row.thread,
+            };
+            let at = *known.entry(name).or_insert(rows.len());
+            match rows.get_mut(at) {
+                Some(sum) => {
+                    sum.count = sum.count.saturating_add(row.count);
+                    sum.value = sum.value.saturating_add(row.value);
+                }
+                None => rows.push(Row { node, ..row }),
+            }
+        }
+        self.rows = rows;
+        for (node, _) in self.places.values_mut() {
+            *node = equal.first_node(*node);
         }
     }
 
@@ -374,22 +414,13 @@ impl<'p> Building<'p> {
 
     /// Callers come first.
     fn contents(&self) -> Vec<u128> {
-        let mut contents: Vec<u128> = vec![StackId::EMPTY.0];
-        for number in 1..self.tree.len() {
-            let step = self.tree.step(NodeId(number as u32));
-            let content = step.and_then(|(caller, key)| {
-                let above = StackId(contents.get(caller.0 as usize).copied()?);
-                // A type at the end is no frame of the context.
-                let own = self.frames.ids.get(key.0 as usize).copied()?;
-                Some(if own.0 == 0 {
-                    above.0
-                } else {
-                    above.then(own).0
-                })
-            });
-            contents.push(content.unwrap_or_default());
-        }
-        contents
+        // A type at the end is no frame of the context.
+        let id = |key: FrameKey| {
+            let id = self.frames.ids.get(key.0 as usize).copied();
+            id.filter(|id| id.0 != 0)
+        };
+        let stacks = self.tree.stacks(id);
+        stacks.into_iter().map(|stack| stack.0).collect()
     }
 }
 

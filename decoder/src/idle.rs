@@ -1,13 +1,46 @@
 //! Threads that wait because there is nothing to do.
+//!
+//! ```text
+//! main ── Pool.runWorker ── Pool.getTask ── Queue.take ── park     waits for work: below `getTask` is nothing but waiting
+//! main ── Timer.mainLoop ── app.Task.run ── Object.wait            does not: a task runs
+//! ```
+//! This is the only definition: reports, pages, differences and `lucce top` ask [`Profile::idle_contexts`].
+
+use lucce_callgraph::{ContextId, Frame};
+use lucce_contentid::FrameId;
+use lucce_tracelog::EventTypeId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::events::Events;
+use crate::prints::{FrameStep, Printed};
+use crate::profile::Profile;
 
 /// Methods in which a thread waits because there is nothing to do, as `a.b.C.m`. The queues' and locks'
 /// own methods, which threads wait in for other reasons too, are below these.
-const IDLE: [&str; 10] = [
+const IDLE: [&str; 27] = [
     "java.util.concurrent.ThreadPoolExecutor.getTask",
     "java.util.concurrent.ForkJoinPool.awaitWork",
+    "java.util.concurrent.DelayScheduler.loop",
     "java.util.TimerThread.mainLoop",
     "java.lang.ref.ReferenceQueue.remove",
     "java.lang.ref.Reference.waitForReferencePendingList",
+    "java.awt.EventQueue.getNextEvent",
+    "sun.awt.AWTAutoShutdown.run",
+    "sun.nio.ch.EPollPort$EventHandlerTask.run",
+    "sun.nio.ch.Poller.pollLoop",
+    "sun.nio.ch.Poller.pollerLoop",
+    "sun.nio.ch.Poller.subPollerLoop",
+    "sun.nio.fs.AbstractWatchService.take",
+    "sun.rmi.transport.GC$Daemon.run",
+    "com.sun.jmx.remote.internal.ServerCommunicatorAdmin$Timeout.run",
+    "com.sun.jmx.remote.internal.ClientCommunicatorAdmin$Checker.run",
+    // Flight Recorder's, which wait on its `ChunkRotationMonitor` and the like.
+    "jdk.jfr.internal.PlatformRecorder.takeNap",
+    "jdk.jfr.internal.Utils.takeNap",
+    "jdk.jfr.internal.Utils.waitFlush",
+    "jdk.jfr.internal.util.Utils.takeNap",
+    "jdk.jfr.internal.util.Utils.waitFlush",
+    "jdk.jfr.internal.management.HiddenWait.takeNap",
     "org.apache.tomcat.util.threads.ThreadPoolExecutor.getTask",
     "org.eclipse.jetty.util.thread.QueuedThreadPool.idleJobPoll",
     "org.eclipse.jetty.util.thread.QueuedThreadPool$Runner.idleJobPoll",
@@ -15,8 +48,135 @@ const IDLE: [&str; 10] = [
     "io.netty.util.HashedWheelTimer$Worker.waitForNextTick",
 ];
 
-/// Whether a thread waits for work in this method, written as `a.b.C.m`.
-#[must_use]
-pub fn is_idle(method: &str) -> bool {
-    IDLE.contains(&method)
+/// What those methods wait by: packages, and classes.
+const WAITING: [&str; 13] = [
+    "java.lang.Object.",
+    "java.lang.Thread.",
+    "java.lang.ThreadImpl.",
+    "java.lang.VirtualThread.",
+    "java.lang.System.",
+    "java.lang.ref.",
+    "java.util.concurrent.",
+    "jdk.internal.",
+    "jdk.jfr.internal.",
+    "sun.nio.ch.",
+    "org.apache.tomcat.util.threads.",
+    "org.eclipse.jetty.util.",
+    "io.netty.util.",
+];
+
+/// What a method, written as `a.b.C.m`, makes of a trace: one that ends in nothing but waiting for work has a fingerprint.
+fn step_of_method(method: &str) -> FrameStep {
+    if IDLE.contains(&method) {
+        return FrameStep::Add(FrameId(1));
+    }
+    match WAITING.iter().any(|of| method.starts_with(of)) {
+        true => FrameStep::Skip,
+        false => FrameStep::Restart,
+    }
+}
+
+/// The contexts in which threads wait for work. What a person sees of a trace does not matter: a frame that is out of scope
+/// counts, too.
+#[derive(Default)]
+pub struct IdleContexts {
+    contexts: FxHashSet<ContextId>,
+    /// Whether values of a type are times: only such events are idle.
+    times: FxHashMap<EventTypeId, bool>,
+}
+
+impl IdleContexts {
+    /// Whether events of this type and context are of a thread that waits for work.
+    #[must_use]
+    pub fn holds(&self, id: ContextId, event: EventTypeId) -> bool {
+        self.times.get(&event) == Some(&true) && self.contexts.contains(&id)
+    }
+}
+
+impl Profile {
+    /// Those of the events whose values are times.
+    #[must_use]
+    pub fn idle_contexts(&self, events: &Events) -> IdleContexts {
+        let mut times = FxHashMap::default();
+        let mut ids = Vec::new();
+        for share in events.all() {
+            let is_time = times.entry(share.event).or_insert_with(|| {
+                let info = self.types.get(share.event);
+                info.is_some_and(|info| info.unit == "ns")
+            });
+            if *is_time && ids.last() != Some(&share.id) {
+                ids.push(share.id);
+            }
+        }
+        let step = |frame: Frame| step_of_method(&self.code.method_name(frame.method));
+        let take = |printed: Result<Printed, _>| printed.is_ok_and(|printed| !printed.is_empty());
+        let idle = self.fold_traces(&ids, &|_| (), step, take);
+        let contexts = ids.into_iter().zip(idle);
+        IdleContexts {
+            contexts: contexts
+                .filter_map(|(id, is_idle)| is_idle.then_some(id))
+                .collect(),
+            times,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From the thread's entry on.
+    fn is_idle(methods: &[&str]) -> bool {
+        let steps = methods.iter().map(|method| step_of_method(method));
+        let waits = steps.fold(false, |waits, step| match step {
+            FrameStep::Skip => waits,
+            FrameStep::Add(_) => true,
+            FrameStep::Restart => false,
+        });
+        waits
+    }
+
+    #[test]
+    fn a_thread_waits_for_work_where_no_task_runs() {
+        let pool = [
+            "java.lang.Thread.run",
+            "java.util.concurrent.ThreadPoolExecutor$Worker.run",
+            "java.util.concurrent.ThreadPoolExecutor.getTask",
+            "java.util.concurrent.LinkedBlockingQueue.take",
+            "java.util.concurrent.locks.LockSupport.park",
+        ];
+        assert!(is_idle(&pool));
+        let timer = [
+            "java.util.TimerThread.run",
+            "java.util.TimerThread.mainLoop",
+        ];
+        assert!(is_idle(&[&timer[..], &["java.lang.Object.wait"]].concat()));
+        // A task of a timer waits for something of its own.
+        let task = ["app.Task.run", "java.lang.Object.wait"];
+        assert!(!is_idle(&[&timer[..], &task].concat()));
+        assert!(!is_idle(&["app.Main.main", "java.lang.Object.wait"]));
+        // A handler runs in the thread that waits for what is to be handled.
+        let port = ["sun.nio.ch.EPollPort$EventHandlerTask.run"];
+        let handler = [
+            "sun.nio.ch.Invoker.invokeUnchecked",
+            "app.Handler.completed",
+            "java.util.concurrent.locks.ReentrantLock.lock",
+        ];
+        assert!(!is_idle(&[&port[..], &handler].concat()));
+        assert!(is_idle(&[
+            port[0],
+            "java.util.concurrent.ArrayBlockingQueue.take"
+        ]));
+    }
+
+    #[test]
+    fn waiting_threads_of_newer_jdks_are_known() {
+        assert!(is_idle(&["java.util.concurrent.DelayScheduler.loop"]));
+        let recorder = [
+            "jdk.jfr.internal.PlatformRecorder.periodicTask",
+            "jdk.jfr.internal.PlatformRecorder.takeNap",
+            "java.lang.Object.wait",
+        ];
+        assert!(is_idle(&recorder));
+    }
 }

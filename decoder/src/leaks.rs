@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lucce_callgraph::ContextId;
+use lucce_contentid::StackId;
 use lucce_tracelog::{Damage, Snapshot};
 
 use crate::evidence::{Evidence, LEAST, Point};
@@ -79,8 +80,8 @@ const CHANCE: f64 = 0.01;
 /// Evidence beyond one in a million counts as one in a million.
 const BEYOND: f64 = 1e-6;
 
-/// A stack trace's fingerprint, and a type.
-type TracedType = (u128, String);
+/// A stack trace's content id, and a type.
+type TracedType = (StackId, String);
 
 /// One place's rows over all snapshots, and its numbers.
 struct Course {
@@ -134,7 +135,7 @@ impl Profile {
             .filter_map(|key| Some((*key, self.following.name(*key)?)))
             .collect();
         let ids: Vec<ContextId> = named.iter().map(|(_, (id, _))| *id).collect();
-        let prints = self.prints(&ids, tick, |frame| self.code.shown(frame));
+        let prints = self.fold_stacks(&ids, tick, |printed| printed);
         let mut unknown = (named.len() < keys.len()).then(|| "living objects of no context".into());
         let mut places = HashMap::new();
         for ((key, (id, of)), printed) in named.into_iter().zip(prints) {

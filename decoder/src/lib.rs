@@ -76,7 +76,7 @@ pub use events::{Events, Share};
 pub use evidence::{Evidence, Live, Point};
 pub use exported::{Exported, Wish};
 pub use frame::{StackFrame, is_of_the_jdk};
-pub use idle::is_idle;
+pub use idle::IdleContexts;
 pub use joined::{Branch, By, Counted, Drawing, Joined, Key, Measure, PathSum};
 pub use kinds::{ALLOC, ALLOCATION, KindTotal, Known, LEAK, TypeInfo, Types};
 pub use labels::{Called, Labels, Routine};

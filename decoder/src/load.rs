@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Instant;
 
-use lucce_callgraph::{Graph, Layout};
+use lucce_callgraph::{Graph, Layout, MethodId};
 use lucce_tracelog::{
-    Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Totals,
-    VmCells,
+    Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Seal,
+    ThreadId, Totals, VmCells,
 };
 
 use crate::code::Code;
@@ -42,10 +43,11 @@ impl Profile {
     /// As `open`.
     pub fn from_file(log: &LogFile, tick: Tick<'_>) -> Result<Option<Profile>, OpenError> {
         let mut profile = empty(log.header(), log.size())?;
+        profile.counted_at = log.counted_at();
         let mut shares = Vec::new();
         log.each(|item| profile.take(item, &mut shares, tick))?;
         let is_settled = log.is_settled()?;
-        profile.leave_out_unknown(&mut shares);
+        profile.leave_out_impossible(&mut shares);
         profile.events = Events::new(shares);
         Ok(is_settled.then_some(profile))
     }
@@ -62,7 +64,7 @@ impl Profile {
                 break;
             }
         }
-        profile.leave_out_unknown(&mut shares);
+        profile.leave_out_impossible(&mut shares);
         profile.events = Events::new(shares);
         Ok(profile)
     }
@@ -164,8 +166,28 @@ impl Profile {
         Ok(())
     }
 
+    /// Whether cells are taken: not if their checksum says that some are not what was written. Which ones it does not say.
+    fn admit_cells(&mut self, seal: Seal, offset: u64, what: impl FnOnce() -> String) -> bool {
+        match seal {
+            Seal::Right => true,
+            Seal::Absent => {
+                self.unsealed += 1;
+                true
+            }
+            Seal::Wrong => {
+                let what = what();
+                let reason = format!("{what} do not agree with their checksum and are left out");
+                self.damage.get_or_insert(Damage::at(offset, reason));
+                false
+            }
+        }
+    }
+
     /// Each holds until the JVM ends and tells it.
     fn totals(&mut self, totals: &Totals<'_>, tick: Tick<'_>) {
+        if !self.admit_cells(totals.seal, totals.offset, || "totals".to_owned()) {
+            return;
+        }
         for (key, value) in totals.iter() {
             self.stats.insert(key.to_owned(), value);
         }
@@ -175,6 +197,10 @@ impl Profile {
 
     /// A counter is the only thing that can be left out: nothing else depends on it.
     fn cells(&mut self, cells: &Cells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+        let thread = cells.thread;
+        if !self.admit_cells(cells.seal, cells.offset, || counters_of(thread)) {
+            return;
+        }
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.bytes > MAX_BYTES {
                 self.damage.get_or_insert(Damage::at(
@@ -203,6 +229,10 @@ impl Profile {
 
     /// As `cells`; whether the type is known is asked when everything was read.
     fn event_cells(&mut self, cells: &EventCells<'_>, shares: &mut Vec<Share>, tick: Tick<'_>) {
+        let thread = cells.thread;
+        if !self.admit_cells(cells.seal, cells.offset, || counters_of(thread)) {
+            return;
+        }
         for cell in cells.iter() {
             if cell.count > MAX_COUNT || cell.zero != 0 {
                 self.damage.get_or_insert(Damage::at(
@@ -227,6 +257,9 @@ impl Profile {
 
     /// What the VM says stands for itself.
     fn vm_cells(&mut self, cells: &VmCells<'_>, tick: Tick<'_>) {
+        if !self.admit_cells(cells.seal, cells.offset, || "counters of the VM".to_owned()) {
+            return;
+        }
         for count in cells.iter() {
             if count.bytes > MAX_BYTES {
                 self.damage.get_or_insert(Damage::at(
@@ -243,15 +276,11 @@ impl Profile {
     }
 
     /// Counters by type whose type the log does not know, or whose values nothing can have.
-    fn leave_out_unknown(&mut self, shares: &mut Vec<Share>) {
+    fn leave_out_impossible(&mut self, shares: &mut Vec<Share>) {
         let mut wrong: Option<(u64, &'static str)> = None;
         shares.retain(|share| {
-            let reason = match self.types.get(share.event) {
-                None => "a counter of a type that the log does not explain",
-                Some(info) if !info.unit.is_empty() && share.value > MAX_BYTES => {
-                    "a counter of more than any program can count"
-                }
-                Some(_) => return true,
+            let Some(reason) = self.impossible(share) else {
+                return true;
             };
             let first = wrong.is_none_or(|(offset, _)| share.offset < offset);
             if first {
@@ -263,6 +292,52 @@ impl Profile {
             self.damage.get_or_insert(Damage::at(offset, reason));
         }
     }
+
+    /// Why nothing can have counted this; `None`: something can.
+    fn impossible(&self, share: &Share) -> Option<&'static str> {
+        if share.event == ALLOCATION {
+            return self.impossible_bytes(share);
+        }
+        match self.types.get(share.event) {
+            None => Some("a counter of a type that the log does not explain"),
+            Some(info) if !info.unit.is_empty() && share.value > MAX_BYTES => {
+                Some("a counter of more than any program can count")
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Of a counter of allocations, why no objects take so many bytes. Of a JVM that was killed or still runs, one event
+    /// may be counted already whose bytes are not.
+    fn impossible_bytes(&self, share: &Share) -> Option<&'static str> {
+        if share.value % ALIGNMENT != 0 {
+            return Some("a counter of bytes that no objects take: they are aligned");
+        }
+        let (_, leaf) = self.graph.caller(share.id, MethodId::EVENT).ok()??;
+        let allocated = self.code.allocated(leaf.site)?;
+        let counted = match self.ended {
+            true => share.count,
+            false => share.count.saturating_sub(1),
+        };
+        let is_array = allocated.ends_with(']');
+        let least = counted.saturating_mul(SMALLEST_ARRAY);
+        if is_array && share.value < least {
+            return Some("a counter of fewer bytes than the smallest arrays take");
+        }
+        let has_size = self.code.size(leaf.site).is_some();
+        let is_sampled = self.meta.contains_key("sampled.bytes");
+        (has_size && !is_array && !is_sampled && share.value > 0)
+            .then_some("a counter of bytes at a site that says the size of its objects")
+    }
+}
+
+/// Objects' sizes are multiples of this in every HotSpot.
+const ALIGNMENT: u64 = 8;
+/// An array without elements, in every HotSpot.
+const SMALLEST_ARRAY: u64 = 16;
+
+fn counters_of(ThreadId(thread): ThreadId) -> String {
+    format!("counters of thread {thread}")
 }
 
 fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
@@ -286,6 +361,8 @@ fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
         following: Default::default(),
         sizes: Sizes::default(),
         ended: false,
+        unsealed: 0,
+        counted_at: Instant::now(),
         damage: None,
         scope: Scope::default(),
     })

@@ -1,7 +1,7 @@
 //! Fingerprints of traces; what traces share is decoded once.
 //!
-//! A fingerprint is folded from the thread's entry to the event, so it exists for each frame's
-//! callers too:
+//! A fingerprint is folded from the thread's entry to the event as content ids are, so it exists for each
+//! frame's callers too. Of frames with their own ids it is the trace's content id.
 //!
 //! ```text
 //! entry ── f ── g ── g ── g ── h ── EVENT     print(EVENT) = hash(hash(… hash(0, f) …, g), h)
@@ -19,6 +19,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_contentid::{Detail, FrameId, StackId};
+use rustc_hash::FxHashMap;
 
 use crate::profile::{MethodInContext, Profile, Tick};
 
@@ -38,13 +40,13 @@ pub(crate) struct Printed {
     /// The place of the event.
     pub leaf: Option<Frame>,
     /// Equal for equal traces, and for others not, as far as 128 bits can tell.
-    pub print: u128,
+    pub print: StackId,
 }
 
 impl Printed {
     /// No frame counts.
     pub fn is_empty(&self) -> bool {
-        self.print == Callers::NONE.print()
+        self.print == StackId::EMPTY
     }
 }
 
@@ -57,16 +59,42 @@ impl Profile {
         tick: Tick<'_>,
         key: impl Fn(Frame) -> K + Copy + Send + Sync,
     ) -> Vec<Result<Printed, DecodeError>> {
-        self.prints_as(ids, tick, key, |_, printed| printed)
+        let step = |frame: Frame| self.step_of(frame, || FrameId(fingerprint(key(frame))));
+        self.fold_traces(ids, tick, step, |printed| printed)
     }
 
-    /// As `prints`, and of each only what `take` makes of it is kept.
-    pub(crate) fn prints_as<K: Hash, T: Send>(
+    /// Every context's content id, in the order of `ids`, on all processors; of each, what `take` makes of it is kept.
+    pub(crate) fn fold_stacks<T: Send>(
         &self,
         ids: &[ContextId],
         tick: Tick<'_>,
-        key: impl Fn(Frame) -> K + Copy + Send + Sync,
-        take: impl Fn(ContextId, Result<Printed, DecodeError>) -> T + Copy + Send + Sync,
+        take: impl Fn(Result<Printed, DecodeError>) -> T + Copy + Send + Sync,
+    ) -> Vec<T> {
+        let id = |frame: Frame| {
+            let shown = self.code.frame(frame);
+            self.code.frame_id(frame, &shown, Detail::ByLine)
+        };
+        let step = |frame: Frame| self.step_of(frame, || id(frame));
+        self.fold_traces(ids, tick, step, take)
+    }
+
+    /// Frames in scope count, and those of a task's submitter only across threads.
+    fn step_of(&self, frame: Frame, id: impl FnOnce() -> FrameId) -> FrameStep {
+        match (self.code.is_between(frame), self.scope.holds(frame)) {
+            (true, _) if !self.across_threads => FrameStep::Restart,
+            (_, true) => FrameStep::Add(id()),
+            (_, false) => FrameStep::Skip,
+        }
+    }
+
+    /// Every context's frames folded into one fingerprint, in the order of `ids`, on all processors; of each, what `take`
+    /// makes of it is kept. `step` is asked once for each frame, by each worker.
+    pub(crate) fn fold_traces<T: Send>(
+        &self,
+        ids: &[ContextId],
+        tick: Tick<'_>,
+        step: impl Fn(Frame) -> FrameStep + Copy + Send + Sync,
+        take: impl Fn(Result<Printed, DecodeError>) -> T + Copy + Send + Sync,
     ) -> Vec<T> {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         let part = ids.len().div_ceil(workers).max(PART);
@@ -74,15 +102,13 @@ impl Profile {
             frames: Graph::MAX_FRAMES,
             memos: MEMOS / workers,
         };
-        let key = |frame: Frame| self.scope.holds(frame).then(|| key(frame));
         let work = move |ids: &[ContextId]| -> Vec<_> {
-            let mut walker = Walker::new(&self.graph, limits, key);
-            walker.ends = (!self.across_threads)
-                .then(|| self.code.between())
-                .flatten();
+            let mut known: FxHashMap<Frame, FrameStep> = FxHashMap::default();
+            let step = |frame: Frame| *known.entry(frame).or_insert_with(|| step(frame));
+            let mut walker = Walker::new(&self.graph, limits, step);
             let each = ids.iter().map(|id| {
                 tick(1);
-                take(*id, walker.print(*id))
+                take(walker.print(*id))
             });
             each.collect()
         };
@@ -100,19 +126,27 @@ impl Profile {
     }
 }
 
+/// What a frame does to the fingerprint of its callers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FrameStep {
+    /// Nothing.
+    Skip,
+    Add(FrameId),
+    /// Neither the frame nor its callers count.
+    Restart,
+}
+
 #[derive(Clone, Copy)]
 struct Limits {
     frames: usize,
     memos: usize,
 }
 
-/// One worker's walks. `key` is `None` for frames that do not count.
+/// One worker's walks.
 struct Walker<'g, F> {
     graph: &'g Graph,
     limits: Limits,
-    key: F,
-    /// Callers of a frame of this method do not count.
-    ends: Option<MethodId>,
+    step: F,
     memos: HashMap<MethodInContext, Callers>,
     /// The frames that this walk met, innermost first, each with whose caller it is. Empty between
     /// walks, kept for its memory.
@@ -126,13 +160,12 @@ struct Callers {
     count: u32,
 }
 
-impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
-    fn new(graph: &'g Graph, limits: Limits, key: F) -> Self {
+impl<'g, F: FnMut(Frame) -> FrameStep> Walker<'g, F> {
+    fn new(graph: &'g Graph, limits: Limits, step: F) -> Self {
         Walker {
             graph,
             limits,
-            key,
-            ends: None,
+            step,
             memos: HashMap::new(),
             path: Vec::new(),
         }
@@ -151,7 +184,7 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
         }
         Ok(Printed {
             leaf: Some(leaf),
-            print: callers.and((self.key)(leaf)).print(),
+            print: callers.and((self.step)(leaf)).print(),
         })
     }
 
@@ -176,10 +209,7 @@ impl<'g, F: Fn(Frame) -> Option<K>, K: Hash> Walker<'g, F> {
 
     fn fold_down(&mut self, mut callers: Callers) -> Callers {
         while let Some((at, frame)) = self.path.pop() {
-            callers = match self.ends == Some(frame.method) {
-                true => callers.without(),
-                false => callers.and((self.key)(frame)),
-            };
+            callers = callers.and((self.step)(frame));
             if has_memo(at) && self.memos.len() < self.limits.memos {
                 self.memos.insert(at, callers);
             }
@@ -204,9 +234,13 @@ impl Callers {
         count: 0,
     };
 
-    /// `None`: a frame that does not count, but was walked past.
-    fn and(self, key: Option<impl Hash>) -> Callers {
-        let print = key.map_or(self.print, |key| halves((self.print, key)));
+    /// Those and one that they call.
+    fn and(self, step: FrameStep) -> Callers {
+        let print = match step {
+            FrameStep::Skip => self.print,
+            FrameStep::Add(id) => halves_of(self.print().then(id)),
+            FrameStep::Restart => Callers::NONE.print,
+        };
         Callers {
             print,
             // Saturates far beyond what is allowed.
@@ -214,38 +248,28 @@ impl Callers {
         }
     }
 
-    /// One more, and no trace of them.
-    fn without(self) -> Callers {
-        Callers {
-            count: self.count.saturating_add(1),
-            ..Callers::NONE
-        }
-    }
-
-    fn print(self) -> u128 {
+    fn print(self) -> StackId {
         whole(self.print)
     }
 }
 
 /// Equal for equal values, and for others not, as far as 128 bits can tell.
 pub(crate) fn fingerprint(value: impl Hash) -> u128 {
-    whole(halves(value))
-}
-
-fn halves(value: impl Hash) -> [u64; 2] {
-    [1_u64, 2].map(|salt| {
+    let halves = [1_u64, 2].map(|salt| {
         let mut hasher = DefaultHasher::new();
         (salt, &value).hash(&mut hasher);
         hasher.finish()
-    })
+    });
+    whole(halves).0
 }
 
-pub(crate) fn halves_of(print: u128) -> [u64; 2] {
+/// Two words in place of a number of 128 bits, which is aligned to as many.
+pub(crate) fn halves_of(StackId(print): StackId) -> [u64; 2] {
     [(print >> 64) as u64, print as u64]
 }
 
-pub(crate) fn whole([high, low]: [u64; 2]) -> u128 {
-    u128::from(high) << 64 | u128::from(low)
+pub(crate) fn whole([high, low]: [u64; 2]) -> StackId {
+    StackId(u128::from(high) << 64 | u128::from(low))
 }
 
 #[cfg(test)]
@@ -296,17 +320,25 @@ mod tests {
     }
 
     /// From the full trace, and only from it.
-    fn naive<K: Hash>(
+    fn naive(
         graph: &Graph,
         id: ContextId,
-        key: impl Fn(Frame) -> K,
+        key: impl Fn(Frame) -> FrameId,
     ) -> Result<Printed, DecodeError> {
         let frames = graph.decode(id, MethodId::EVENT)?;
-        let fold = |print, frame: &Frame| halves((print, key(*frame)));
+        let fold = |print: StackId, frame: &Frame| print.then(key(*frame));
         Ok(Printed {
             leaf: frames.first().copied(),
-            print: whole(frames.iter().rev().fold([0; 2], fold)),
+            print: frames.iter().rev().fold(StackId::EMPTY, fold),
         })
+    }
+
+    fn id_of(of: impl Hash) -> FrameId {
+        FrameId(fingerprint(of))
+    }
+
+    fn whole_frame(frame: Frame) -> FrameStep {
+        FrameStep::Add(id_of(frame))
     }
 
     #[test]
@@ -316,11 +348,16 @@ mod tests {
             assert!(ids.len() > 300);
             for memos in [0, 10, MEMOS] {
                 let limits = Limits { memos, ..LIMITS };
-                let mut whole = Walker::new(&graph, limits, Some::<Frame>);
-                let mut methods = Walker::new(&graph, limits, |frame: Frame| Some(frame.method));
+                let mut whole = Walker::new(&graph, limits, whole_frame);
+                let mut methods = Walker::new(&graph, limits, |frame: Frame| {
+                    FrameStep::Add(id_of(frame.method))
+                });
                 for &id in &ids {
-                    assert_eq!(whole.print(id), naive(&graph, id, |frame| frame));
-                    assert_eq!(methods.print(id), naive(&graph, id, |frame| frame.method));
+                    assert_eq!(whole.print(id), naive(&graph, id, id_of));
+                    assert_eq!(
+                        methods.print(id),
+                        naive(&graph, id, |frame| id_of(frame.method))
+                    );
                 }
                 assert!(whole.memos.len() <= memos);
             }
@@ -332,20 +369,19 @@ mod tests {
     fn callers_of_a_frame_that_ends_a_trace_do_not_count() {
         let (graph, ids) = recursion(Policy::LUCCE);
         let last = MethodId(2);
+        let step = |frame: Frame| match frame.method == last {
+            true => FrameStep::Restart,
+            false => whole_frame(frame),
+        };
         for memos in [0, 10, MEMOS] {
-            let mut walker = Walker::new(&graph, Limits { memos, ..LIMITS }, Some::<Frame>);
-            walker.ends = Some(last);
+            let mut walker = Walker::new(&graph, Limits { memos, ..LIMITS }, step);
             for &id in &ids {
                 let frames = graph.decode(id, MethodId::EVENT).unwrap();
-                let (leaf, callers) = frames.split_first().unwrap();
-                let own = callers.iter().take_while(|frame| frame.method != last);
-                let own: Vec<_> = own.chain([leaf]).collect();
-                let callers = own[..own.len() - 1]
-                    .iter()
-                    .rev()
-                    .chain(&own[own.len() - 1..]);
-                let print = callers.fold([0; 2], |print, frame| halves((print, **frame)));
-                assert_eq!(walker.print(id).unwrap().print, whole(print));
+                let own = frames.iter().take_while(|frame| frame.method != last);
+                let own: Vec<_> = own.collect();
+                let own = own.iter().rev();
+                let print = own.fold(StackId::EMPTY, |print, frame| print.then(id_of(**frame)));
+                assert_eq!(walker.print(id).unwrap().print, print);
             }
         }
     }
@@ -354,7 +390,7 @@ mod tests {
     #[test]
     fn shared_frames_are_met_once() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
+        let mut walker = Walker::new(&graph, LIMITS, whole_frame);
         let mut met = 0;
         for &id in &ids {
             let (parent, leaf) = graph.caller(id, MethodId::EVENT).unwrap().unwrap();
@@ -375,7 +411,7 @@ mod tests {
     #[test]
     fn traces_are_told_apart() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
+        let mut walker = Walker::new(&graph, LIMITS, whole_frame);
         let mut traces = BTreeMap::new();
         for &id in &ids {
             let frames = graph.decode(id, MethodId::EVENT).unwrap();
@@ -387,11 +423,11 @@ mod tests {
     #[test]
     fn numbers_that_the_graph_does_not_know_fail_as_they_do_in_full() {
         let (graph, ids) = recursion(Policy::LUCCE);
-        let mut walker = Walker::new(&graph, LIMITS, Some::<Frame>);
+        let mut walker = Walker::new(&graph, LIMITS, whole_frame);
         for &id in &ids {
             for wrong in [id.0 ^ 1, id.0 + 1000, id.0 ^ 1 << 40, id.0 << 8, 0] {
                 let wrong = ContextId(wrong);
-                assert_eq!(walker.print(wrong), naive(&graph, wrong, |frame| frame));
+                assert_eq!(walker.print(wrong), naive(&graph, wrong, id_of));
             }
         }
     }
@@ -405,7 +441,7 @@ mod tests {
                 frames: most,
                 memos,
             };
-            let mut walker = Walker::new(&graph, limits, Some::<Frame>);
+            let mut walker = Walker::new(&graph, limits, whole_frame);
             for &id in &ids {
                 let depth = graph.decode(id, MethodId::EVENT).unwrap().len();
                 let printed = walker.print(id);

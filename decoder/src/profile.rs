@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::time::Instant;
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_contentid::{Detail, StackId};
@@ -48,6 +49,10 @@ pub struct Profile {
     pub sizes: Sizes,
     /// The JVM ended by itself.
     pub ended: bool,
+    /// Blocks of counters without a checksum.
+    pub unsealed: u64,
+    /// When the counters were read.
+    pub counted_at: Instant,
     /// The first damage: a counter that was left out, or where reading stopped.
     pub damage: Option<Damage>,
     pub(crate) scope: Scope,

@@ -8,9 +8,10 @@
 //! place that an earlier walk has remembered. One place in [`SPACING`] is remembered, chosen by its own
 //! number, so walks that meet anywhere meet at a remembered place soon after.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId};
+use lucce_contentid::{FrameId, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::profile::{MethodInContext, Profile};
@@ -83,6 +84,19 @@ impl Tree {
         (node.parent != NONE).then_some((NodeId(node.parent), FrameKey(node.key)))
     }
 
+    /// By node, the content id of its path. `id`: that of a frame; none: the frame is no frame of the program.
+    #[must_use]
+    pub fn stacks(&self, id: impl Fn(FrameKey) -> Option<FrameId>) -> Vec<StackId> {
+        let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let callers = stacks.get(node.parent as usize).copied();
+            let callers = callers.unwrap_or(StackId::EMPTY);
+            let own = id(FrameKey(node.key)).filter(|_| node.parent != NONE);
+            stacks.push(own.map_or(callers, |own| callers.then(own)));
+        }
+        stacks
+    }
+
     /// The node for one frame more; `None`: there are four billion already.
     pub fn child(&mut self, parent: NodeId, key: FrameKey) -> Option<NodeId> {
         let (mut at, mut seen, mut last) = (self.nodes.get(parent.0 as usize)?.first, 0, NONE);
@@ -124,6 +138,39 @@ struct Packed([u32; 3]);
 impl From<MethodInContext> for Packed {
     fn from((id, method): MethodInContext) -> Packed {
         Packed([id.0 as u32, (id.0 >> 32) as u32, method.0])
+    }
+}
+
+/// Nodes whose paths have equal content ids: which of them stands for all.
+#[derive(Default)]
+pub struct EqualStacks {
+    /// By node; empty: no two nodes have equal content ids.
+    stacks: Vec<StackId>,
+    first: FxHashMap<StackId, NodeId>,
+}
+
+impl EqualStacks {
+    /// `frames`: by key, the frames' content ids; as of [`Tree::stacks`].
+    #[must_use]
+    pub fn new(tree: &Tree, frames: &[Option<FrameId>]) -> Self {
+        let mut different = HashSet::with_capacity(frames.len());
+        let are_different = frames.iter().all(|id| different.insert(id));
+        let id = |key: FrameKey| frames.get(key.0 as usize).copied().flatten();
+        EqualStacks {
+            stacks: match are_different {
+                true => Vec::new(),
+                false => tree.stacks(id),
+            },
+            first: FxHashMap::default(),
+        }
+    }
+
+    /// Of the nodes with an equal content id, the one that was asked for first.
+    pub fn first_node(&mut self, node: NodeId) -> NodeId {
+        match self.stacks.get(node.0 as usize) {
+            Some(stack) => *self.first.entry(*stack).or_insert(node),
+            None => node,
+        }
     }
 }
 

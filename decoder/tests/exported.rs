@@ -143,8 +143,8 @@ fn stacks_of_one_text_are_one_line() {
     written.write(&mut one, &|_| ()).unwrap();
     let lines = write_difference((&written, &written), |_| true, &mut both).unwrap();
     let text = String::from_utf8;
-    assert_eq!(text(one).unwrap(), "app.Main.main;app.Main.work 13\n");
-    assert_eq!(text(both).unwrap(), "app.Main.main;app.Main.work 13 13\n");
+    assert_eq!(text(one).unwrap(), "app.Main.main;app.Main.work 40\n");
+    assert_eq!(text(both).unwrap(), "app.Main.main;app.Main.work 40 40\n");
     assert_eq!((collapsed.len(), lines), (1, 1));
 }
 

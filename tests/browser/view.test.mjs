@@ -189,7 +189,7 @@ describe("a page of one run", () => {
     const row = page.locator("section", { has: page.getByRole("heading", { name: "lock", exact: true }) }).locator("tbody tr");
     const names = await row.locator("td.name").allInnerTexts();
     const lock = `data.kinds.findIndex((kind) => kind.name === "lock")`;
-    const hasIdle = await inPage(`(() => { const isIdle = idleNodes(); return contexts.node.some((node, at) => contexts.kind[at] === ${lock} && isIdle[node] === 1); })()`);
+    const hasIdle = await inPage(`contexts.kind.some((kind, at) => kind === ${lock} && isIdle[at] === 1)`);
     assert.equal(names.filter((name) => name.startsWith("(idle")).length, hasIdle ? 1 : 0, names.join());
     const times = await row.locator("td:nth-child(3)").allInnerTexts();
     assert.equal(times.reduce((sum, text) => sum + Number(text.replaceAll(",", "")), 0), await inPage(`data.kinds[${lock}].count[0]`));
@@ -198,11 +198,10 @@ describe("a page of one run", () => {
   test("leaves out threads that wait for work, as the report does, and says so", async () => {
     await open("one");
     await page.locator("#kind").selectOption({ label: "lock" });
-    // Any method stands for those in which pools wait.
+    // Any context stands for those in which pools wait.
     const { all, idle } = await inPage(`(() => {
       const all = data.kinds[state.kind].value[0];
-      const node = contexts.node[contexts.kind.findIndex((kind, at) => kind === state.kind && sumsOf(0).byContext[at] > 0)];
-      data.methods.idle = [tree.method[node]];
+      data.contexts.idle = [contexts.kind.findIndex((kind, at) => kind === state.kind && sumsOf(0).byContext[at] > 0)];
       take(data);
       cached = { key: "", sums: [] };
       draw();

@@ -49,6 +49,8 @@ struct Checked {
     outside: Outside,
     ended: bool,
     damaged: bool,
+    /// Blocks of counters without a checksum.
+    unsealed: u64,
     /// The log's size.
     bytes: u64,
 }
@@ -159,6 +161,7 @@ impl Checked {
             },
             ended: profile.ended,
             damaged: summary.damage.is_some(),
+            unsealed: profile.unsealed,
             bytes: profile.size,
         }
     }
@@ -193,6 +196,16 @@ impl Checked {
         }
         let whole = if self.damaged { "damaged" } else { "whole" };
         writeln!(out, "  the log is {whole}, {}", plural(self.bytes, "byte"))?;
+        if self.unsealed > 0 {
+            let why = match self.ended {
+                false => "the JVM that writes them was killed or still runs",
+                true => "an older version wrote it, or it was copied while it ended",
+            };
+            writeln!(
+                out,
+                "  its counters have no checksums, so damage to them is not noticed: {why}"
+            )?;
+        }
         if !self.ended && !self.damaged {
             let until = match self.compared {
                 0 => "",

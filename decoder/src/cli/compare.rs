@@ -7,6 +7,7 @@
 
 mod facts;
 mod row;
+mod shifts;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,8 +21,11 @@ use regex_lite::Regex;
 
 pub use facts::{Facts, Remark, Weight};
 pub use row::Row;
+pub use shifts::{LineShift, LineShifts};
 
 use super::classes::Classes;
+use super::human::human;
+use super::output::grouped;
 use super::progress::Bar;
 use super::tagged::Tagged;
 use super::{End, Failure, Weigh, about, ending};
@@ -87,6 +91,9 @@ pub struct What {
     /// Stack traces are joined without their lines, which move when a program is edited
     #[arg(long)]
     pub no_lines: bool,
+    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    #[arg(long)]
+    pub idle: bool,
     #[command(flatten)]
     pub tagged: Tagged,
     #[command(flatten)]
@@ -109,6 +116,8 @@ pub struct Compared {
     through: Option<Vec<bool>>,
     /// Contexts are joined without lines.
     no_lines: bool,
+    /// Threads that wait for work are compared, too.
+    with_idle: bool,
     /// By run.
     pub facts: Vec<Facts>,
     pub remarks: Vec<Remark>,
@@ -153,6 +162,7 @@ impl Compared {
             unit,
             number,
             no_lines: what.no_lines,
+            with_idle: what.idle,
             remarks: facts::remarks(&facts, &kind, what.tagged.is_open()),
             facts,
             kind,
@@ -161,13 +171,31 @@ impl Compared {
         compared.remarks.extend(compared.nothing(through));
         compared.weigh(what.value);
         compared.divide(old.iter().chain(new), what.per.as_deref())?;
+        compared.remarks.extend(compared.idle_remark());
+        compared.remarks.extend(compared.outside_remark());
         Ok(compared)
+    }
+
+    /// How many events are left out because no frame of theirs is of the classes that were asked for.
+    fn outside_remark(&self) -> Option<Remark> {
+        let outside: Vec<u64> = self.joined.runs.iter().map(|run| run.outside).collect();
+        let is_none = outside.iter().all(|outside| *outside == 0);
+        let outside: Vec<String> = outside.into_iter().map(grouped).collect();
+        let outside = outside.join(", ");
+        let text = format!(
+            "events of all kinds without any frame of these classes, left out of each run: {outside}"
+        );
+        (!is_none).then(|| Remark::new(Weight::Said, text))
     }
 
     /// That there is nothing to compare: what is looked for may be mistyped.
     fn nothing(&self, through: Option<&Regex>) -> Option<Remark> {
-        let runs = 0..self.joined.runs.len();
-        if runs.clone().any(|run| self.counted(run).next().is_some()) {
+        let mut runs = 0..self.joined.runs.len();
+        let is_there = |run| {
+            let mut asked = self.joined.counted(run, |row| self.is_asked(row));
+            asked.next().is_some()
+        };
+        if runs.any(is_there) {
             return None;
         }
         let text = match through {
@@ -228,11 +256,33 @@ impl Compared {
 
     /// Whether an event is one of those that are compared.
     fn is_compared(&self, row: &Counted) -> bool {
+        (self.with_idle || !row.is_idle) && self.is_asked(row)
+    }
+
+    /// Whether an event is of the kind and through the method that were asked for.
+    fn is_asked(&self, row: &Counted) -> bool {
         let is_through = |through: &Vec<bool>| {
             let through = through.get(row.node.0 as usize);
             through.copied().unwrap_or_default()
         };
         row.kind == self.number && self.through.as_ref().is_none_or(is_through)
+    }
+
+    /// How much is left out because threads wait for work.
+    fn idle_remark(&self) -> Option<Remark> {
+        let idle = |(run, per): (usize, &f64)| {
+            let rows = |row: &Counted| row.is_idle && self.is_asked(row);
+            let amounts = self.joined.counted(run, rows);
+            let amounts = amounts.map(|row| self.measure.of(row));
+            amounts.fold(0, u64::saturating_add) as f64 / per
+        };
+        let amounts: Vec<f64> = self.per.iter().enumerate().map(idle).collect();
+        let is_none = self.with_idle || amounts.iter().all(|amount| *amount == 0.0);
+        let (old, new) = Change::new(None, amounts, self.old).means();
+        let (old, new) = (human(old, &self.unit), human(new, &self.unit));
+        let text =
+            format!("idle, threads that wait for work (--idle compares them): {old} → {new}");
+        (!is_none).then(|| Remark::new(Weight::Said, text))
     }
 
     fn counted(&self, run: usize) -> impl Iterator<Item = &Counted> {
@@ -296,7 +346,7 @@ impl Compared {
         if with < POOR {
             return None;
         }
-        let paths = self.joined.methods_of_paths();
+        let paths = self.joined.stacks_without_lines();
         let path = |node: NodeId| paths.get(node.0 as usize).copied();
         let without = self.apart(|row| (path(row.node), row.what));
         let percent = |part: f64| format!("{:.0}%", part * 100.0);

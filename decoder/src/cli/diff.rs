@@ -81,6 +81,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     }
     let compared = Compared::open(old, new, &args.what)?;
     let mut changes = compared.changes(args.by);
+    let shifts = compared.line_shifts(&changes);
     if args.certain {
         changes.retain(|change| change.stands_out() == Some(true));
     }
@@ -102,12 +103,12 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         runs: &compared.facts,
         remarks: remarks(&compared, args.by),
         sides: compared.sides(),
-        total: Row::new(&compared, &compared.whole()),
+        total: Row::new(&compared, &compared.whole(), &shifts),
         changes: changes.len() as u64,
         rows: changes
             .iter()
             .take(top)
-            .map(|change| Row::new(&compared, change))
+            .map(|change| Row::new(&compared, change, &shifts))
             .collect(),
     };
     let mut out = stdout();
@@ -228,7 +229,10 @@ impl Diff<'_> {
         for (number, row) in self.rows.iter().enumerate() {
             match by {
                 Told::Context => row.write_context(number + 1, &self.unit, out)?,
-                _ => writeln!(out, "{:<58} {}", row.amounts(&self.unit), Text(&row.name))?,
+                _ => {
+                    writeln!(out, "{:<58} {}", row.amounts(&self.unit), Text(&row.name))?;
+                    write!(out, "{}", row.shift_line(&self.unit))?;
+                }
             }
         }
         let rest = self.changes.saturating_sub(self.rows.len() as u64);
@@ -248,6 +252,6 @@ impl Row {
             self.amounts(unit),
             Text(&self.name)
         )?;
-        writeln!(out, "{}", self.trace())
+        writeln!(out, "{}{}", self.shift_line(unit), self.trace())
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::{Line, Text};
 
-use super::compare::{Compared, Facts, Remark, Row, Told, Weight, What};
+use super::compare::{Compared, Facts, LineShifts, Remark, Row, Told, Weight, What};
 use super::human::{growth, human};
 use super::output::{json, spare_own, stdout};
 use super::{End, Failure, about};
@@ -153,7 +153,7 @@ impl<'c> Found<'c> {
         let sums = Sums {
             event: compared.kind.clone(),
             unit: compared.unit.clone(),
-            total: Row::new(compared, &compared.whole()),
+            total: Row::new(compared, &compared.whole(), &LineShifts::new()),
             max_growth: args.max_growth,
         };
         let grew = sums.grew();
@@ -263,9 +263,11 @@ fn title(kind: &str, what: &What) -> String {
 /// The contexts that grew.
 fn grown(compared: &Compared, top: usize) -> Vec<Row> {
     let top = if top == 0 { usize::MAX } else { top };
-    let changes = compared.changes(Told::Context).into_iter();
-    let grown = changes.filter(|change| change.by() > 0.0).take(top);
-    grown.map(|change| Row::new(compared, &change)).collect()
+    let changes = compared.changes(Told::Context);
+    let shifts = compared.line_shifts(&changes);
+    let grown = changes.iter().filter(|change| change.by() > 0.0).take(top);
+    let row = |change| Row::new(compared, change, &shifts);
+    grown.map(row).collect()
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ struct Stats<'a> {
     start: u64,
     ended: bool,
     damaged: bool,
+    /// Blocks of counters without a checksum.
+    unsealed: u64,
     graph: BTreeMap<&'static str, u64>,
     code: BTreeMap<&'static str, u64>,
     events: BTreeMap<&'static str, u64>,
@@ -124,6 +126,7 @@ impl<'a> Stats<'a> {
             start: profile.header.start / 1_000_000,
             ended: profile.ended,
             damaged: summary.damage.is_some(),
+            unsealed: profile.unsealed,
             graph: counts([
                 ("nodes", graph.nodes()),
                 ("transitions", graph.transitions()),
@@ -167,6 +170,11 @@ impl<'a> Stats<'a> {
         }
         row(out, "pid", &self.pid.to_string())?;
         row(out, "ended by itself", ended)?;
+        let sums = match self.unsealed {
+            0 => "yes",
+            _ => "no: damage to counters is not noticed",
+        };
+        row(out, "counters have checksums", sums)?;
         section(out, "graph", numbers(&self.graph))?;
         section(out, "code", numbers(&self.code))?;
         section(out, "events", numbers(&self.events))?;
@@ -342,21 +350,24 @@ fn log_parts(profile: &Profile) -> Vec<LogPart> {
     parts
 }
 
-fn numbers<'a>(counts: &'a BTreeMap<&'static str, u64>) -> impl Iterator<Item = (&'a str, String)> {
-    counts.iter().map(|(key, value)| (*key, grouped(*value)))
+/// With the keys as people say them. Other names stand as they are.
+fn numbers(counts: &BTreeMap<&'static str, u64>) -> Vec<(String, String)> {
+    let row = |(key, value): (&&str, &u64)| (key.replace('_', " "), grouped(*value));
+    counts.iter().map(row).collect()
 }
 
-fn section<'a>(
+fn section<K: AsRef<str>>(
     out: &mut impl Write,
     title: &str,
-    mut rows: impl Iterator<Item = (&'a str, String)>,
+    rows: impl IntoIterator<Item = (K, String)>,
 ) -> io::Result<()> {
     writeln!(out, "{title}")?;
-    rows.try_for_each(|(key, value)| row(out, key, &value))
+    let mut rows = rows.into_iter();
+    rows.try_for_each(|(key, value)| row(out, key.as_ref(), &value))
 }
 
 fn row(out: &mut impl Write, key: &str, value: &str) -> io::Result<()> {
-    let key = Text(&key.replace('_', " ")).to_string();
+    let key = Text(key).to_string();
     writeln!(out, "  {key:<22} {}", Line(value))
 }
 
@@ -380,4 +391,23 @@ fn list(out: &mut impl Write, title: &str, lines: &[String]) -> io::Result<()> {
     lines
         .iter()
         .try_for_each(|line| writeln!(out, "  {}", Line(line)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_program_stand_as_they_are() {
+        let mut out = Vec::new();
+        let kinds = [("cache_miss", grouped(1_234))];
+        section(&mut out, "events by kind", kinds).unwrap();
+        let own = counts([("threads_with_events", 2)]);
+        section(&mut out, "events", numbers(&own)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "events by kind\n  cache_miss             1,234\nevents\n  threads with events    2\n"
+        );
+    }
 }

@@ -323,6 +323,7 @@ mod tests {
                     method,
                     line: 1,
                     id,
+                    by_method: FrameId::of(text, Detail::ByMethod),
                 });
                 node = joined.tree.child(node, FrameKey(frame)).unwrap();
             }
@@ -331,7 +332,7 @@ mod tests {
                 kind: 0,
                 what: None,
                 lane: 0,
-                trace: node.0,
+                is_idle: false,
                 id: ContextId(1),
                 count: 1,
                 value: *value,
@@ -341,6 +342,7 @@ mod tests {
             id: None,
             counted,
             unknown: 0,
+            outside: 0,
             has_numbers: true,
         });
         joined

@@ -58,7 +58,7 @@ impl Joined {
                     .as_ref()
                     .map(|what| names.types.number(what.clone())),
                 lane: names.lanes.number(lane),
-                trace: node.0,
+                is_idle: false,
                 id: ContextId(0),
                 count: sum.count,
                 value: sum.value,
@@ -68,12 +68,14 @@ impl Joined {
             id: None,
             counted,
             unknown: 0,
+            outside: 0,
             has_numbers: false,
         });
     }
 
     fn given_frame(&mut self, frame: &StackFrame, descriptor: &str) -> FrameKey {
         let id = frame.id(descriptor, Detail::ByLine);
+        let by_method = frame.id(descriptor, Detail::ByMethod);
         let class = self.names.classes.number(frame.class.clone());
         let method = self.names.methods.number(MethodName {
             class,
@@ -81,6 +83,12 @@ impl Joined {
             file: frame.file.clone(),
         });
         let line = frame.line;
-        FrameKey(self.names.frames.number(FrameName { method, line, id }))
+        let name = FrameName {
+            method,
+            line,
+            id,
+            by_method,
+        };
+        FrameKey(self.names.frames.number(name))
     }
 }

@@ -5,6 +5,9 @@
 //! Profile ─┤
 //!          └─► Tree: each path of frames once ─► Counted: what each run counted, by node
 //! ```
+//! Paths whose content ids are equal are one context, whichever of them comes first: class loaders' copies of a class, hidden
+//! classes whose names differ from run to run.
+//!
 //! Reading order: `names`, `walked` (contexts into the tree), this file, `sums` (amounts by context, method, class, …), `given` (sums that
 //! come from elsewhere), `moved` (paths that differ in lines alone).
 
@@ -25,15 +28,16 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 pub use branches::{Branch, Drawing};
 pub use given::PathSum;
 pub(crate) use names::Numbered;
-pub use names::{Apart, KindName, LaneName, MethodName, Names};
+pub use names::{Apart, KindName, LaneName, Names};
 pub use sums::{By, Key, Measure};
 
 use crate::contexts::Contexts;
 use crate::events::{Events, Share};
 use crate::frame::StackFrame;
+use crate::idle::IdleContexts;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::{Profile, Tick};
-use crate::tree::{NodeId, Tree};
+use crate::tree::{EqualStacks, NodeId, Tree};
 
 /// What several runs counted.
 #[derive(Default)]
@@ -50,6 +54,8 @@ pub struct Run {
     pub counted: Vec<Counted>,
     /// Numbers that the log does not explain.
     pub unknown: u64,
+    /// Events without any frame in scope, which are not counted.
+    pub outside: u64,
     /// Its contexts' numbers can be decoded.
     pub has_numbers: bool,
 }
@@ -63,26 +69,44 @@ pub struct Counted {
     pub what: Option<u32>,
     /// Its thread and tags: see [`Names`].
     pub lane: u32,
-    /// Equal for events whose contexts a report lists as one, but for what they happened to.
-    pub trace: u32,
+    /// The thread waits for work, and the kind counts time.
+    pub is_idle: bool,
     pub id: ContextId,
     pub count: u64,
     /// In the kind's unit.
     pub value: u64,
 }
 
-/// What the events of a context are: node, kind and what they happened to.
-pub type Meaning = (NodeId, u32, Option<u32>);
+/// What the events of a context are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EventMeaning {
+    pub node: NodeId,
+    pub kind: u32,
+    /// What they happened to.
+    pub what: Option<u32>,
+    /// As [`Counted::is_idle`].
+    pub is_idle: bool,
+}
+
+impl Counted {
+    #[must_use]
+    pub fn meaning(&self) -> EventMeaning {
+        EventMeaning {
+            node: self.node,
+            kind: self.kind,
+            what: self.what,
+            is_idle: self.is_idle,
+        }
+    }
+}
 
 /// Where the contexts of a run's events are in the tree.
 struct Places<'p> {
     profile: &'p Profile,
-    apart: Apart,
     /// In the order of the contexts' numbers; none: it is left out.
     by_context: Vec<Option<JoinedPlace>>,
     unknown: Vec<(ContextId, DecodeError)>,
-    /// Traces that are not told apart by their nodes alone.
-    traces: HashMap<(NodeId, &'p str), u32>,
+    idle: IdleContexts,
 }
 
 /// Where a context is.
@@ -109,7 +133,7 @@ impl Joined {
         &mut self,
         profile: &Profile,
         tick: Tick<'_>,
-        then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(Meaning, i64)>) -> T,
+        then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(EventMeaning, i64)>) -> T,
     ) -> T {
         self.add_apart(profile, Apart::ByName, tick, then)
     }
@@ -119,24 +143,20 @@ impl Joined {
         profile: &Profile,
         apart: Apart,
         tick: Tick<'_>,
-        then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(Meaning, i64)>) -> T,
+        then: impl FnOnce(&mut dyn FnMut(&Event) -> Option<(EventMeaning, i64)>) -> T,
     ) -> T {
-        let mut places = Places::new(profile, apart);
-        places.walk(self, &profile.events, tick);
+        let events = &profile.events;
+        let (places, left_out) = self.place_contexts(profile, events, apart, tick);
         let mut labels = Labels::new(&mut self.names, profile);
-        let counted = places.counted(&profile.events, &mut labels);
-        let ids = profile.events.ids();
+        let counted = places.counted(events, &mut labels);
+        let ids = events.ids();
         let place = |id| *places.by_context.get(ids.binary_search(&id).ok()?)?;
         let done = then(&mut |event| {
             let place = place(event.id)?;
-            labels.meaning_of((place.node, place.site), event)
+            let is_idle = places.idle.holds(event.id, event.event);
+            labels.meaning_of(place, is_idle, event)
         });
-        self.runs.push(Run {
-            id: profile.header.run,
-            counted,
-            unknown: places.unknown.len() as u64,
-            has_numbers: true,
-        });
+        self.add_run(profile, counted, &left_out);
         done
     }
 
@@ -145,18 +165,55 @@ impl Joined {
     #[must_use]
     pub fn of_events(profile: &Profile, events: &Events, tick: Tick<'_>) -> (Joined, Contexts) {
         let mut joined = Joined::default();
-        let mut places = Places::new(profile, Apart::BySite);
-        places.walk(&mut joined, events, tick);
-        let left_out = places.leave_out(events);
+        let (places, left_out) = joined.place_contexts(profile, events, Apart::ByName, tick);
         let mut labels = Labels::new(&mut joined.names, profile);
         let counted = places.counted(events, &mut labels);
-        joined.runs.push(Run {
+        joined.add_run(profile, counted, &left_out);
+        (joined, left_out)
+    }
+
+    fn add_run(&mut self, profile: &Profile, counted: Vec<Counted>, left_out: &Contexts) {
+        self.runs.push(Run {
             id: profile.header.run,
             counted,
             unknown: left_out.unknown.len() as u64,
+            outside: left_out.outside,
             has_numbers: true,
         });
-        (joined, left_out)
+    }
+
+    /// Puts the contexts of events into the tree. Returns where they are, and what a report of all contexts leaves out.
+    fn place_contexts<'p>(
+        &mut self,
+        profile: &'p Profile,
+        events: &Events,
+        apart: Apart,
+        tick: Tick<'_>,
+    ) -> (Places<'p>, Contexts) {
+        let walked = walked::walk(self, profile, apart, &events.ids(), tick);
+        let mut places = Places {
+            profile,
+            by_context: walked.places,
+            unknown: walked.unknown,
+            idle: profile.idle_contexts(events),
+        };
+        let left_out = places.leave_out(events);
+        let mut equal = self.equal_stacks();
+        for place in places.by_context.iter_mut().flatten() {
+            place.node = equal.first_node(place.node);
+        }
+        (places, left_out)
+    }
+
+    /// The nodes that stand for all with an equal content id: those with events so far.
+    fn equal_stacks(&self) -> EqualStacks {
+        let frames = self.names.frames.all().iter();
+        let frames: Vec<_> = frames.map(|frame| Some(frame.id)).collect();
+        let mut equal = EqualStacks::new(&self.tree, &frames);
+        for row in self.runs.iter().flat_map(|run| &run.counted) {
+            equal.first_node(row.node);
+        }
+        equal
     }
 
     /// The content id of a path.
@@ -185,24 +242,7 @@ impl Joined {
     }
 }
 
-impl<'p> Places<'p> {
-    fn new(profile: &'p Profile, apart: Apart) -> Self {
-        Places {
-            profile,
-            apart,
-            by_context: Vec::new(),
-            unknown: Vec::new(),
-            traces: HashMap::new(),
-        }
-    }
-
-    fn walk(&mut self, joined: &mut Joined, events: &Events, tick: Tick<'_>) {
-        let ids = events.ids();
-        let walked = walked::walk(joined, self.profile, self.apart, &ids, tick);
-        self.by_context = walked.places;
-        self.unknown = walked.unknown;
-    }
-
+impl Places<'_> {
     /// What a report of all contexts leaves out; events without any frame in scope are left out from now on.
     fn leave_out(&mut self, events: &Events) -> Contexts {
         let mut left_out = Contexts::default();
@@ -221,27 +261,19 @@ impl<'p> Places<'p> {
         left_out
     }
 
-    fn counted(&mut self, events: &Events, labels: &mut Labels<'_>) -> Vec<Counted> {
+    fn counted(&self, events: &Events, labels: &mut Labels<'_>) -> Vec<Counted> {
         let mut counted = Vec::with_capacity(events.all().len());
         for (number, shares) in events.by_context().enumerate() {
             let Some(place) = self.by_context.get(number).copied().flatten() else {
                 continue;
             };
-            let trace = self.trace(place);
             let shares = shares.iter().filter(|share| share.count > 0);
-            counted.extend(shares.map(|share| labels.counted(share, place, trace)));
+            counted.extend(shares.map(|share| {
+                let is_idle = self.idle.holds(share.id, share.event);
+                labels.counted(share, place, is_idle)
+            }));
         }
         counted
-    }
-
-    /// Where frames are left out, equal traces may end in different allocations.
-    fn trace(&mut self, place: JoinedPlace) -> u32 {
-        if !self.profile.is_restricted() {
-            return place.node.0;
-        }
-        let allocated = self.profile.code.allocated(place.site).unwrap_or_default();
-        let next = self.traces.len() as u32;
-        *self.traces.entry((place.node, allocated)).or_insert(next)
     }
 }
 
@@ -266,7 +298,7 @@ impl<'p> Labels<'p> {
         }
     }
 
-    fn counted(&mut self, share: &Share, place: JoinedPlace, trace: u32) -> Counted {
+    fn counted(&mut self, share: &Share, place: JoinedPlace, is_idle: bool) -> Counted {
         let JoinedPlace { node, site } = place;
         let (kind, what) = self.meaning(share.event, site);
         let each = self.profile.each(share.event, site);
@@ -275,7 +307,7 @@ impl<'p> Labels<'p> {
             kind,
             what,
             lane: self.lane(share.thread),
-            trace,
+            is_idle,
             id: share.id,
             count: share.count,
             value: share.value.saturating_add(share.count.saturating_mul(each)),
@@ -320,12 +352,19 @@ impl<'p> Labels<'p> {
     /// What a single event of the stream is, and its value.
     fn meaning_of(
         &mut self,
-        (node, site): (NodeId, SiteId),
+        JoinedPlace { node, site }: JoinedPlace,
+        is_idle: bool,
         event: &Event,
-    ) -> Option<(Meaning, i64)> {
+    ) -> Option<(EventMeaning, i64)> {
         let (kind, what) = self.meaning(event.event, site);
         let each = self.profile.each(event.event, site);
         let value = event.value.saturating_add_unsigned(each);
-        Some(((node, kind, what), value))
+        let meaning = EventMeaning {
+            node,
+            kind,
+            what,
+            is_idle,
+        };
+        Some((meaning, value))
     }
 }

@@ -46,12 +46,6 @@ impl<T: Hash + Eq + Clone> Numbered<T> {
         number
     }
 
-    /// The first number of an equal value.
-    pub fn first(&self, number: u32) -> u32 {
-        let known = self.get(number).and_then(|value| self.known.get(value));
-        known.copied().unwrap_or(number)
-    }
-
     pub fn get(&self, number: u32) -> Option<&T> {
         self.values.get(number as usize)
     }
@@ -75,6 +69,8 @@ pub struct FrameName {
     pub method: u32,
     pub line: i32,
     pub id: FrameId,
+    /// Its id without the line.
+    pub by_method: FrameId,
 }
 
 /// Which frames are one.
@@ -82,8 +78,6 @@ pub struct FrameName {
 pub enum Apart {
     /// Those that a person cannot tell apart: frames of several runs are compared.
     ByName,
-    /// Those of one site and method: two calls in one line are two.
-    BySite,
     /// Those of one id without lines: versions of a program are compared whose lines have moved.
     WithoutLines,
 }
@@ -91,7 +85,7 @@ pub enum Apart {
 impl Apart {
     fn detail(self) -> Detail {
         match self {
-            Apart::ByName | Apart::BySite => Detail::ByLine,
+            Apart::ByName => Detail::ByLine,
             Apart::WithoutLines => Detail::ByMethod,
         }
     }
@@ -160,6 +154,7 @@ impl Names {
         if let Some(known) = known {
             return *known;
         }
+        let by_method = profile.code.frame_id(frame, &shown, Detail::ByMethod);
         let class = self.classes.number(shown.class);
         let method = self.methods.number(MethodName {
             class,
@@ -167,15 +162,17 @@ impl Names {
             file: shown.file,
         });
         let line = match apart {
-            Apart::ByName | Apart::BySite => shown.line,
+            Apart::ByName => shown.line,
             // Unknown; a native method is still one.
             Apart::WithoutLines => shown.line.min(-1),
         };
-        let name = FrameName { method, line, id };
-        let key = FrameKey(match apart {
-            Apart::ByName | Apart::WithoutLines => self.frames.number(name),
-            Apart::BySite => self.frames.push(name),
-        });
+        let name = FrameName {
+            method,
+            line,
+            id,
+            by_method,
+        };
+        let key = FrameKey(self.frames.number(name));
         if apart == Apart::WithoutLines {
             self.by_id.insert(id, key);
         }

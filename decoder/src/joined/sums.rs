@@ -243,7 +243,7 @@ pub(super) struct Keys<'j> {
 impl<'j> Keys<'j> {
     pub(super) fn new(joined: &'j Joined, by: By) -> Self {
         let names = &joined.names;
-        // A package is named by the first of its classes.
+        // A package, a method and a line are named by the first one that a person calls the same.
         let mut packages: HashMap<&str, u32> = HashMap::new();
         let of_class: Vec<u32> = (0..)
             .zip(names.classes.all())
@@ -253,6 +253,16 @@ impl<'j> Keys<'j> {
                     .or_insert(number)
             })
             .collect();
+        let mut methods: HashMap<(u32, &str), u32> = HashMap::new();
+        let of_method: Vec<u32> = (0..)
+            .zip(names.methods.all())
+            .map(|(number, method)| {
+                *methods
+                    .entry((method.class, &method.name))
+                    .or_insert(number)
+            })
+            .collect();
+        let mut lines: HashMap<(u32, i32), u32> = HashMap::new();
         let class = |method: u32| {
             names
                 .methods
@@ -265,8 +275,14 @@ impl<'j> Keys<'j> {
                 let class = class(frame.method);
                 Key::Package(of_class.get(class as usize).copied().unwrap_or(class))
             }
-            By::Line => Key::Line(names.frames.first(number)),
-            _ => Key::Method(frame.method),
+            By::Line => {
+                let line = lines.entry((frame.method, frame.line));
+                Key::Line(*line.or_insert(number))
+            }
+            _ => {
+                let method = of_method.get(frame.method as usize).copied();
+                Key::Method(method.unwrap_or(frame.method))
+            }
         };
         Keys {
             tree: &joined.tree,

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::escape::Text;
-use crate::idle::is_idle;
-use crate::joined::{KindName, MethodName, Names};
+use crate::joined::{KindName, Names};
 use crate::tree::Tree;
 
 use super::heavy::Heavy;
@@ -61,8 +60,8 @@ pub struct Refresh {
     pub reading: u64,
     /// Milliseconds until there are newer data.
     pub pause: u64,
-    /// How long "lately" is.
-    pub seconds: f64,
+    /// How long "lately" is; none: the log was read once, so nothing is known of lately.
+    pub seconds: Option<f64>,
     /// There will be no newer data.
     pub ended: bool,
 }
@@ -132,8 +131,6 @@ pub struct Methods {
     pub owner: Vec<u32>,
     pub name: Vec<String>,
     pub file: Vec<Option<String>>,
-    /// Those in which threads wait for work.
-    pub idle: Vec<usize>,
 }
 
 /// The root has parent and method -1; a node that sums up others has method -1.
@@ -154,6 +151,8 @@ pub struct Contexts {
     pub what: Vec<i32>,
     pub number: Vec<String>,
     pub stack: Vec<String>,
+    /// Those of threads that wait for work, of kinds that count time.
+    pub idle: Vec<u32>,
 }
 
 #[derive(Serialize, Default)]
@@ -264,16 +263,7 @@ impl Data {
 impl Methods {
     pub fn new(names: &Names) -> Methods {
         let all = names.methods.all();
-        let is_idle = |method: &&MethodName| {
-            let class = names.classes.get(method.class);
-            class.is_some_and(|class| is_idle(&format!("{class}.{}", method.name)))
-        };
-        let idle = all.iter().enumerate();
         Methods {
-            idle: idle
-                .filter(|(_, method)| is_idle(method))
-                .map(|(at, _)| at)
-                .collect(),
             owner: all.iter().map(|method| method.class).collect(),
             name: all.iter().map(|method| plain(&method.name)).collect(),
             file: all

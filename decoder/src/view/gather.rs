@@ -1,34 +1,41 @@
 //! Sums by context of the page: events of a node that the page has are there with their number, those
 //! below it in one sum for each kind.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lucce_contentid::StackId;
 
 use crate::Number;
-use crate::joined::{Joined, LaneName, Meaning, Names, Run};
-use crate::tree::Tree;
+use crate::joined::{EventMeaning, Joined, LaneName, Names, Run};
+use crate::tree::{FrameKey, NodeId, Tree};
 
 use super::columns::{Contexts, Nodes, Rest, Shares};
 use super::heavy::{Heavy, ShownAt};
 
-/// A context of the page.
-type Key = (ShownAt, u32, Option<u32>);
+/// A context of the page, or a sum of what is not shown one by one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PageContext {
+    place: ShownAt,
+    kind: u32,
+    what: Option<u32>,
+    /// Idle events and others have sums of their own.
+    is_idle: bool,
+}
 
 pub struct Gathered<'p> {
     heavy: &'p Heavy,
     nodes: Nodes,
     /// The node that sums up what is below a node.
     rests: HashMap<u32, u32>,
-    known: HashMap<Key, u32>,
+    known: HashMap<PageContext, u32>,
     contexts: Contexts,
     /// By context: the run whose number it has.
     numbered_by: Vec<Option<u32>>,
     shares: HashMap<(u32, u32, u32), (u64, u64)>,
     /// By node of the page.
     stacks: Vec<StackId>,
-    /// How many contexts are in sums only.
-    small: u64,
+    /// The contexts that are in sums only.
+    small: HashSet<NodeId>,
 }
 
 impl<'p> Gathered<'p> {
@@ -43,16 +50,15 @@ impl<'p> Gathered<'p> {
             contexts: Contexts::default(),
             numbered_by: Vec::new(),
             shares: HashMap::new(),
-            small: 0,
+            small: HashSet::new(),
         }
     }
 
     pub fn add(&mut self, run: u32, of: &Run) {
-        let mut last = None;
         for row in &of.counted {
-            let key = self.key((row.node, row.kind, row.what));
+            let key = self.context_of(row.meaning());
             let context = self.context(key);
-            match key.0 {
+            match key.place {
                 ShownAt::Own(_) if of.has_numbers => self.number(
                     context,
                     run,
@@ -61,10 +67,11 @@ impl<'p> Gathered<'p> {
                         id: row.id,
                     },
                 ),
-                ShownAt::Below(_) if last != Some(row.id) || !of.has_numbers => self.small += 1,
-                ShownAt::Own(_) | ShownAt::Below(_) => {}
+                ShownAt::Below(_) => {
+                    self.small.insert(row.node);
+                }
+                ShownAt::Own(_) => {}
             }
-            last = Some(row.id);
             let sums = self.shares.entry((context, run, row.lane)).or_default();
             sums.0 = sums.0.saturating_add(row.count);
             sums.1 = sums.1.saturating_add(row.value);
@@ -83,26 +90,38 @@ impl<'p> Gathered<'p> {
         }
     }
 
-    fn key(&self, (node, kind, what): Meaning) -> Key {
-        match self.heavy.place(node) {
-            own @ ShownAt::Own(_) => (own, kind, what),
-            below @ ShownAt::Below(_) => (below, kind, None),
+    fn context_of(&self, meaning: EventMeaning) -> PageContext {
+        let EventMeaning {
+            node,
+            kind,
+            what,
+            is_idle,
+        } = meaning;
+        let place = self.heavy.place(node);
+        PageContext {
+            place,
+            kind,
+            what: what.filter(|_| matches!(place, ShownAt::Own(_))),
+            is_idle,
         }
     }
 
-    fn context(&mut self, key: Key) -> u32 {
+    fn context(&mut self, key: PageContext) -> u32 {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let (place, kind, what) = key;
-        let (node, stack) = match place {
+        let (node, stack) = match key.place {
             ShownAt::Own(node) => (node, self.stacks.get(node as usize)),
             ShownAt::Below(parent) => (self.rest(parent), None),
         };
         let context = self.contexts.node.len() as u32;
         self.contexts.node.push(node);
-        self.contexts.kind.push(kind);
-        self.contexts.what.push(what.map_or(-1, |what| what as i32));
+        self.contexts.kind.push(key.kind);
+        let what = key.what.map_or(-1, |what| what as i32);
+        self.contexts.what.push(what);
+        if key.is_idle {
+            self.contexts.idle.push(context);
+        }
         self.contexts.number.push(String::new());
         self.numbered_by.push(None);
         self.contexts
@@ -121,13 +140,18 @@ impl<'p> Gathered<'p> {
     }
 
     /// The context of the page that an event belongs to.
-    pub fn of(&self, meaning: Meaning) -> Option<u32> {
-        self.known.get(&self.key(meaning)).copied()
+    pub fn of(&self, meaning: EventMeaning) -> Option<u32> {
+        self.known.get(&self.context_of(meaning)).copied()
     }
 
     /// The context for events of a kind that are not told apart.
-    pub fn others(&mut self, kind: u32) -> u32 {
-        self.context((ShownAt::Below(0), kind, None))
+    pub fn others(&mut self, kind: u32, is_idle: bool) -> u32 {
+        self.context(PageContext {
+            place: ShownAt::Below(0),
+            kind,
+            what: None,
+            is_idle,
+        })
     }
 
     /// `lanes`: the thread and the tags of each.
@@ -148,7 +172,7 @@ impl<'p> Gathered<'p> {
             shares.value.push(value);
         }
         let rest = Rest {
-            contexts: self.small,
+            contexts: self.small.len() as u64,
         };
         (self.nodes, self.contexts, shares, rest)
     }
@@ -156,17 +180,9 @@ impl<'p> Gathered<'p> {
 
 /// The content ids of the page's nodes.
 fn stacks(tree: &Tree, heavy: &Heavy, names: &Names) -> Vec<StackId> {
-    let mut stacks = Vec::with_capacity(heavy.kept().len());
-    for node in heavy.kept() {
-        let step = tree.step(*node).and_then(|(caller, key)| {
-            let frame = names.frames.get(key.0)?;
-            let ShownAt::Own(caller) = heavy.place(caller) else {
-                return None;
-            };
-            let caller: &StackId = stacks.get(caller as usize)?;
-            Some(caller.then(frame.id))
-        });
-        stacks.push(step.unwrap_or(StackId::EMPTY));
-    }
-    stacks
+    let id = |key: FrameKey| names.frames.get(key.0).map(|frame| frame.id);
+    let all = tree.stacks(id);
+    let kept = heavy.kept().iter();
+    kept.map(|node| all.get(node.0 as usize).copied().unwrap_or(StackId::EMPTY))
+        .collect()
 }

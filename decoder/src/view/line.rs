@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use lucce_stream::{Event, Stream};
 
-use crate::joined::Meaning;
+use crate::joined::EventMeaning;
 
 use super::columns::{Cells, Line, Series};
 use super::gather::Gathered;
@@ -26,14 +26,14 @@ pub struct Steps {
     /// The first step with an event, and how many there are.
     first: u64,
     count: usize,
-    sums: BTreeMap<(u32, Meaning), (u64, i64)>,
+    sums: BTreeMap<(u32, EventMeaning), (u64, i64)>,
 }
 
 impl Steps {
     /// `meaning`: what an event is, and its value; none, if the log does not say.
     pub fn new(
         stream: &Stream,
-        mut meaning: impl FnMut(&Event) -> Option<(Meaning, i64)>,
+        mut meaning: impl FnMut(&Event) -> Option<(EventMeaning, i64)>,
     ) -> Steps {
         let times = || stream.events().map(|event| stream.since_start(event.clock));
         let (from, to) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
@@ -67,11 +67,11 @@ impl Steps {
         let frequent = self.frequent(gathered);
         let mut cells: BTreeMap<(u32, u32), (u64, i64)> = BTreeMap::new();
         for ((step, meaning), (count, value)) in &self.sums {
-            line.add(*step, meaning.1, *count, *value);
+            line.add(*step, meaning.kind, *count, *value);
             let own = gathered
                 .of(*meaning)
                 .filter(|context| frequent.contains(context));
-            let context = own.unwrap_or_else(|| gathered.others(meaning.1));
+            let context = own.unwrap_or_else(|| gathered.others(meaning.kind, meaning.is_idle));
             let cell = cells.entry((*step, context)).or_default();
             *cell = (cell.0 + count, cell.1.saturating_add(*value));
         }

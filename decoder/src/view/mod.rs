@@ -51,9 +51,15 @@ impl Page {
         self.steps = self.joined.add_with(profile, tick, |meaning| {
             stream.map(|stream| line::Steps::new(stream, meaning))
         });
-        let unknown = self.joined.runs.last().map_or(0, |run| run.unknown);
+        let run = self.joined.runs.last();
+        let (unknown, outside) = run.map_or((0, 0), |run| (run.unknown, run.outside));
         if unknown > 0 {
             let note = format!("{unknown} numbers that the log does not explain are left out");
+            text.notes.push(note);
+        }
+        if outside > 0 {
+            let note =
+                format!("Events without any frame of these classes are left out: {outside}.");
             text.notes.push(note);
         }
         self.texts.push(text);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use lucce_decoder::{Key, StackFrame};
 use serde::Serialize;
 
-use super::{Change, Compared};
+use super::{Change, Compared, LineShift, LineShifts};
 
 #[derive(Serialize)]
 pub struct Row {
@@ -21,13 +21,16 @@ pub struct Row {
     pub noise: f64,
     /// None: one run on each side.
     pub stands_out: Option<bool>,
+    /// There are others that differ by line alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<LineShift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<StackFrame>,
 }
 
 impl Row {
     /// A change without a key: all together.
-    pub fn new(compared: &Compared, change: &Change) -> Row {
+    pub fn new(compared: &Compared, change: &Change, shifts: &LineShifts) -> Row {
         let node = match change.key {
             Some(Key::Context(node, _)) => Some(node),
             _ => None,
@@ -40,10 +43,17 @@ impl Row {
             change: change.by(),
             noise: change.noise(),
             stands_out: change.stands_out(),
+            moved: change.key.and_then(|key| shifts.get(&key)).cloned(),
             frames: node.map_or_else(Vec::new, |node| compared.joined.trace(node)),
             old: change.old.clone(),
             new: change.new.clone(),
         }
+    }
+
+    /// That other rows differ by line alone: a line of its own; empty if there are none.
+    pub fn shift_line(&self, unit: &str) -> String {
+        let moved = self.moved.as_ref();
+        moved.map_or_else(String::new, |shift| shift.text(unit) + "\n")
     }
 
     pub fn means(&self) -> (f64, f64) {

@@ -55,7 +55,8 @@ impl Found<'_> {
             let _ = writeln!(text, "{line}");
         }
         for row in &self.grown {
-            let _ = write!(text, "\n{}\n{}", self.head(row), row.trace());
+            let shift = row.shift_line(self.unit());
+            let _ = write!(text, "\n{}\n{shift}{}", self.head(row), row.trace());
         }
         text
     }
@@ -66,9 +67,14 @@ impl Found<'_> {
         sums.map_or_else(String::new, |sums| format!(": {}", sums.text()))
     }
 
+    /// What amounts are in.
+    fn unit(&self) -> &str {
+        self.sums.as_ref().map_or("", |sums| &sums.unit)
+    }
+
     /// `+52.1 MB  +310.2%  java.lang.Object[]  edfe891c…`
     fn head(&self, row: &Row) -> String {
-        let unit = self.sums.as_ref().map_or("", |sums| &sums.unit);
+        let unit = self.unit();
         let (old, new) = row.means();
         format!(
             "{}  {}  {}  {}",
@@ -112,10 +118,14 @@ impl Found<'_> {
         text += &list("Runs", &[&self.sides[..], &self.remarks[..]].concat());
         for row in &self.grown {
             let (head, trace) = (self.head(row), row.trace());
+            let shift = match row.shift_line(self.unit()) {
+                line if line.is_empty() => line,
+                line => line + "\n",
+            };
             let fence = fence(&trace);
             let _ = write!(
                 text,
-                "\n<details><summary>{}</summary>\n\n{fence}\n{trace}{fence}\n\n</details>\n",
+                "\n<details><summary>{}</summary>\n\n{shift}{fence}\n{trace}{fence}\n\n</details>\n",
                 xml(&head)
             );
         }
@@ -175,6 +185,7 @@ mod tests {
             change: 1.0,
             noise: 0.0,
             stands_out: None,
+            moved: None,
             frames,
         };
         Found {

@@ -1,6 +1,6 @@
 //! Which events a report is of: types, stacks through a method, and no threads that wait for work.
 
-use lucce_decoder::{Context, Counted, Joined, KindTotal, Profile, Sums, Traces, is_idle};
+use lucce_decoder::{Context, Counted, Events, Joined, KindTotal, Profile, Traces};
 use regex_lite::Regex;
 
 use super::Args;
@@ -21,46 +21,39 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    pub fn is_type(&self, name: &str) -> bool {
+    fn is_type(&self, name: &str) -> bool {
         self.class.is_none_or(|class| class.is_match(name))
     }
 
-    /// Keeps contexts through the method that was asked for, and returns those that are idle.
-    pub fn sort_out(&self, profile: &Profile, list: &mut Vec<Context>) -> Vec<Context> {
-        if self.through.is_none() && !self.without_idle {
-            return Vec::new();
+    /// Parts the events into those that are listed and those of threads that wait for work.
+    pub fn part_idle(&self, profile: &Profile, events: Events) -> (Events, Events) {
+        if !self.without_idle {
+            return (events, Events::default());
         }
+        let idle = profile.idle_contexts(&events);
+        events.partition(|share| !idle.holds(share.id, share.event))
+    }
+
+    /// Keeps contexts of the type and through the method that were asked for.
+    pub fn keep_wanted(&self, profile: &Profile, list: &mut Vec<Context>) {
+        let is_type = |context: &Context| {
+            context.count > 0 && self.is_type(profile.detail(context).unwrap_or_default())
+        };
+        list.retain(is_type);
+        let Some(through) = self.through else {
+            return;
+        };
         let mut traces = Traces::new(profile);
-        let with_trace = list.drain(..).map(|context| {
-            let trace = traces.of(context.id);
-            (context, trace.ok())
+        let with_trace = list.drain(..).filter_map(|context| {
+            let trace = traces.of(context.id).ok()?;
+            Some((context, trace))
         });
         let with_trace: Vec<_> = with_trace.collect();
-        let matching = |is_it: &dyn Fn(&str) -> bool| {
-            traces.sums(|_, frame| u64::from(is_it(&frame.called())))
-        };
-        let through = self
-            .through
-            .map(|regex| matching(&|method| regex.is_match(method)));
-        let idle = self.without_idle.then(|| matching(&is_idle));
-        let has = |sums: &Sums, trace| sums.of(trace) > 0;
-        let mut left_out = Vec::new();
-        for (context, trace) in with_trace {
-            let is_through = match (&through, trace) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (Some(sums), Some(trace)) => has(sums, trace),
-            };
-            let is_idle = trace
-                .zip(idle.as_ref())
-                .is_some_and(|(trace, sums)| has(sums, trace));
-            match (is_through, is_idle) {
-                (true, false) => list.push(context),
-                (true, true) => left_out.push(context),
-                (false, _) => {}
-            }
-        }
-        left_out
+        let matches = traces.sums(|_, frame| u64::from(through.is_match(&frame.called())));
+        let wanted = with_trace
+            .into_iter()
+            .filter(|(_, trace)| matches.of(*trace) > 0);
+        list.extend(wanted.map(|(context, _)| context));
     }
 
     /// Which of a run's events are listed, by nodes of a tree.
@@ -70,7 +63,6 @@ impl<'a> Chosen<'a> {
             chosen: self,
             joined,
             through: self.through.map(through),
-            idle: self.without_idle.then(|| joined.through(is_idle)),
         }
     }
 }
@@ -81,7 +73,6 @@ pub struct Sorted<'j> {
     joined: &'j Joined,
     /// By node.
     through: Option<Vec<bool>>,
-    idle: Option<Vec<bool>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +92,7 @@ impl Sorted<'_> {
             && self.through.as_ref().is_none_or(at);
         match is_chosen {
             false => Sort::Other,
-            true if self.idle.as_ref().is_some_and(at) => Sort::Idle,
+            true if self.chosen.without_idle && row.is_idle => Sort::Idle,
             true => Sort::Wanted,
         }
     }

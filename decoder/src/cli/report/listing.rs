@@ -20,14 +20,14 @@ use super::{Args, Totals, amount, bytes, value_of};
 
 /// How long the operations of each context took whose bytes are shown: of another kind in the log, whose
 /// numbers are the same.
-fn times(profile: &Profile, kind: &KindTotal) -> HashMap<(ContextId, Option<String>), u64> {
+fn times(profile: &Profile, kind: &KindTotal) -> HashMap<(StackId, Option<String>), u64> {
     let Some(times) = kind.known().times else {
         return HashMap::new();
     };
     let contexts = profile.contexts_of(&profile.events_of(times), &|_| ());
     let times = contexts.list.iter().map(|context| {
         let what = profile.detail(context).map(str::to_owned);
-        ((context.id, what), context.value)
+        ((context.stack, what), context.value)
     });
     times.collect()
 }
@@ -70,7 +70,7 @@ pub struct Rows<'r> {
     kind: &'r KindTotal,
     sorted_by: Value,
     whole: u64,
-    times: HashMap<(ContextId, Option<String>), u64>,
+    times: HashMap<(StackId, Option<String>), u64>,
     /// With `--across-threads`.
     submissions: Option<Submissions>,
 }
@@ -105,7 +105,7 @@ impl<'r> Rows<'r> {
         self.list.iter().map(move |(context, trace, stack)| {
             let class = self.profile.detail(context);
             let started = self.submissions.as_ref();
-            let key = (context.id, class.map(str::to_owned));
+            let key = (context.stack, class.map(str::to_owned));
             Row {
                 id: number(&context.id),
                 aliases: context.aliases.iter().map(number).collect(),

@@ -171,13 +171,22 @@ impl<'r> Of<'r> {
     fn listed(&self) -> Result<End, Failure> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let events = profile.events_of(&kind.name);
-        let bar = Bar::new("decoding", events.ids().len() as u64);
+        let (events, idle) = self.chosen.part_idle(profile, events);
+        let all = events.ids().len() + idle.ids().len();
+        let bar = Bar::new("decoding", all as u64);
         let mut contexts = profile.contexts_of(&events, &|more| bar.tick(more));
+        let mut idle = profile.contexts_of(&idle, &|more| bar.tick(more));
         drop(bar);
-        let value = Weigh::of(args.sort, kind, contexts.value());
-        let idle = select(profile, &mut contexts, &self.chosen, value);
+        contexts.add_left_out(&mut idle);
+        let all = contexts.value().saturating_add(idle.value());
+        let value = Weigh::of(args.sort, kind, all);
+        for list in [&mut contexts.list, &mut idle.list] {
+            self.chosen.keep_wanted(profile, list);
+        }
+        let largest_first = |context: &Context| (Reverse(value.of(context)), context.id);
+        contexts.list.sort_by_key(largest_first);
         let totals = Totals::new(kind, &contexts.list);
-        let idle = Totals::new(kind, &idle);
+        let idle = Totals::new(kind, &idle.list);
         let whole = value_of(value, &totals);
         let shown = listing::shown(&contexts.list, args, value, whole);
         let rows = Rows::new(profile, kind, (&totals, value), shown, args.across_threads);
@@ -292,24 +301,6 @@ fn unit_of(value: Value, kind: &KindTotal) -> &str {
     }
 }
 
-/// Keeps what was asked for, the largest first, and returns what was left out because it is idle.
-fn select(
-    profile: &Profile,
-    contexts: &mut Contexts,
-    chosen: &Chosen<'_>,
-    value: Value,
-) -> Vec<Context> {
-    let is_type = |context: &Context| {
-        context.count > 0 && chosen.is_type(profile.detail(context).unwrap_or_default())
-    };
-    contexts.list.retain(is_type);
-    let idle = chosen.sort_out(profile, &mut contexts.list);
-    contexts
-        .list
-        .sort_by_key(|context| (Reverse(value.of(context)), context.id));
-    idle
-}
-
 fn value_of(sorted_by: Value, totals: &Totals) -> u64 {
     match sorted_by {
         Value::Sum => totals.value,
@@ -377,7 +368,7 @@ struct Totals {
 impl Totals {
     fn new(kind: &KindTotal, contexts: &[Context]) -> Self {
         let sum = |of: fn(&Context) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
-        let mut traces: Vec<_> = contexts.iter().map(|context| context.id).collect();
+        let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
         traces.sort_unstable();
         traces.dedup();
         let value = sum(|context| context.value);
@@ -392,7 +383,7 @@ impl Totals {
     fn of_rows<'c>(kind: &KindTotal, rows: impl Iterator<Item = &'c Counted>) -> Self {
         let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
         for row in rows {
-            traces.insert(row.trace);
+            traces.insert(row.node);
             count = count.saturating_add(row.count);
             value = value.saturating_add(row.value);
         }
@@ -531,7 +522,12 @@ impl<'r> Report<'r> {
         } else if !self.ended {
             writeln!(
                 out,
-                "note: the JVM was killed or still runs; all it recorded is here"
+                "note: the JVM was killed or still runs; all it recorded is here, its counters without checksums"
+            )?;
+        } else if profile.unsealed > 0 {
+            writeln!(
+                out,
+                "note: the log's counters have no checksums (an older version wrote it, or it was copied while it ended)"
             )?;
         }
         if let Some(bursts) = &self.bursts {

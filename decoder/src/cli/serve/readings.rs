@@ -17,6 +17,8 @@ pub struct Readings<'a> {
     /// From one reading to the next, at least.
     interval: Duration,
     before: Events,
+    /// When these were read; none: there is one reading so far, and no interval.
+    counted_at: Option<Instant>,
     newest: Reading,
 }
 
@@ -48,6 +50,7 @@ impl<'a> Readings<'a> {
         let mut readings = Readings {
             newest: Reading::empty(begun),
             before: profile.events.clone(),
+            counted_at: None,
             log,
             pid: header.pid,
             classes,
@@ -98,7 +101,9 @@ impl<'a> Readings<'a> {
 
     fn take(&mut self, profile: &mut Profile, begun: Instant, is_last: bool) {
         let is_last = is_last || profile.ended;
-        let seconds = (begun - self.newest.at).as_secs_f64();
+        let counted_at = profile.counted_at;
+        let before = self.counted_at.replace(counted_at);
+        let seconds = before.map(|before| (counted_at - before).as_secs_f64());
         let number = self.newest.number + 1;
         let mut page = Page::default();
         let log = &self.log;

@@ -40,6 +40,9 @@ pub struct Args {
     /// What is listed at first
     #[arg(long, value_enum, default_value = "context")]
     list: List,
+    /// Also threads of pools that wait for work, which are one line otherwise (kinds that count time)
+    #[arg(long)]
+    idle: bool,
     /// Print what one interval brings, and end
     #[arg(long)]
     once: bool,
@@ -58,7 +61,8 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if let Some(event) = &args.event {
         check(event, &sampler)?;
     }
-    let view = View::new(args.event.clone(), args.list);
+    let mut view = View::new(args.event.clone(), args.list);
+    view.with_idle = args.idle;
     match args.once {
         true => once(sampler, view, args.top),
         false => screen::run(&target, sampler, view),

@@ -50,6 +50,8 @@ pub struct View {
     pub list: List,
     /// Sorted by the number of events, not by the sum of their values.
     pub by_count: bool,
+    /// With threads that wait for work.
+    pub with_idle: bool,
 }
 
 impl View {
@@ -58,6 +60,7 @@ impl View {
             kind,
             list,
             by_count: false,
+            with_idle: false,
         }
     }
 
@@ -70,6 +73,10 @@ impl View {
         let kind = self.kind(window);
         let known = window.totals.iter().find(|of| of.name == kind);
         self.by_count || known.is_none_or(|kind| kind.unit.is_empty())
+    }
+
+    fn shows(&self, row: &Counted) -> bool {
+        self.with_idle || !row.is_idle
     }
 
     /// So many lists further.
@@ -124,12 +131,17 @@ pub fn head(window: &Window, view: &View) -> Vec<String> {
     );
     let total = window.totals.iter().find(|kind| kind.name == asked);
     let (unit, since_start) = total.map_or(("", 0), |kind| (kind.unit.as_str(), kind.count));
-    let (value, count) = sums(window, asked);
+    let sums = |is_wanted: &dyn Fn(&Counted) -> bool| {
+        let of_kind = of_kind(window, asked);
+        sums(window, |row| of_kind(row) && is_wanted(row))
+    };
+    let (value, count) = sums(&|row| view.shows(row));
+    let (idle, idle_count) = sums(&|row| row.is_idle);
     let values = match unit {
         "" => String::new(),
         unit => format!("{} a second, ", rate(value, window, unit)),
     };
-    vec![
+    let mut lines = vec![
         format!("{run}, the last {:.1} s", window.seconds),
         format!(
             "{}: {values}{} events a second, {} since the start",
@@ -137,7 +149,14 @@ pub fn head(window: &Window, view: &View) -> Vec<String> {
             rate(count, window, ""),
             grouped(since_start)
         ),
-    ]
+    ];
+    if idle_count > 0 && !view.with_idle {
+        let idle = rate(idle, window, unit);
+        lines.push(format!(
+            "idle, threads that wait for work (--idle shows them): {idle} a second"
+        ));
+    }
+    lines
 }
 
 fn of_kind(window: &Window, kind: &str) -> impl Fn(&Counted) -> bool + use<> {
@@ -145,8 +164,8 @@ fn of_kind(window: &Window, kind: &str) -> impl Fn(&Counted) -> bool + use<> {
     move |row| Some(row.kind) == kind
 }
 
-fn sums(window: &Window, kind: &str) -> (u64, u64) {
-    let rows = window.joined.counted(0, of_kind(window, kind));
+fn sums(window: &Window, is_wanted: impl Fn(&Counted) -> bool) -> (u64, u64) {
+    let rows = window.joined.counted(0, is_wanted);
     rows.fold((0, 0), |(value, count), row| {
         (
             value.saturating_add(row.value),
@@ -168,10 +187,9 @@ fn rate(sum: u64, window: &Window, unit: &str) -> String {
 /// The largest first.
 pub fn rows(window: &Window, view: &View) -> Vec<Row> {
     let (kind, by) = (view.kind(window), view.list.by());
-    let sum = |measure| {
-        let joined = &window.joined;
-        joined.own_sums(0, measure, by, of_kind(window, kind))
-    };
+    let of_kind = of_kind(window, kind);
+    let is_shown = |row: &Counted| of_kind(row) && view.shows(row);
+    let sum = |measure| window.joined.own_sums(0, measure, by, is_shown);
     let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
     let known = window.totals.iter().find(|of| of.name == kind);
     let unit = known.map_or("", |kind| kind.unit.as_str());

@@ -49,8 +49,8 @@ impl Sampler {
             path: path.to_owned(),
             asked: interval,
             took: begun.elapsed(),
+            read_at: profile.counted_at,
             before: profile.events,
-            read_at: begun,
         })
     }
 
@@ -78,8 +78,9 @@ impl Sampler {
         self.before = std::mem::replace(&mut profile.events, more);
         let mut joined = Joined::default();
         joined.add(&profile, &|_| ());
-        let seconds = (begun - self.read_at).as_secs_f64();
-        self.read_at = begun;
+        // Not since readings began: on a busy machine that is something else.
+        let seconds = (profile.counted_at - self.read_at).as_secs_f64();
+        self.read_at = profile.counted_at;
         self.took = begun.elapsed();
         Ok(Window {
             joined,

@@ -253,7 +253,7 @@ impl Screen<'_> {
             ),
         };
         let [head, lists, table, below, foot] = Layout::vertical([
-            Constraint::Length(2),
+            Constraint::Length(self.head.len().clamp(2, 3) as u16),
             Constraint::Length(1),
             Constraint::Min(3),
             trace_height,

@@ -181,14 +181,20 @@ function idleLine(amounts) {
   return element("p", { class: "note" }, `${isShown ? "with" : "without"} idle threads, which wait for work: ${amounts}. `, press);
 }
 
+/** How long "lately" is, of a JVM that runs. */
+function lately() {
+  const { seconds } = data.live;
+  return seconds === null ? "lately (not known yet: the log was read once)" : `in the last ${human(seconds * 1e9, "ns")}`;
+}
+
 /** A run among several, at the end of a column's head. */
 function runHead(run) {
-  if (isLive) return run === 0 ? `, last ${human(data.live.seconds * 1e9, "ns")}` : "";
+  if (isLive) return run === 0 ? ", " + lately() : "";
   return two ? [" (old)", " (new)"][run] : "";
 }
 
 function runName(run) {
-  if (isLive) return run === 0 ? `in the last ${human(data.live.seconds * 1e9, "ns")}` : "since the start";
+  if (isLive) return run === 0 ? lately() : "since the start";
   return (two ? ["old: ", "new: "][run] : "") + data.runs[run].file;
 }
 
@@ -514,12 +520,11 @@ const IDLE = "idle";
 function waits() {
   const waiting = data.kinds.map((kind, at) => [kind, at]).filter(([kind]) => kind.unit === "ns");
   const { count, value, context, run } = shares;
-  const isIdle = idleNodes();
   return [wholeNote(), ...waiting.map(([kind, at]) => {
     const sums = new Map();
     for (let share = 0; share < context.length; share++) {
       if (run[share] !== state.run || contexts.kind[context[share]] !== at) continue;
-      const key = isIdle[contexts.node[context[share]]] ? IDLE : contexts.type[context[share]];
+      const key = isIdle[context[share]] ? IDLE : contexts.type[context[share]];
       const row = sums.get(key) || { name: key === IDLE ? "(idle: threads that wait for work)" : typeName(key) || "(no type)", count: 0, amount: 0 };
       row.count += count[share];
       row.amount += value[share];

@@ -13,8 +13,8 @@ let shares;
 let children;
 /** The contexts of every node, as ranges of `list` as in `children`. */
 let contextsAt;
-/** Of each node, whether a thread waits for work there; null: not asked yet. */
-let idleInside;
+/** Of each context, whether a thread waits for work there. */
+let isIdle;
 
 /** Makes these data the ones that are shown. */
 function take(said) {
@@ -29,7 +29,8 @@ function take(said) {
   shares = data.shares;
   children = ranges(tree.size, tree.parent, 1);
   contextsAt = ranges(tree.size, contexts.node, 0);
-  idleInside = null;
+  isIdle = new Uint8Array(contexts.node.length);
+  for (const context of contexts.idle) isIdle[context] = 1;
 }
 
 /** Places of `of`, from `start` on, by the number that stands there. */
@@ -83,20 +84,10 @@ function typeName(type) {
   return type < 0 ? "" : data.types[type];
 }
 
-/** Of each node, whether a thread waits for work there. */
-function idleNodes() {
-  if (idleInside) return idleInside;
-  const idle = new Set(data.methods.idle);
-  idleInside = new Uint8Array(tree.size);
-  for (let node = 1; node < tree.size; node++) idleInside[node] = idleInside[tree.parent[node]] || idle.has(tree.method[node]) ? 1 : 0;
-  return idleInside;
-}
-
 /** Contexts that sums leave out, as `lucce report` does: where threads wait for work, of kinds that count time. */
 function leftOut(state) {
   if (state.idle === "yes" || data.kinds[state.kind].unit !== "ns") return () => false;
-  const inside = idleNodes();
-  return (context) => inside[contexts.node[context]] === 1;
+  return (context) => isIdle[context] === 1;
 }
 
 /** What is summed up: the events' values or their number, of one kind, one run, one thread, under one tag. */
