@@ -11,6 +11,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     vec![
         test("damage::cut_anywhere", false, || cut(setup)),
         test("damage::corrupt_anywhere", false, || corrupt(setup)),
+        test("damage::flipped_anywhere", true, || flipped(setup)),
         test("damage::foreign", true, || foreign(setup)),
     ]
 }
@@ -51,8 +52,7 @@ fn corrupt(setup: &Setup) -> Checked {
     for percent in [5, 25, 60] {
         let mut bytes = whole.clone();
         let at = whole.len() * percent / 100;
-        // Long enough to hit something that is in use. Counters change in place and have no checksum:
-        // what they hold then is numbers that the log does not explain.
+        // Long enough to hit something that is in use.
         bytes[at..at + 8192].fill(0xa5);
         every_verb(
             setup,
@@ -62,6 +62,43 @@ fn corrupt(setup: &Setup) -> Checked {
             &[3],
         )?;
     }
+    java.clean();
+    Ok(())
+}
+
+/// One bit of a log that its JVM has ended: the answer is the same, or the damage is told.
+fn flipped(setup: &Setup) -> Checked {
+    const FLIPS: usize = 150;
+    let java = Java::new(setup, setup.jdk(), "flipped")
+        .agent("events=alloc+lock")
+        .main(["io.lucce.programs.Lambdas"]);
+    let whole = log(setup, &java)?;
+    let path = java.folder().join("flipped.lucce");
+    let report = |bytes: &[u8]| {
+        fs::write(&path, bytes).map_err(|e| e.to_string())?;
+        let path = path.to_string_lossy();
+        let output = Lucce::new(setup).run(&["report", "--top", "0", "--json", &path])?;
+        Ok::<_, String>((output.status.code(), output.stdout))
+    };
+    let (code, answer) = report(&whole)?;
+    ensure(code == Some(0), || format!("the whole log: {code:?}"))?;
+    let mut noticed = 0;
+    for number in 0..FLIPS {
+        let mut bytes = whole.clone();
+        let at = whole.len() * number / FLIPS;
+        bytes[at] ^= 1 << (number % 8);
+        let (code, now) = report(&bytes)?;
+        match code {
+            Some(0) => ensure(now == answer, || {
+                format!("bit {} of byte {at} was not noticed", number % 8)
+            })?,
+            Some(3) => noticed += 1,
+            code => return Err(format!("byte {at}: {code:?}")),
+        }
+    }
+    ensure(noticed > FLIPS / 4, || {
+        format!("{noticed} of {FLIPS} were noticed")
+    })?;
     java.clean();
     Ok(())
 }

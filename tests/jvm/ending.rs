@@ -1,7 +1,7 @@
 //! Threads that go on while the JVM ends: when the VM does not say their frames any more, nothing is compared
 //! with them, and nothing is taken from them.
 
-use lucce_tests::{Checked, Java, Jdk, Setup};
+use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::running::Running;
 use crate::{Test, test};
@@ -42,6 +42,13 @@ fn check(setup: &Setup, jdk: &Jdk) -> Checked {
         let clean = !ended.stderr.contains("lucce: mismatch");
         ended.ensure(clean, "no trace differs, not even at the very end")?;
         java.lucce().check(&java.log())?;
+        // What threads counted while the log was closed has changed no counter behind its checksum.
+        let log = java.log().to_string_lossy().into_owned();
+        let checked = java.lucce().json(&["check", "--json", &log])?;
+        ensure(
+            checked["unsealed"] == 0 && checked["damaged"] == false,
+            || format!("counters without checksums: {checked}"),
+        )?;
     }
     java.clean();
     Ok(())

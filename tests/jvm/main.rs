@@ -20,6 +20,7 @@ mod expected;
 mod files;
 mod ground;
 mod holders;
+mod idle;
 mod image;
 mod io;
 mod java_agents;
@@ -144,6 +145,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         files::tests(setup),
         ground::tests(setup),
         damage::tests(setup),
+        idle::tests(setup),
         image::tests(setup),
         io::tests(setup),
         java_agents::tests(setup),

@@ -32,7 +32,7 @@ pub fn finish(agent: &Agent) {
         events::stop(agent.jvmti, source);
     }
     let counted = Counted::by(agent);
-    let contexts = contexts(agent, Which::Allocations);
+    let numbers = numbers(agent, Which::Allocations);
     let lost = lost(agent);
     note_counts(agent, (counted.all(), lost));
     note_bursts(agent, bursts);
@@ -48,7 +48,7 @@ pub fn finish(agent: &Agent) {
     let _ = agent.log.close();
     let recorded = Recorded {
         counted,
-        contexts,
+        numbers,
         sampled,
         lost,
     };
@@ -197,8 +197,8 @@ pub enum Which {
     All,
 }
 
-/// How many different contexts events have had.
-pub fn contexts(agent: &Agent, which: Which) -> u64 {
+/// How many different numbers events have had. A context may have several: only the decoder sees which traces read alike.
+pub fn numbers(agent: &Agent, which: Which) -> u64 {
     let kinds = agent.event_types.kinds();
     let is_meant = |event: EventTypeId| {
         which == Which::All || kinds.get(&event).is_some_and(|kind| kind == ALLOC.name)
@@ -215,10 +215,10 @@ pub fn contexts(agent: &Agent, which: Which) -> u64 {
         used.filter(|cell| is_meant(cell.event()))
             .map(|cell| cell.id().0)
     };
-    let contexts = different(|| untyped().chain(typed()));
+    let numbers = different(|| untyped().chain(typed()));
     cells.iter().for_each(|counters| counters.release());
     event_cells.iter().for_each(|counters| counters.release());
-    contexts
+    numbers
 }
 
 /// How many different ones there are, in little memory: a part of all possible numbers at a time.
@@ -249,7 +249,7 @@ fn different<I: Iterator<Item = u64>>(numbers: impl Fn() -> I) -> u64 {
 struct Recorded {
     counted: Counted,
     /// Of allocations.
-    contexts: u64,
+    numbers: u64,
     /// With `events=leak`.
     sampled: Option<u64>,
     lost: u64,
@@ -261,7 +261,7 @@ impl Recorded {
         let megabytes = agent.log.bytes() as f64 / 1e6;
         let Recorded {
             counted,
-            contexts,
+            numbers,
             lost,
             ..
         } = self;
@@ -269,10 +269,12 @@ impl Recorded {
         let mut parts = Vec::new();
         if let Some(bytes) = agent.sampled_bytes() {
             parts.push(format!(
-                "about {allocations} allocations in {contexts} contexts, from a sample every {bytes} bytes"
+                "about {allocations} allocations under {numbers} context numbers, from a sample every {bytes} bytes"
             ));
         } else if agent.options.events.has(&ALLOC) || allocations > 0 {
-            parts.push(format!("{allocations} allocations in {contexts} contexts"));
+            parts.push(format!(
+                "{allocations} allocations under {numbers} context numbers"
+            ));
         }
         if let Some(sampled) = self.sampled {
             parts.push(format!("{sampled} sampled objects"));

@@ -10,14 +10,14 @@ use crate::book::fate::Fate;
 use crate::core::Streamer;
 use crate::options::names_of;
 use crate::session::Agent;
-use crate::session::finish::{Counted, Which, contexts, lost};
+use crate::session::finish::{Counted, Which, lost, numbers};
 use crate::session::push;
 
 /// `uptime` in milliseconds.
 pub fn json(agent: &Agent, uptime: u64) -> String {
     let (kinds, counting) = agent.gate.state();
     let events = Counted::by(agent).all();
-    let contexts = contexts(agent, Which::All);
+    let numbers = numbers(agent, Which::All);
     let counts = &agent.counts;
     let lost = lost(agent);
     // What lies in no file any more is lost.
@@ -40,7 +40,7 @@ pub fn json(agent: &Agent, uptime: u64) -> String {
         .raw("bursts", bursts(agent))
         .list("events", names_of(kinds))
         .raw("recorded", events)
-        .raw("contexts", contexts)
+        .raw("numbers", numbers)
         .raw("lost", lost)
         .raw("threads", threads(agent))
         .raw("memory", memory(agent))
