@@ -156,7 +156,9 @@ impl Writing {
     fn cells(&mut self, cells: Cells<'_>) -> io::Result<()> {
         let varied = cells.iter().filter_map(|cell| {
             let count = self.count(cell.id, cell.count);
-            (count > 0).then(|| (cell.id, count, share(cell.bytes, count, cell.count)))
+            // Objects' sizes are multiples of 8.
+            let bytes = || share(cell.bytes, count, cell.count).next_multiple_of(8);
+            (count > 0).then(|| (cell.id, count, bytes()))
         });
         let varied: Vec<_> = varied.collect();
         let written = self.writer.counters(cells.thread, size(varied.len()));
