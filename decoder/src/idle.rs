@@ -128,12 +128,11 @@ mod tests {
     /// From the thread's entry on.
     fn is_idle(methods: &[&str]) -> bool {
         let steps = methods.iter().map(|method| step_of_method(method));
-        let waits = steps.fold(false, |waits, step| match step {
+        steps.fold(false, |waits, step| match step {
             FrameStep::Skip => waits,
             FrameStep::Add(_) => true,
             FrameStep::Restart => false,
-        });
-        waits
+        })
     }
 
     #[test]

@@ -310,7 +310,7 @@ impl Profile {
     /// Of a counter of allocations, why no objects take so many bytes. Of a JVM that was killed or still runs, one event
     /// may be counted already whose bytes are not.
     fn impossible_bytes(&self, share: &Share) -> Option<&'static str> {
-        if share.value % ALIGNMENT != 0 {
+        if !share.value.is_multiple_of(ALIGNMENT) {
             return Some("a counter of bytes that no objects take: they are aligned");
         }
         let (_, leaf) = self.graph.caller(share.id, MethodId::EVENT).ok()??;

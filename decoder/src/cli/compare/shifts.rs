@@ -21,6 +21,9 @@ pub struct LineShift {
     pub new: f64,
 }
 
+/// Changes that differ from each other by line alone.
+type RowGroup<'c> = Vec<(Key, &'c Change)>;
+
 /// By the key of a change.
 pub type LineShifts = HashMap<Key, LineShift>;
 
@@ -49,7 +52,7 @@ impl Compared {
             Key::Line(frame) => Some((names.frames.get(frame)?.by_method.0, None)),
             _ => None,
         };
-        let mut groups: HashMap<(u128, Option<u32>), Vec<(Key, &Change)>> = HashMap::new();
+        let mut groups: HashMap<_, RowGroup<'_>> = HashMap::new();
         for change in changes {
             if let Some(key) = change.key
                 && let Some(group) = without_line(key)
@@ -57,7 +60,7 @@ impl Compared {
                 groups.entry(group).or_default().push((key, change));
             }
         }
-        let is_shift = |group: &&Vec<(Key, &Change)>| {
+        let is_shift = |group: &&RowGroup<'_>| {
             let mut means = group.iter().map(|(_, change)| change.means());
             let has_old = means.clone().any(|(old, new)| old > 0.0 && new == 0.0);
             has_old && means.any(|(old, new)| old == 0.0 && new > 0.0)
