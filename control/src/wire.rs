@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 /// The version that this crate speaks.
 pub const VERSION: u32 = 1;
@@ -51,6 +52,11 @@ pub enum Command {
 pub struct Walks {
     /// Through the heap, at most.
     pub most: u32,
+    /// So long the VM may stand still for the walks together, in whole milliseconds. `None`, as older commands have it: without
+    /// bounds.
+    pub budget: Option<Duration>,
+    /// Whether the heap is collected for objects without a path. Only with a budget.
+    pub collect: bool,
     /// The type of the objects, a descriptor. `None`, as older commands have it: some of each.
     pub of: Option<String>,
 }
@@ -111,11 +117,10 @@ impl Command {
             Command::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
             Command::Set(setting) => ("set", Some(setting.as_str().into())),
             Command::Holders(number, None) => ("holders", Some(format!("{number:#x}").into())),
-            Command::Holders(number, Some(Walks { most, of })) => {
-                let of = of.as_deref().map(|of| format!(" {of}"));
-                let of = of.unwrap_or_default();
-                ("holders", Some(format!("{number:#x} {most}{of}").into()))
-            }
+            Command::Holders(number, Some(walks)) => (
+                "holders",
+                Some(format!("{number:#x} {}", walks.encode()).into()),
+            ),
             Command::Detach => ("detach", None),
         }
     }
@@ -157,7 +162,23 @@ impl Command {
     }
 }
 
-/// `0x1f 16 La/B;`, or without a type, or without a number of walks, too.
+impl Walks {
+    /// `16,2000,gc La/B;`
+    fn encode(&self) -> String {
+        let mut text = self.most.to_string();
+        if let Some(budget) = self.budget {
+            text.push_str(&format!(",{}", budget.as_millis()));
+            text.push_str(if self.collect { ",gc" } else { "" });
+        }
+        if let Some(of) = &self.of {
+            text.push(' ');
+            text.push_str(of);
+        }
+        text
+    }
+}
+
+/// `0x1f 16,2000 La/B;`, or without a type, a budget or a number of walks.
 fn holders(argument: &str) -> Option<Command> {
     let (number, walks) = match argument.split_once(' ') {
         Some((number, how)) => (number, Some(walks(how)?)),
@@ -173,8 +194,23 @@ fn walks(how: &str) -> Option<Walks> {
         Some((most, of)) => (most, Some(of.to_owned())),
         None => (how, None),
     };
-    let most = most.parse().ok()?;
-    Some(Walks { most, of })
+    let mut numbers = most.split(',');
+    let most = numbers.next()?.parse().ok()?;
+    let budget = match numbers.next() {
+        Some(millis) => Some(Duration::from_millis(millis.parse().ok()?)),
+        None => None,
+    };
+    let collect = match numbers.next() {
+        Some("gc") => true,
+        Some(_) => return None,
+        None => false,
+    };
+    numbers.next().is_none().then_some(Walks {
+        most,
+        budget,
+        collect,
+        of,
+    })
 }
 
 /// For messages: what others sent may be long and may move the cursor.

@@ -1,5 +1,7 @@
 //! Every command comes back from its line; no line, however hostile, does more than fail.
 
+use std::time::Duration;
+
 use lucce_control::wire::{decode_reply_head, reply_head};
 use lucce_control::{Command, Walks};
 use proptest::prelude::*;
@@ -20,7 +22,13 @@ fn commands() -> impl Strategy<Value = Command> {
 
 fn walks() -> impl Strategy<Value = Walks> {
     let of = proptest::option::of("[^\n\r\u{0}]{0,40}");
-    (any::<u32>(), of).prop_map(|(most, of)| Walks { most, of })
+    let budget = proptest::option::of((any::<u32>(), any::<bool>()));
+    (any::<u32>(), budget, of).prop_map(|(most, budget, of)| Walks {
+        most,
+        budget: budget.map(|(millis, _)| Duration::from_millis(millis.into())),
+        collect: budget.is_some_and(|(_, collect)| collect),
+        of,
+    })
 }
 
 proptest! {
@@ -55,18 +63,33 @@ fn what_does_not_fit_into_a_line_is_not_sent() {
     assert_eq!(Command::Dump(Some("/".repeat(9000))).encode(), None);
 }
 
-/// A command that is older than the agent names no type, and means all.
+/// A command that is older than the agent names no type, and means all; it has no budget.
 #[test]
 fn holders_of_all_types_are_asked_for_as_ever() {
-    let all = Walks { most: 48, of: None };
-    let one = Walks {
+    let all = Walks {
         most: 48,
+        budget: None,
+        collect: false,
+        of: None,
+    };
+    let one = Walks {
         of: Some("La/B$C d;".into()),
+        ..all.clone()
+    };
+    let bounded = Walks {
+        budget: Some(Duration::from_secs(2)),
+        ..one.clone()
+    };
+    let collect = Walks {
+        collect: true,
+        ..bounded.clone()
     };
     for (line, walks) in [
         ("lucce 1 holders 0x1f", None),
         ("lucce 1 holders 0x1f 48", Some(all)),
         ("lucce 1 holders 0x1f 48 La/B$C d;", Some(one)),
+        ("lucce 1 holders 0x1f 48,2000 La/B$C d;", Some(bounded)),
+        ("lucce 1 holders 0x1f 48,2000,gc La/B$C d;", Some(collect)),
     ] {
         let command = Command::Holders(0x1f, walks);
         assert_eq!(command.encode(), Some(format!("{line}\n")));
@@ -81,6 +104,9 @@ fn malformed_commands_are_named() {
         ("lucce 1 set", "key=value"),
         ("lucce 1 stop now", "takes no argument"),
         ("lucce 1 holders 0x1f La/B;", "how many walks"),
+        ("lucce 1 holders 0x1f 48,x", "how many walks"),
+        ("lucce 1 holders 0x1f 48,1,now", "how many walks"),
+        ("lucce 1 holders 0x1f 48,1,gc,", "how many walks"),
         ("lucce 1 \u{1b}[2J", "'?[2J'"),
         ("lucce x stop", "not lucce's protocol"),
     ] {

@@ -1,4 +1,4 @@
-//! What holds objects that are followed: the shortest ways from roots to some of them, with the names of fields.
+//! What holds objects that are followed: the shortest paths from roots to some of them, with the names of fields.
 //!
 //! The walks are those of `search`, in a tool interface of its own, so nothing else has its tags. The thread that asks has no
 //! reference to any object while the VM walks: it would be a root.
@@ -13,7 +13,8 @@ use lucce_vm::heap::{self, ReferenceKind};
 use lucce_vm::{Env, Failed, Jvmti, Vm};
 
 use crate::leaks::choice::Most;
-use crate::leaks::search::{Search, Step, Weak};
+use crate::leaks::runs::ChainField;
+use crate::leaks::search::{ClassRole, HoldStrength, ReferentField, Search, Step, TargetPath};
 use crate::leaks::{Alive, Leaks};
 
 /// So many objects are looked for at once.
@@ -27,18 +28,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST: usize = 300;
 /// `ACC_STATIC` does not matter: fields of both kinds have numbers in one row.
 const REFERENT: &str = "referent";
+/// Classes of loaders on paths. What is more is left to the walks.
+const MOST_CLASSES: usize = 1 << 14;
+/// The first tag of a class whose objects form a chain; others are below.
+const CHAIN_CLASS: i64 = -(1 << 40);
+/// So many equal links are shown as one.
+const EQUAL_LINKS: u32 = 4;
 
 /// What was found.
 pub struct Found {
     pub types: Vec<OfType>,
     /// How long the VM stood still, walk by walk.
     pub pauses: Vec<Duration>,
+    /// How long the collection took that was asked for.
+    pub collection: Option<Duration>,
     /// References that the last walk went along.
     pub references: u64,
     /// A shorter way may have been left out.
     pub is_cut: bool,
     /// The walks that were allowed, or the time, were over before all was found.
     pub is_over: bool,
+    /// The time was that which the VM may stand still.
+    pub is_out_of_budget: bool,
 }
 
 /// Objects of one type.
@@ -53,13 +64,19 @@ pub struct OfType {
     pub ways: Vec<Vec<Link>>,
     /// Ways with an object that died, or changed, while the next walk went on.
     pub changed: usize,
+    /// Of those whose search did not come to its end: from the farthest known object on.
+    pub unfinished: Vec<Vec<Link>>,
+    /// Objects without a path that are gone now: a collection has taken them.
+    pub collected: usize,
+    /// Objects without a path that a collection after the last walk has left alive.
+    pub unreported: usize,
 }
 
 /// One step of a way: from the object before it, or from a root.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Link {
     pub by: &'static str,
-    /// The class that has the field, or the method; a descriptor.
+    /// The class that has the field, or the method, or whose loader it is; a descriptor.
     pub class: Option<String>,
     /// The field's, or the method's.
     pub name: Option<String>,
@@ -67,9 +84,13 @@ pub struct Link {
     pub index: Option<i32>,
     pub line: Option<i32>,
     pub thread: Option<String>,
-    pub is_soft: bool,
+    pub strength: HoldStrength,
+    /// So many equal references, from one object of the type to the next.
+    pub times: u32,
     /// The type of the object that it leads to, a descriptor.
     pub of: String,
+    /// If that object is a `java.lang.Class`: which one, a descriptor.
+    pub names: Option<String>,
 }
 
 /// What a search would look for, and how large the heap is.
@@ -96,6 +117,9 @@ impl From<Alive> for OfType {
             looked_for: alive.objects.len(),
             ways: Vec::new(),
             changed: 0,
+            unfinished: Vec::new(),
+            collected: 0,
+            unreported: 0,
         }
     }
 }
@@ -129,70 +153,305 @@ fn search(
         env.forget(*object);
         looked_for += 1;
     }
-    let weak = references(tools, env)?;
-    let mut search = Search::new(looked_for, weak);
-    let (began, mut pauses) = (Instant::now(), Vec::new());
-    let mut is_over = false;
-    while search.goes_on() {
-        is_over = pauses.len() as u32 >= walks.most || began.elapsed() >= PATIENCE;
-        if is_over {
-            break;
-        }
-        search.walks();
-        let before = Instant::now();
-        tools.follow(&mut |reference| search.told(reference))?;
-        pauses.push(before.elapsed());
-    }
+    let mut walker = HeapWalker::new(tools, env, looked_for)?;
+    walker.walk(walks)?;
+    let mut paths = walker.search.paths();
+    let collection = match walks.collect && paths.contains(&TargetPath::Unreached) {
+        true => collect_heap(leaks, tools)?,
+        false => None,
+    };
+    let alive = alive(tools, env, looked_for);
     let mut namer = Namer::new(tools, lines, env);
     // In the order in which objects got their tags.
-    let mut ways = search.ways().into_iter();
+    let mut paths = (1..).zip(paths.drain(..));
     let named = |of_type: Alive| {
         let mut of_type = OfType::from(of_type);
-        for way in ways.by_ref().take(of_type.looked_for).flatten() {
-            match namer.way(&way) {
-                Some(way) => of_type.ways.push(way),
-                None => of_type.changed += 1,
+        for (tag, path) in paths.by_ref().take(of_type.looked_for) {
+            let is_alive = alive.contains(&tag);
+            match path {
+                TargetPath::Held(steps) => match namer.way(&steps) {
+                    Some(way) => of_type.ways.push(way),
+                    None => of_type.changed += 1,
+                },
+                TargetPath::Unfinished(steps) => match namer.way(&steps) {
+                    Some(way) if is_alive => of_type.unfinished.push(way),
+                    _ => of_type.changed += 1,
+                },
+                TargetPath::Unreached if !is_alive => of_type.collected += 1,
+                TargetPath::Unreached if collection.is_some() => of_type.unreported += 1,
+                TargetPath::Unreached => {}
             }
         }
         of_type
     };
     Ok(Found {
         types: chosen.into_iter().map(named).collect(),
-        pauses,
-        references: search.references(),
-        is_cut: search.is_cut(),
-        is_over,
+        pauses: walker.pauses,
+        collection,
+        references: walker.search.references(),
+        is_cut: walker.search.is_cut(),
+        is_over: walker.is_over,
+        is_out_of_budget: walker.is_out_of_budget,
     })
 }
 
-/// Marks classes of weak and soft references, whose referents they do not hold.
-fn references(tools: Jvmti, env: Env) -> Result<Vec<Weak>, Failed> {
-    let kinds = [
-        (c"java/lang/ref/WeakReference", false),
-        (c"java/lang/ref/PhantomReference", false),
-        (c"java/lang/ref/SoftReference", true),
-    ];
-    let kinds = kinds.map(|(name, is_soft)| (env.find_class(name), is_soft));
-    let mut weak = Vec::new();
-    for class in tools.classes() {
-        let kind = kinds
-            .iter()
-            .find(|(kind, _)| kind.is_some_and(|kind| env.is_assignable(class, kind)));
-        if let Some((_, is_soft)) = kind
-            && let Some(referent) = Fields::of(tools, env, class).number(REFERENT)
+/// `None`: the VM did not collect, as one without a collector does not.
+fn collect_heap(leaks: &Leaks, tools: Jvmti) -> Result<Option<Duration>, Failed> {
+    let (before, began) = (leaks.collections(), Instant::now());
+    tools.collect_heap()?;
+    Ok((leaks.collections() > before).then(|| began.elapsed()))
+}
+
+/// The targets that no collection has taken, by their tags.
+fn alive(tools: Jvmti, env: Env, targets: u32) -> Vec<i64> {
+    let tags: Vec<i64> = (1..=i64::from(targets)).collect();
+    let alive = tools.tagged(&tags).into_iter();
+    let alive = alive.map(|(object, tag)| {
+        env.forget(object);
+        tag
+    });
+    alive.collect()
+}
+
+/// Walks through the heap as the search wants it, and tells it between two walks what no walk reports.
+struct HeapWalker {
+    tools: Jvmti,
+    env: Env,
+    search: Search,
+    pauses: Vec<Duration>,
+    is_over: bool,
+    is_out_of_budget: bool,
+    /// Classes that the search was told.
+    classes: usize,
+    /// How many walks have followed a field.
+    chains: HashMap<ChainField, u32>,
+    chain_classes: i64,
+}
+
+impl HeapWalker {
+    fn new(tools: Jvmti, env: Env, targets: u32) -> Result<HeapWalker, Failed> {
+        let roles = set_roles(tools, env)?;
+        let mut walker = HeapWalker {
+            tools,
+            env,
+            search: Search::new(targets, roles),
+            pauses: Vec::new(),
+            is_over: false,
+            is_out_of_budget: false,
+            classes: 0,
+            chains: HashMap::new(),
+            chain_classes: 0,
+        };
+        walker.set_target_roles(targets);
+        walker.resolve_classes();
+        Ok(walker)
+    }
+
+    fn walk(&mut self, walks: &Walks) -> Result<(), Failed> {
+        let began = Instant::now();
+        let mut left = walks.budget;
+        while self.search.goes_on() {
+            self.is_out_of_budget = left.is_some_and(|left| left.is_zero());
+            self.is_over = self.is_out_of_budget
+                || self.pauses.len() as u32 >= walks.most
+                || began.elapsed() >= PATIENCE;
+            if self.is_over {
+                break;
+            }
+            self.follow_chains();
+            let before = Instant::now();
+            self.search.begin_walk(left.map(|left| before + left));
+            let search = &mut self.search;
+            let tools = self.tools;
+            tools.follow(&mut |reference| search.take_reference(reference))?;
+            let pause = before.elapsed();
+            left = left.map(|left| left.saturating_sub(pause));
+            self.pauses.push(pause);
+            self.search.end_walk();
+            self.resolve_classes();
+        }
+        self.is_out_of_budget |= self.search.is_stopped();
+        self.is_over |= self.is_out_of_budget;
+        Ok(())
+    }
+
+    /// Of targets that are classes or class loaders themselves.
+    fn set_target_roles(&mut self, targets: u32) {
+        let env = self.env;
+        let kinds = [c"java/lang/Class", c"java/lang/ClassLoader"].map(|name| env.find_class(name));
+        let tags: Vec<i64> = (1..=i64::from(targets)).collect();
+        for (object, tag) in self.tools.tagged(&tags) {
+            let class = env.class_of(object);
+            let [is_class, is_loader] =
+                kinds.map(|kind| kind.is_some_and(|kind| env.is_assignable(class, kind)));
+            if is_class {
+                self.search.set_class(tag);
+            } else if is_loader {
+                self.search.set_loader(tag);
+            }
+            env.forget(class);
+            env.forget(object);
+        }
+        for kind in kinds.into_iter().flatten() {
+            env.forget(kind);
+        }
+    }
+
+    /// Says which loaders have defined the classes that the last walk has found, and which classes these loaders have.
+    fn resolve_classes(&mut self) {
+        let (env, tools) = (self.env, self.tools);
+        let (classes, loaders) = self.search.new_classes();
+        if classes.is_empty() && loaders.is_empty() {
+            return;
+        }
+        let system = env.system_loaders();
+        let is_system = |loader: jobject| {
+            loader.is_null() || system.iter().any(|known| env.is_same(*known, loader))
+        };
+        for (class, tag) in tools.tagged(&classes) {
+            if let Some(loader) = tools.loader(class) {
+                match is_system(loader) {
+                    true => self.search.set_system_class(tag),
+                    false => self.add_loader(class, tag, loader),
+                }
+                env.forget(loader);
+            }
+            self.search.set_resolved(tag);
+            env.forget(class);
+        }
+        let (_, loaders) = self.search.new_classes();
+        let mut wanted = Vec::new();
+        for (loader, tag) in tools.tagged(&loaders) {
+            if !is_system(loader) {
+                wanted.push(tag);
+            }
+            self.search.set_resolved(tag);
+            env.forget(loader);
+        }
+        for loader in system {
+            env.forget(loader);
+        }
+        if !wanted.is_empty() {
+            self.add_classes(&wanted);
+        }
+    }
+
+    fn add_loader(&mut self, class: jclass, tag: i64, loader: jobject) {
+        // A hidden class may go before its loader.
+        let name = self.tools.signature(class).unwrap_or_default();
+        let known = self.tools.tag(loader);
+        if let (false, Ok(known)) = (name.contains('.'), known)
+            && let Some(new) = self.search.add_loader(tag, known)
+            && new != known
         {
-            weak.push(Weak {
-                referent,
-                is_soft: *is_soft,
-            });
-            tools.set_tag(class, -(weak.len() as i64))?;
+            // Without it the loader is not on any path.
+            let _ = self.tools.set_tag(loader, new);
+        }
+    }
+
+    /// All classes of these loaders, which are known by their tags.
+    fn add_classes(&mut self, loaders: &[i64]) {
+        let (env, tools) = (self.env, self.tools);
+        for class in tools.classes() {
+            let loader = tools.loader(class).filter(|loader| !loader.is_null());
+            let tag = loader.and_then(|loader| tools.tag(loader).ok());
+            if let Some(loader) = tag.filter(|tag| loaders.contains(tag))
+                && self.classes < MOST_CLASSES
+                && let Ok(known) = tools.tag(class)
+                && let Some(new) = self.search.add_class(loader, known)
+            {
+                self.classes += 1;
+                if new != known {
+                    // Without it the class is not on any path.
+                    let _ = tools.set_tag(class, new);
+                }
+            }
+            env.forget(loader.unwrap_or(std::ptr::null_mut()));
+            env.forget(class);
+        }
+    }
+
+    /// Of the fields that link a class's objects the next walk follows the one that was followed least.
+    fn follow_chains(&mut self) {
+        let ends = self.search.chain_ends();
+        let mut chosen: HashMap<i64, (u32, ChainField)> = HashMap::new();
+        let tags: Vec<i64> = ends.iter().map(|(tag, _)| *tag).collect();
+        for (object, tag) in self.tools.tagged(&tags) {
+            let class = self.env.class_of(object);
+            let class_tag = self.chain_class(class);
+            for (_, field) in ends.iter().filter(|(end, _)| *end == tag) {
+                let chain = ChainField {
+                    class_tag,
+                    field: *field,
+                };
+                let times = self.chains.get(&chain).copied().unwrap_or(0);
+                let best = chosen.entry(class_tag).or_insert((times, chain));
+                if times < best.0 {
+                    *best = (times, chain);
+                }
+            }
+            self.env.forget(class);
+            self.env.forget(object);
+        }
+        let chosen: Vec<_> = chosen.into_values().map(|(_, chain)| chain).collect();
+        let chosen: Vec<_> = chosen.into_iter().filter(|of| of.class_tag != 0).collect();
+        for chain in &chosen {
+            *self.chains.entry(*chain).or_default() += 1;
+        }
+        self.search.follow_chains(chosen);
+    }
+
+    /// 0: the VM gives the class no tag.
+    fn chain_class(&mut self, class: jclass) -> i64 {
+        match self.tools.tag(class) {
+            Ok(0) => {
+                let tag = CHAIN_CLASS - self.chain_classes;
+                self.chain_classes += 1;
+                self.tools.set_tag(class, tag).map_or(0, |()| tag)
+            }
+            Ok(known) => known,
+            Err(_) => 0,
+        }
+    }
+}
+
+/// Marks classes of references, whose referents they do not hold as fields do, and of class loaders.
+fn set_roles(tools: Jvmti, env: Env) -> Result<Vec<ClassRole>, Failed> {
+    let kinds = [
+        (c"java/lang/ref/WeakReference", None),
+        (c"java/lang/ref/PhantomReference", None),
+        (c"java/lang/ref/SoftReference", Some(HoldStrength::Soft)),
+        (c"java/lang/ref/FinalReference", Some(HoldStrength::Finalizer)),
+    ];
+    let kinds = kinds.map(|(name, strength)| (env.find_class(name), strength));
+    let loader = env.find_class(c"java/lang/ClassLoader");
+    let mut roles = Vec::new();
+    for class in tools.classes() {
+        let is_a =
+            |kind: Option<jclass>| kind.is_some_and(|kind| env.is_assignable(class, kind));
+        let kind = kinds.iter().find(|(kind, _)| is_a(*kind));
+        let role = match kind {
+            Some((_, strength)) => {
+                let number = Fields::of(tools, env, class).number(REFERENT);
+                number.map(|number| {
+                    ClassRole::Reference(ReferentField {
+                        number,
+                        strength: *strength,
+                    })
+                })
+            }
+            None => is_a(loader).then_some(ClassRole::Loader),
+        };
+        if let Some(role) = role {
+            roles.push(role);
+            tools.set_tag(class, -(roles.len() as i64))?;
         }
         env.forget(class);
     }
-    for (kind, _) in kinds {
+    for kind in kinds.into_iter().map(|(kind, _)| kind).chain([loader]) {
         env.forget(kind.unwrap_or(std::ptr::null_mut()));
     }
-    Ok(weak)
+    Ok(roles)
 }
 
 /// The fields of a class, as a walk numbers them: those of its superclasses come first, and before them so many numbers are
@@ -301,7 +560,7 @@ impl Namer {
         for (object, _) in objects {
             self.env.forget(object);
         }
-        links
+        links.map(join_equal)
     }
 
     fn link(&mut self, step: &Step, from: Option<jobject>, to: jobject) -> Link {
@@ -312,9 +571,14 @@ impl Namer {
             index: None,
             line: None,
             thread: None,
-            is_soft: step.is_soft,
+            strength: step.strength,
+            times: step.times,
             of: self.type_of(to),
+            names: None,
         };
+        if link.of == CLASS {
+            link.names = self.tools.signature(to).map(clipped);
+        }
         match step.by {
             ReferenceKind::Field(number) => {
                 if let Some(from) = from {
@@ -343,6 +607,15 @@ impl Namer {
                 self.method(&mut link, method, None);
             }
             ReferenceKind::Thread => link.thread = self.name_of(to),
+            ReferenceKind::ClassLoader
+            | ReferenceKind::ProtectionDomain
+            | ReferenceKind::Signers
+            | ReferenceKind::Interface
+            | ReferenceKind::ConstantPool
+            | ReferenceKind::Superclass => {
+                let class = from.and_then(|class| self.tools.signature(class));
+                link.class = class.map(clipped);
+            }
             _ => {}
         }
         link
@@ -424,6 +697,27 @@ impl Namer {
     }
 }
 
+const CLASS: &str = "Ljava/lang/Class;";
+
+/// One link for each [`EQUAL_LINKS`] and more that differ in nothing.
+fn join_equal(links: Vec<Link>) -> Vec<Link> {
+    let is_equal = |a: &Link, b: &Link| {
+        let times = b.times;
+        a.index.is_none() && Link { times, ..a.clone() } == *b
+    };
+    let joined = links.chunk_by(is_equal).flat_map(|equal| {
+        let times = equal.iter().fold(0, |sum: u32, link| sum.saturating_add(link.times));
+        match equal.first() {
+            Some(first) if times >= EQUAL_LINKS => vec![Link {
+                times,
+                ..first.clone()
+            }],
+            _ => equal.to_vec(),
+        }
+    });
+    joined.collect()
+}
+
 fn clipped(text: String) -> String {
     match text.char_indices().nth(LONGEST) {
         None => text,
@@ -439,6 +733,7 @@ fn word(kind: ReferenceKind) -> &'static str {
         ReferenceKind::Element(_) => "element",
         ReferenceKind::Class => "class",
         ReferenceKind::ClassLoader => "class_loader",
+        ReferenceKind::LoadedClass => "loaded_class",
         ReferenceKind::ProtectionDomain => "protection_domain",
         ReferenceKind::Signers => "signers",
         ReferenceKind::Interface => "interface",

@@ -19,6 +19,7 @@ pub mod canaries;
 pub mod choice;
 pub mod followed;
 pub mod holders;
+pub mod runs;
 pub mod search;
 
 use std::cell::Cell;

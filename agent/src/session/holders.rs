@@ -9,6 +9,7 @@ use lucce_control::json::{Object, array};
 use lucce_vm::{Failed, Vm};
 
 use crate::leaks::holders::{self, Ahead, Found, Link, OfType};
+use crate::leaks::search::HoldStrength;
 use crate::session::Agent;
 
 /// Bytes of a reply, which has room for paths besides.
@@ -56,7 +57,7 @@ fn told_ahead(ahead: &Ahead) -> String {
     };
     let bytes = ahead.heap_bytes;
     let bytes = bytes.map_or("null".to_owned(), |bytes| bytes.to_string());
-    let object = object.raw("heap_bytes", bytes);
+    let object = object.raw("heap_bytes", bytes).raw("budget", true);
     let types = listed(&ahead.types).map(|of_type| counts(of_type).end());
     object.raw("types", array(types)).end()
 }
@@ -69,11 +70,17 @@ fn told(found: &Found) -> String {
         .map(|pause| pause.as_micros().to_string());
     let all = found.types.iter();
     let ways = all.clone().flat_map(|of_type| &of_type.ways);
+    let unfinished = all.clone().flat_map(|of_type| &of_type.unfinished);
+    let collection = found.collection;
+    let collection = collection.map_or("null".to_owned(), |time| time.as_micros().to_string());
     let types = listed(&found.types).map(|of_type| {
         counts(of_type)
             .raw("looked_for", of_type.looked_for)
             .raw("changed", of_type.changed)
             .raw("paths", of_type.ways.len())
+            .raw("unfinished", of_type.unfinished.len())
+            .raw("collected", of_type.collected)
+            .raw("unreported", of_type.unreported)
             .end()
     });
     sums(&found.types)
@@ -85,9 +92,15 @@ fn told(found: &Found) -> String {
         .raw("references", found.references)
         .raw("cut", found.is_cut)
         .raw("over", found.is_over)
+        .raw("out_of_budget", found.is_out_of_budget)
+        .raw("collection_us", collection)
         .raw("changed", all.map(|of| of.changed).sum::<usize>())
         .raw("types", array(types))
         .raw("paths", array(ways.map(|way| array(way.iter().map(link)))))
+        .raw(
+            "unfinished",
+            array(unfinished.map(|way| array(way.iter().map(link)))),
+        )
         .end()
 }
 
@@ -121,6 +134,7 @@ fn link(link: &Link) -> String {
         ("class", &link.class),
         ("name", &link.name),
         ("thread", &link.thread),
+        ("names", &link.names),
     ] {
         if let Some(text) = text {
             object = object.text(key, text);
@@ -131,8 +145,13 @@ fn link(link: &Link) -> String {
             object = object.raw(key, number);
         }
     }
-    if link.is_soft {
-        object = object.raw("soft", true);
+    match link.strength {
+        HoldStrength::Strong => {}
+        HoldStrength::Soft => object = object.raw("soft", true),
+        HoldStrength::Finalizer => object = object.raw("finalizer", true),
+    }
+    if link.times > 1 {
+        object = object.raw("times", link.times);
     }
     object.text("of", &link.of).end()
 }

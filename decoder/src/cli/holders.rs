@@ -1,7 +1,8 @@
 //! `lucce ctl PID holders`: what keeps followed objects alive, from roots on.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
+use std::time::Duration;
 
 use lucce_control::{Command, Walks, ask};
 use lucce_decoder::escape::Text;
@@ -21,20 +22,64 @@ pub struct Args {
     /// Objects of this type only, named as `lucce leaks` does; without it, some of each type that is made there
     #[arg(long = "type", value_name = "NAME", allow_hyphen_values = true)]
     of: Option<String>,
-    /// Do not ask, whatever the walks may take
+    /// Collect the whole heap for objects without a path, to learn whether anything holds them; the JVM stands still
+    #[arg(long)]
+    gc: bool,
+    #[command(flatten)]
+    limits: SearchLimits,
+}
+
+/// How long a search may go on.
+#[derive(clap::Args, Clone, Copy)]
+pub struct SearchLimits {
+    /// Seconds for which all walks together may stop the JVM; the search ends then, and says what it has found [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pause_budget: Option<Duration>,
+    /// Without --pause-budget: no bound
     #[arg(long)]
     yes: bool,
     /// So many walks at most: each finds who refers to what the one before has found
-    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = WALKS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     walks: u32,
 }
 
-/// Nanoseconds that the JVM stands still in a walk, for each byte of its heap (docs/performance.md).
-const NANOS_FOR_A_BYTE: f64 = 4.0;
-/// Walks that a usual path takes.
-const USUAL: f64 = 10.0;
-/// What may take longer is asked for.
-const AT_ONCE: f64 = 2e9;
+/// How long walks may stop the JVM, if the user does not say.
+const BUDGET: Duration = Duration::from_secs(2);
+/// Walks of a search, if the user does not say.
+const WALKS: u32 = 48;
+/// A day.
+const MOST_SECONDS: f64 = 86_400.0;
+
+/// Seconds of a budget, at least a millisecond and at most a day.
+///
+/// # Errors
+/// Why it is none.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    match (0.001..=MOST_SECONDS).contains(&seconds) {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err(format!("not between 0.001 and {MOST_SECONDS} seconds")),
+    }
+}
+
+impl SearchLimits {
+    /// As usual but for the budget; `None`: the usual one.
+    pub fn with_budget(pause_budget: Option<Duration>) -> SearchLimits {
+        SearchLimits {
+            pause_budget,
+            yes: false,
+            walks: WALKS,
+        }
+    }
+
+    /// `None`: no bound.
+    fn budget(self) -> Option<Duration> {
+        match self.pause_budget {
+            None if self.yes => None,
+            budget => Some(budget.unwrap_or(BUDGET)),
+        }
+    }
+}
 
 /// Types that a line names, of those that there are besides.
 const NAMED: usize = 5;
@@ -48,6 +93,9 @@ struct Ahead {
     heap_bytes: Option<u64>,
     /// Not told by older agents.
     types: Option<Vec<Counts>>,
+    /// The agent can bound how long the VM stands still. Older ones cannot.
+    #[serde(default)]
+    budget: bool,
 }
 
 /// Objects of one type.
@@ -70,6 +118,13 @@ struct Answer {
     changed: u64,
     /// In the order of their types.
     paths: Vec<Vec<Link>>,
+    /// Paths without a beginning, in the order of their types. Older agents have none.
+    #[serde(default)]
+    unfinished: Vec<Vec<Link>>,
+    #[serde(default)]
+    out_of_budget: bool,
+    #[serde(default)]
+    collection_us: Option<u64>,
     /// Not told by older agents, whose answer is of all types together.
     types: Option<Vec<OfType>>,
 }
@@ -84,6 +139,12 @@ struct OfType {
     changed: u64,
     /// How many there are of it.
     paths: usize,
+    #[serde(default)]
+    unfinished: usize,
+    #[serde(default)]
+    collected: u64,
+    #[serde(default)]
+    unreported: u64,
 }
 
 #[derive(Serialize, Deserialize, Clone)]
@@ -101,8 +162,26 @@ struct Link {
     thread: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     soft: bool,
+    /// The object waits for its finalizer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    finalizer: bool,
+    /// So many equal references, one behind the other.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    times: u64,
     /// The type of the object that it leads to.
     of: String,
+    /// If that is a `java.lang.Class`: of which class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<String>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_once(times: &u64) -> bool {
+    *times == 1
 }
 
 /// Of one type. Pauses, and how the search ended, are those of all types of the number.
@@ -117,8 +196,12 @@ struct Holders {
     followed: u64,
     alive: u64,
     looked_for: u64,
-    /// Looked for, and no root leads to them.
+    /// Looked for, and the walks have reported no path to them.
     not_held: u64,
+    /// Of these: a collection has taken them meanwhile.
+    collected: u64,
+    /// Of these: a collection of the whole heap has left them alive.
+    unreported: u64,
     /// They, or what is on their way, have changed meanwhile.
     changed: u64,
     /// Milliseconds.
@@ -127,7 +210,13 @@ struct Holders {
     cut: bool,
     /// The walks were over before all was found.
     over: bool,
+    /// They were over because the JVM had stood still for as long as it may.
+    out_of_budget: bool,
+    /// Milliseconds of the collection that was asked for.
+    collection: Option<f64>,
     paths: Vec<Held>,
+    /// Paths that the walks have not followed to their roots.
+    unfinished: Vec<Held>,
 }
 
 /// Objects that are held in the same way.
@@ -158,7 +247,16 @@ pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
             writeln!(out)?;
         }
         let context = Context::new(number, profile.as_ref());
-        search(pid, args, &context, as_json, &mut out)?;
+        match search(pid, args, &context)? {
+            SearchAnswer::Nothing(why) => absent(args, number, &why)?,
+            SearchAnswer::Holders(holders) if as_json => {
+                holders.iter().try_for_each(|of_type| json(&mut out, of_type))?;
+            }
+            SearchAnswer::Holders(holders) => {
+                context.write(&mut out)?;
+                write(&holders, &args.limits, &mut out)?;
+            }
+        }
         out.flush()?;
     }
     Ok(End::Fine)
@@ -187,27 +285,27 @@ impl Context {
     }
 }
 
-fn search(
-    pid: u32,
-    args: &Args,
-    context: &Context,
-    as_json: bool,
-    out: &mut impl Write,
-) -> Result<(), Failure> {
+/// What a search for one number has come to.
+enum SearchAnswer {
+    /// Why there was none.
+    Nothing(String),
+    /// Of each type.
+    Holders(Vec<Holders>),
+}
+
+fn search(pid: u32, args: &Args, context: &Context) -> Result<SearchAnswer, Failure> {
     let number = context.number;
     let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
     if ahead.followed == 0 {
         let none = "no object of this number is followed now";
-        return absent(
-            args,
-            number,
-            &format!("{none}; `lucce leaks {pid}` lists contexts"),
-        );
+        return Ok(SearchAnswer::Nothing(format!(
+            "{none}; `lucce leaks {pid}` lists contexts"
+        )));
     }
     let wanted = match (&args.of, &ahead.types) {
         (Some(name), Some(types)) => match types.iter().find(|of_type| of_type.is(name)) {
             Some(of_type) => Some(of_type),
-            None => return absent(args, number, &other_types(name, types)),
+            None => return Ok(SearchAnswer::Nothing(other_types(name, types))),
         },
         (Some(_), None) => {
             complain(
@@ -221,19 +319,72 @@ fn search(
         tell_beforehand(pid, args, &ahead)?;
     }
     let walks = Walks {
-        most: args.walks,
+        most: args.limits.walks,
+        // One that an older agent understands has no bound.
+        budget: args.limits.budget().or(Some(NO_BOUND)).filter(|_| ahead.budget),
+        collect: args.gc && ahead.budget,
         of: wanted.map(|of_type| of_type.of.clone()),
     };
     let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, Some(walks)))?)?;
     let of = wanted.map(|of_type| of_type.of.clone()).or(ahead.of);
-    let holders = Holders::of_types(context, of, answer);
-    if as_json {
-        holders.iter().try_for_each(|of_type| json(out, of_type))?;
-        return Ok(());
-    }
-    context.write(out)?;
-    Ok(write(&holders, args.walks, out)?)
+    Ok(SearchAnswer::Holders(Holders::of_types(context, of, answer)))
 }
+
+/// What `lucce leaks PID --holders` adds: who holds the objects of one leak.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct LeakHolders {
+    holders: Vec<Holders>,
+    #[serde(skip)]
+    limits: SearchLimits,
+}
+
+/// Searches for what holds objects of one type and context; `ids`: the context's numbers. Where a number has nothing to
+/// tell, standard error says why.
+///
+/// # Errors
+/// The agent does not answer.
+pub fn find_holders(
+    pid: u32,
+    (ids, class): (Vec<String>, &str),
+    limits: SearchLimits,
+    profile: &Profile,
+) -> Result<LeakHolders, Failure> {
+    let args = Args {
+        ids,
+        of: Some(Text(class).to_string()),
+        gc: false,
+        limits,
+    };
+    let mut holders = Vec::new();
+    for id in &args.ids {
+        let context = Context::new(number(id)?, Some(profile));
+        match search(pid, &args, &context)? {
+            SearchAnswer::Nothing(why) => complain(format_args!("{id}: {why}")),
+            SearchAnswer::Holders(more) => holders.extend(more),
+        }
+    }
+    Ok(LeakHolders { holders, limits })
+}
+
+impl LeakHolders {
+    /// Writes them for people.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "what holds such objects:")?;
+        // Each number is a search of its own.
+        for holders in self.holders.chunk_by(|a, b| a.id == b.id) {
+            write(holders, &self.limits, out)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the user wants no bound.
+const NO_BOUND: Duration = Duration::from_secs(86_400);
 
 /// One of several numbers may have nothing to tell.
 fn absent(args: &Args, number: Number, why: &str) -> Result<(), Failure> {
@@ -312,40 +463,31 @@ fn answered<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, Failure> {
         .map_err(|_| Failure::Refused("the answer is foreign".into(), End::Damaged))
 }
 
-/// What it takes, before it is done.
+/// What it may take, before it is done.
 fn tell_beforehand(pid: u32, args: &Args, ahead: &Ahead) -> Result<(), Failure> {
-    let Some(bytes) = ahead.heap_bytes else {
-        return confirmed(pid, args, f64::INFINITY);
+    if !ahead.budget {
+        return match args.limits.yes {
+            true => Ok(()),
+            false => Err(Failure::Usage(format!(
+                "the agent in JVM {pid} is older than this command and does not bound how long walks stop the JVM: say --yes to walk through its heap"
+            ))),
+        };
+    }
+    let heap = ahead.heap_bytes.map_or_else(String::new, |bytes| {
+        format!("{} in the heap; ", human(bytes as f64, "bytes"))
+    });
+    let bound = match args.limits.budget() {
+        Some(budget) => format!(
+            "{} together (--pause-budget)",
+            human(budget.as_nanos() as f64, "ns")
+        ),
+        None => "as long as they take".to_owned(),
     };
-    let pause = bytes as f64 * NANOS_FOR_A_BYTE;
     complain(format_args!(
-        "{} in the heap: each walk stops JVM {pid} for up to {}; a path of n steps takes n walks, at most {} in 60 s",
-        human(bytes as f64, "bytes"),
-        human(pause.max(1e6), "ns"),
-        args.walks
+        "{heap}walks may stop JVM {pid} for {bound}; a path of n steps takes about n walks, at most {}",
+        args.limits.walks
     ));
-    confirmed(pid, args, pause * USUAL)
-}
-
-fn confirmed(pid: u32, args: &Args, nanos: f64) -> Result<(), Failure> {
-    if args.yes || nanos <= AT_ONCE {
-        return Ok(());
-    }
-    let refused = || {
-        Failure::Usage(format!(
-            "nothing was done to JVM {pid}: say --yes to walk through its heap"
-        ))
-    };
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(refused());
-    }
-    eprint!("go on? [y/N] ");
-    let mut said = String::new();
-    io::stdin().lock().read_line(&mut said)?;
-    match said.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(refused()),
-    }
+    Ok(())
 }
 
 impl Holders {
@@ -358,12 +500,17 @@ impl Holders {
             looked_for: answer.looked_for,
             changed: answer.changed,
             paths: answer.paths.len(),
+            unfinished: answer.unfinished.len(),
+            collected: 0,
+            unreported: 0,
         };
         let pauses: Vec<_> = answer.pauses_us.iter().map(|us| *us as f64 / 1e3).collect();
         let mut paths = answer.paths.into_iter();
+        let mut unfinished = answer.unfinished.into_iter();
         let of_type = |of_type: OfType| {
             let paths: Vec<_> = paths.by_ref().take(of_type.paths).collect();
-            let found = paths.len() as u64 + of_type.changed;
+            let unfinished: Vec<_> = unfinished.by_ref().take(of_type.unfinished).collect();
+            let found = (paths.len() + unfinished.len()) as u64 + of_type.changed;
             Holders {
                 schema: "lucce-holders",
                 version: 1,
@@ -374,11 +521,16 @@ impl Holders {
                 alive: of_type.alive,
                 looked_for: of_type.looked_for,
                 not_held: of_type.looked_for.saturating_sub(found),
+                collected: of_type.collected,
+                unreported: of_type.unreported,
                 changed: of_type.changed,
                 pauses: pauses.clone(),
                 cut: answer.cut,
                 over: answer.over,
+                out_of_budget: answer.out_of_budget,
+                collection: answer.collection_us.map(|us| us as f64 / 1e3),
                 paths: held(paths),
+                unfinished: held(unfinished),
             }
         };
         let types = answer.types.filter(|types| !types.is_empty());
@@ -390,8 +542,7 @@ impl Holders {
         self.class.as_deref().unwrap_or("objects")
     }
 
-    /// `walks`: how many were allowed.
-    fn write(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
+    fn write(&self, limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
             "{}: {} followed, {} alive, {} of them looked for",
@@ -401,50 +552,86 @@ impl Holders {
             self.looked_for
         )?;
         for held in &self.paths {
-            held.write(self.looked_for, out)?;
+            held.write_head(self.looked_for, "held by", out)?;
+            held.write_links(out)?;
+        }
+        for held in &self.unfinished {
+            held.write_head(self.looked_for, "held by what was not found", out)?;
+            match held.links.is_empty() {
+                true => writeln!(out, "\tno reference was found yet")?,
+                false => {
+                    writeln!(out, "\t…")?;
+                    held.write_links(out)?;
+                }
+            }
         }
         writeln!(out)?;
-        self.write_rest(walks, out)
+        self.write_rest(limits, out)
     }
 
     fn has_rest(&self) -> bool {
-        self.not_held > 0 || self.changed > 0
+        self.not_held > 0 || self.changed > 0 || !self.unfinished.is_empty()
     }
 
-    /// What was not found.
-    fn write_rest(&self, walks: u32, out: &mut impl Write) -> io::Result<()> {
-        let are = |number: u64| if number == 1 { "is" } else { "are" };
-        if self.not_held > 0 && self.over {
-            let objects = plural(self.not_held, "object");
-            match (self.pauses.len() as u64) < u64::from(walks) {
-                true => writeln!(
-                    out,
-                    "of {objects} no path was found within a minute, after which no walk begins: `jcmd PID GC.heap_dump FILE` shows longer ones"
-                )?,
-                false => writeln!(
-                    out,
-                    "of {objects} no path was found in {}: what holds them is a longer chain, such as a linked list; --walks {} looks further, or ask for the number of what the chain is made of",
-                    plural(walks.into(), "walk"),
-                    walks.saturating_mul(4).min(1000)
-                )?,
-            }
-        } else if self.not_held > 0 {
+    /// What was not found, and why.
+    fn write_rest(&self, limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
+        let objects = |number: u64| plural(number, "object");
+        if !self.unfinished.is_empty() {
+            writeln!(out, "{}", self.tell_end(limits))?;
+        }
+        if self.collected > 0 {
             writeln!(
                 out,
-                "{} {} held by nothing: the next collection of the old generation takes {}",
-                plural(self.not_held, "object"),
-                are(self.not_held),
-                if self.not_held == 1 { "it" } else { "them" }
+                "nothing held {}: a collection has taken {} meanwhile",
+                objects(self.collected),
+                if self.collected == 1 { "it" } else { "them" }
+            )?;
+        }
+        if self.unreported > 0 {
+            writeln!(
+                out,
+                "something holds {} that the JVM's heap walk does not report, such as a call site or a field of java.lang.Class: a collection has left {0} alive. `jcmd PID GC.heap_dump FILE` shows more",
+                objects(self.unreported)
+            )?;
+        }
+        let unknown = self.not_held.saturating_sub(self.collected + self.unreported);
+        if unknown > 0 {
+            writeln!(
+                out,
+                "no reference to {} was found, and no collection has taken {} yet: --gc collects the heap and tells whether anything holds {1}",
+                objects(unknown),
+                if unknown == 1 { "it" } else { "them" }
             )?;
         }
         if self.changed > 0 {
             writeln!(
                 out,
                 "what held {} changed meanwhile: ask again",
-                plural(self.changed, "object")
+                objects(self.changed)
             )?;
         }
         Ok(())
+    }
+
+    /// Why the search ended before its end, and how it goes on.
+    fn tell_end(&self, limits: &SearchLimits) -> String {
+        let walks = self.pauses.len() as u64;
+        let budget = limits.budget().unwrap_or(NO_BOUND);
+        if self.out_of_budget {
+            return format!(
+                "the search ended because its walks had stopped the JVM for {}: --pause-budget {} goes further",
+                human(budget.as_nanos() as f64, "ns"),
+                human_seconds(budget * 8)
+            );
+        }
+        match walks < u64::from(limits.walks) {
+            true => "the search ended after a minute: `jcmd PID GC.heap_dump FILE` shows more".to_owned(),
+            false => format!(
+                "the search ended after {}: --walks {} goes further, or ask for the number of what the chain is made of",
+                plural(walks, "walk"),
+                limits.walks.saturating_mul(4).min(1000)
+            ),
+        }
     }
 
     /// How the search went.
@@ -457,6 +644,13 @@ impl Holders {
         }
         let most = self.pauses.iter().copied().fold(0.0, f64::max);
         let sum: f64 = self.pauses.iter().sum();
+        if let Some(collection) = self.collection {
+            writeln!(
+                out,
+                "the collection that was asked for took {}",
+                human(collection * 1e6, "ns")
+            )?;
+        }
         writeln!(
             out,
             "{}: the JVM stood still for {} at most, {} together",
@@ -468,12 +662,12 @@ impl Holders {
 }
 
 /// All types of a number, which one search has looked for.
-fn write(types: &[Holders], walks: u32, out: &mut impl Write) -> io::Result<()> {
+fn write(types: &[Holders], limits: &SearchLimits, out: &mut impl Write) -> io::Result<()> {
     let (looked_for, others): (Vec<_>, Vec<_>) =
         types.iter().partition(|of_type| of_type.looked_for > 0);
     let Some(any) = looked_for.first() else {
         for of_type in types.iter().take(NAMED) {
-            of_type.write(walks, out)?;
+            of_type.write(limits, out)?;
         }
         return writeln!(out, "nothing was walked: none of them is alive any more");
     };
@@ -482,7 +676,7 @@ fn write(types: &[Holders], walks: u32, out: &mut impl Write) -> io::Result<()> 
         if before.is_some_and(Holders::has_rest) {
             writeln!(out)?;
         }
-        of_type.write(walks, out)?;
+        of_type.write(limits, out)?;
         before = Some(of_type);
     }
     let others = others.iter().filter(|of_type| of_type.alive > 0);
@@ -495,6 +689,11 @@ fn write(types: &[Holders], walks: u32, out: &mut impl Write) -> io::Result<()> 
         )?;
     }
     any.write_search(out)
+}
+
+/// As `--pause-budget` takes it.
+fn human_seconds(time: Duration) -> String {
+    format!("{}", time.as_millis() as f64 / 1e3)
 }
 
 /// Paths that differ in places in arrays only are one. The most frequent first.
@@ -528,13 +727,16 @@ fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
 }
 
 impl Held {
-    fn write(&self, of: u64, out: &mut impl Write) -> io::Result<()> {
+    fn write_head(&self, of: u64, how: &str, out: &mut impl Write) -> io::Result<()> {
         let elsewhere = match self.elsewhere {
             true => " (one of them; the others are elsewhere in the arrays)",
             false => "",
         };
         let are = if self.objects == 1 { "is" } else { "are" };
-        writeln!(out, "\n{} of {of} {are} held by{elsewhere}:", self.objects)?;
+        writeln!(out, "\n{} of {of} {are} {how}{elsewhere}:", self.objects)
+    }
+
+    fn write_links(&self, out: &mut impl Write) -> io::Result<()> {
         self.links
             .iter()
             .try_for_each(|link| writeln!(out, "\t{}", link.text(true)))
@@ -546,6 +748,7 @@ impl Link {
     fn named(mut self) -> Link {
         self.of = type_name(&self.of);
         self.class = self.class.as_deref().map(type_name);
+        self.names = self.names.as_deref().map(type_name);
         self
     }
 
@@ -563,7 +766,16 @@ impl Link {
         let line = self
             .line
             .map_or_else(String::new, |line| format!(":{line}"));
-        let soft = if self.soft { "soft reference, " } else { "" };
+        let until = match (self.soft, self.finalizer) {
+            (true, _) => "soft reference, ",
+            (_, true) => "waits for its finalizer, ",
+            _ => "",
+        };
+        let times = match self.times {
+            0 | 1 => String::new(),
+            times => format!("… {} × ", super::output::grouped(times)),
+        };
+        let class = || Text(self.class.as_deref().unwrap_or("?")).to_string();
         let by = match self.by.as_str() {
             "static" => format!("static field {}", member()),
             "field" => format!("field {}", member()),
@@ -583,9 +795,20 @@ impl Link {
             "monitor" => "monitor that is held".to_owned(),
             "system_class" => "class of the JVM's own loaders".to_owned(),
             "vm" => "the JVM itself".to_owned(),
+            "class" => "its class".to_owned(),
+            "loaded_class" => "class that it has loaded".to_owned(),
+            "class_loader" if self.class.is_some() => format!("class loader of {}", class()),
+            "superclass" if self.class.is_some() => format!("superclass of {}", class()),
+            "interface" if self.class.is_some() => format!("interface of {}", class()),
+            "constant_pool" if self.class.is_some() => format!("constant pool of {}", class()),
+            "protection_domain" if self.class.is_some() => {
+                format!("protection domain of {}", class())
+            }
             other => Text(&other.replace('_', " ")).to_string(),
         };
-        format!("{soft}{by}: {}", Text(&self.of))
+        let names = self.names.as_deref();
+        let names = names.map_or_else(String::new, |names| format!(" of {}", Text(names)));
+        format!("{times}{until}{by}: {}{names}", Text(&self.of))
     }
 }
 
@@ -602,9 +825,18 @@ mod tests {
             line: None,
             thread: None,
             soft: false,
+            finalizer: false,
+            times: 1,
             of: of.into(),
+            names: None,
         }
     }
+
+    const LIMITS: SearchLimits = SearchLimits {
+        pause_budget: None,
+        yes: false,
+        walks: 48,
+    };
 
     #[test]
     fn paths_that_differ_in_places_only_are_one() {
@@ -625,7 +857,8 @@ mod tests {
             [3, 1]
         );
         let mut text = Vec::new();
-        held[0].write(4, &mut text).unwrap();
+        held[0].write_head(4, "held by", &mut text).unwrap();
+        held[0].write_links(&mut text).unwrap();
         assert_eq!(
             String::from_utf8(text).unwrap(),
             "\n3 of 4 are held by (one of them; the others are elsewhere in the arrays):\n\tstatic field a.B.all: java.lang.Object[]\n\telement [1]: a.C\n"
@@ -640,35 +873,130 @@ mod tests {
         let context = Context::new(number, None);
         let holders = Holders::of_types(&context, Some("La/C;".into()), answer);
         let mut text = Vec::new();
-        write(&holders, 48, &mut text).unwrap();
+        write(&holders, &LIMITS, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 
+    fn answer(looked_for: u64, walks: usize) -> Answer {
+        Answer {
+            followed: looked_for,
+            alive: looked_for,
+            looked_for,
+            pauses_us: vec![1_000; walks],
+            cut: false,
+            over: false,
+            changed: 0,
+            paths: Vec::new(),
+            unfinished: Vec::new(),
+            out_of_budget: false,
+            collection_us: None,
+            types: None,
+        }
+    }
+
     #[test]
-    fn what_was_not_found_says_how_to_go_on() {
-        let told = |walked: usize| {
+    fn a_path_without_a_beginning_says_why_and_how_to_go_on() {
+        let chain = Link {
+            times: 4_096,
+            ..link("field", "La/B;", None)
+        };
+        let text = |walks: usize, out_of_budget| {
             told(Answer {
-                followed: 3,
-                alive: 3,
-                looked_for: 3,
-                pauses_us: vec![1_000; walked],
-                cut: false,
                 over: true,
-                changed: 0,
-                paths: vec![vec![link("static", "La/C;", None)]],
-                types: None,
+                out_of_budget,
+                unfinished: vec![vec![chain.clone()], vec![chain.clone()]],
+                ..answer(2, walks)
             })
         };
-        let walks = told(48);
+        let walks = text(48, false);
         assert!(
-            walks.contains("of 2 objects no path was found in 48 walks")
-                && walks.contains("--walks 192"),
+            walks.contains(
+                "\n2 of 2 are held by what was not found:\n\t…\n\t… 4,096 × field a.B.all: a.B\n"
+            ) && walks.contains("after 48 walks: --walks 192 goes further")
+                && !walks.contains("held by nothing"),
             "{walks}"
         );
-        let minute = told(20);
+        let minute = text(20, false);
         assert!(
-            minute.contains("within a minute") && !minute.contains("--walks"),
+            minute.contains("after a minute") && !minute.contains("--walks"),
             "{minute}"
+        );
+        let budget = text(3, true);
+        assert!(
+            budget.contains("had stopped the JVM for 2 s: --pause-budget 16 goes further"),
+            "{budget}"
+        );
+    }
+
+    /// Nothing is said to hold nothing before a collection has taken it.
+    #[test]
+    fn objects_without_a_path_are_said_to_be_what_they_are() {
+        let of_type = |collected, unreported| OfType {
+            of: Some("La/C;".into()),
+            followed: 3,
+            alive: 3,
+            looked_for: 3,
+            changed: 0,
+            paths: 0,
+            unfinished: 0,
+            collected,
+            unreported,
+        };
+        let text = |collected, unreported| {
+            told(Answer {
+                types: Some(vec![of_type(collected, unreported)]),
+                ..answer(3, 2)
+            })
+        };
+        let unknown = "no reference to 3 objects was found, and no collection has taken them yet: --gc";
+        let collected = "nothing held 3 objects: a collection has taken them meanwhile";
+        let unreported = "something holds 3 objects that the JVM's heap walk does not report";
+        for (text, wanted) in [
+            (text(0, 0), unknown),
+            (text(3, 0), collected),
+            (text(0, 3), unreported),
+        ] {
+            let said = [unknown, collected, unreported].map(|line| text.contains(line));
+            assert!(text.contains(wanted), "{text}");
+            assert_eq!(said.iter().filter(|said| **said).count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_a_number_of_seconds() {
+        assert_eq!(parse_seconds("0.25"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "0", "-1", "NaN", "inf", "1e9", "2s"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn classes_and_chains_are_named() {
+        let named = |by: &str, class: Option<&str>, names: Option<&str>, times| {
+            let link = Link {
+                class: class.map(str::to_owned),
+                names: names.map(str::to_owned),
+                times,
+                name: (by == "field").then(|| "next".to_owned()),
+                ..link(by, "La/X;", None)
+            };
+            link.named().text(true)
+        };
+        assert_eq!(
+            named("class", None, Some("La/B;"), 1),
+            "its class: a.X of a.B"
+        );
+        assert_eq!(
+            named("loaded_class", None, Some("La/B;"), 1),
+            "class that it has loaded: a.X of a.B"
+        );
+        assert_eq!(
+            named("class_loader", Some("La/B;"), None, 1),
+            "class loader of a.B: a.X"
+        );
+        assert_eq!(
+            named("field", Some("La/X;"), None, 12_345),
+            "… 12,345 × field a.X.next: a.X"
         );
     }
 
@@ -681,6 +1009,9 @@ mod tests {
             looked_for,
             changed: 0,
             paths,
+            unfinished: 0,
+            collected: u64::from(of == "[J"),
+            unreported: 0,
         };
         let static_of = |name: &str, of: &str| Link {
             name: Some(name.into()),
@@ -689,11 +1020,6 @@ mod tests {
         let text = told(Answer {
             followed: 90,
             alive: 60,
-            looked_for: 3,
-            pauses_us: vec![1_000],
-            cut: false,
-            over: false,
-            changed: 0,
             paths: vec![
                 vec![static_of("LEAK", "La/Node;")],
                 vec![static_of("LEAK", "La/Node;")],
@@ -704,6 +1030,7 @@ mod tests {
                 of_type("[J", 2, 1),
                 of_type("La/C$D;", 0, 0),
             ]),
+            ..answer(3, 1)
         });
         let wanted = "\
 a.Node: 30 followed, 20 alive, 2 of them looked for
@@ -716,7 +1043,7 @@ long[]: 30 followed, 20 alive, 2 of them looked for
 1 of 2 is held by:
 \tstatic field a.B.CACHE: long[]
 
-1 object is held by nothing: the next collection of the old generation takes it
+nothing held 1 object: a collection has taken it meanwhile
 not looked for, as types are many (--type NAME): a.C$D
 ";
         let (found, pauses) = text.split_at(wanted.len());

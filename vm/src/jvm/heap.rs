@@ -17,7 +17,7 @@ pub struct Reference<'r> {
     /// Of the class of the object that is referred to, and of the one that refers.
     pub class_tag: i64,
     pub referrer_class_tag: i64,
-    /// Of the object that is referred to.
+    /// Of the object that is referred to. The VM takes what is here when the callback ends.
     pub tag: i64,
     /// Of the one that refers, which may be set; `None`: a root refers.
     pub referrer: Option<&'r mut i64>,
@@ -34,6 +34,8 @@ pub enum ReferenceKind {
     /// An object refers to its class.
     Class,
     ClassLoader,
+    /// A class loader refers to a class that it has defined. No walk reports this: the VM says it of a class.
+    LoadedClass,
     ProtectionDomain,
     Signers,
     Interface,
@@ -71,7 +73,7 @@ pub enum Next {
 
 /// What a walk calls.
 struct Walker<'w> {
-    each: &'w mut dyn FnMut(Reference<'_>) -> Next,
+    each: &'w mut dyn FnMut(&mut Reference<'_>) -> Next,
     failed: bool,
 }
 
@@ -104,7 +106,7 @@ impl Jvmti {
     ///
     /// # Errors
     /// The VM's; -1: `each` has failed.
-    pub fn follow(self, each: &mut dyn FnMut(Reference<'_>) -> Next) -> Result<(), Failed> {
+    pub fn follow(self, each: &mut dyn FnMut(&mut Reference<'_>) -> Next) -> Result<(), Failed> {
         let callbacks = ti::jvmtiHeapCallbacks {
             heap_reference_callback: Some(referred),
             ..Default::default()
@@ -149,6 +151,14 @@ impl Jvmti {
         self.free(objects.cast());
         self.free(found.cast());
         pairs
+    }
+
+    /// Has the VM collect its whole heap, and waits for it.
+    ///
+    /// # Errors
+    /// The VM's.
+    pub fn collect_heap(self) -> Result<(), Failed> {
+        call!(self, ForceGarbageCollection)
     }
 
     /// All classes.
@@ -208,6 +218,24 @@ impl Env {
         u64::try_from(total - free).ok()
     }
 
+    /// The class loader of the class path, and those above it; empty: the VM has none yet.
+    pub fn system_loaders(self) -> Vec<jobject> {
+        let Some(class) = self.find_class(c"java/lang/ClassLoader") else {
+            return Vec::new();
+        };
+        let descriptor = c"Ljava/lang/ClassLoader;";
+        let system = self
+            .static_object(class, c"scl", descriptor)
+            .filter(|loader| !loader.is_null());
+        let parent = self.field(class, c"parent", descriptor);
+        self.forget(class);
+        let above = |loader: &jobject| {
+            let parent = self.get_object(*loader, parent?);
+            (!parent.is_null()).then_some(parent)
+        };
+        std::iter::successors(system, above).collect()
+    }
+
     /// Null: there is none.
     pub fn superclass(self, class: jclass) -> jclass {
         jni!(self, GetSuperclass, class)
@@ -234,7 +262,7 @@ unsafe extern "system" fn referred(
     let walker = unsafe { &mut *data.cast::<Walker<'_>>() };
     // SAFETY: the VM's own word for the object's tag; read before the other reference to it, which may be the same, is made.
     let own = unsafe { *tag };
-    let reference = Reference {
+    let mut reference = Reference {
         // SAFETY: of this kind.
         kind: unsafe { kind_of(kind, info) },
         class_tag,
@@ -244,7 +272,12 @@ unsafe extern "system" fn referred(
         referrer: unsafe { referrer.as_mut() },
     };
     // No panic may go on into the VM.
-    let next = catch_unwind(AssertUnwindSafe(|| (walker.each)(reference)));
+    let next = catch_unwind(AssertUnwindSafe(|| (walker.each)(&mut reference)));
+    let new = reference.tag;
+    if new != own {
+        // SAFETY: as above; the other reference to it is not used any more.
+        unsafe { *tag = new };
+    }
     match next {
         Ok(Next::On) => ti::JVMTI_VISIT_OBJECTS,
         Ok(Next::NotThere) => 0,

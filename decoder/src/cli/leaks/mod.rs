@@ -5,10 +5,12 @@ mod watch;
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use lucce_decoder::{Leaks, LeaksText, Profile};
 
 use super::classes::Classes;
+use super::holders::{SearchLimits, find_holders, parse_seconds};
 use super::output::{json, plural, stdout};
 use super::progress::Bar;
 use super::{End, Failure, about, complain, ending};
@@ -23,6 +25,7 @@ use watch::Source;
 #[command(after_help = "Example:
   lucce leaks run-1234.lucce
   lucce leaks --watch 1234
+  lucce leaks 1234 --holders
 
 Exit codes: 0 no leak; 1 a leak; 2 usage, or a log that cannot tell; 3 damaged or foreign log.")]
 pub struct Args {
@@ -35,6 +38,12 @@ pub struct Args {
     /// Seconds from one look to the next
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..), requires = "watch")]
     interval: u64,
+    /// Also ask the JVM what holds the objects of the first leak, or of the first suspect
+    #[arg(long, conflicts_with = "watch")]
+    holders: bool,
+    /// Seconds for which --holders may stop the JVM [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, requires = "holders")]
+    pause_budget: Option<Duration>,
     /// How many contexts; 0: all
     #[arg(long, default_value_t = 10)]
     top: usize,
@@ -103,7 +112,18 @@ fn look(log: &Path, classes: &Classes) -> Result<(Profile, Leaks), Failure> {
 fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
     let report = Report::new(profile, leaks, args.top, SUSPECTS);
     let pid = args.source.pid(profile.header.pid);
-    let report = report.of_process(pid.filter(|_| !profile.ended));
+    let pid = pid.filter(|_| !profile.ended);
+    let mut report = report.of_process(pid);
+    if args.holders {
+        let pid = pid.ok_or_else(|| {
+            Failure::Usage("the JVM has ended: only one that runs says what holds its objects".into())
+        })?;
+        if let Some((ids, class)) = report.first_objects() {
+            let limits = SearchLimits::with_budget(args.pause_budget);
+            let found = find_holders(pid, (ids, class), limits, profile)?;
+            report.add_holders(found);
+        }
+    }
     let mut out = stdout();
     match args.json {
         true => json(&mut out, &report)?,

@@ -12,7 +12,7 @@ use lucce_decoder::{
 use serde::Serialize;
 
 use super::missing;
-use crate::cli::holders::type_option;
+use crate::cli::holders::{LeakHolders, type_option};
 use crate::cli::human::human;
 use crate::cli::output::{grouped, plural};
 
@@ -44,6 +44,9 @@ pub struct Report {
     /// What else lives, by bytes: nothing is proven of it.
     suspects: Vec<SuspectRow>,
     more_suspects: u64,
+    /// What holds the objects of the first leak, or of the first suspect, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holders: Option<LeakHolders>,
 }
 
 /// Until the end if the run has ended, else until the last snapshot.
@@ -159,6 +162,7 @@ impl Report {
             },
             ended: profile.ended,
             pid: None,
+            holders: None,
             damage: leaks.damage.as_ref().map(|damage| Damage {
                 offset: damage.offset,
                 reason: damage.reason.to_string(),
@@ -221,18 +225,30 @@ impl Report {
         writeln!(out)
     }
 
+    /// The numbers and the type of the first leak, or of the first suspect. A context may have several numbers, and
+    /// objects are followed by the one that they were made under.
+    pub fn first_objects(&self) -> Option<(Vec<String>, &str)> {
+        let of_leak = |leak: &'_ Row| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
+        match (self.leaks.first(), self.suspects.first()) {
+            (Some(leak), _) => Some((of_leak(leak), &leak.class)),
+            (None, Some(row)) => Some((vec![row.id.clone()], &row.class)),
+            (None, None) => None,
+        }
+    }
+
+    /// What holds the first objects.
+    pub fn add_holders(&mut self, holders: LeakHolders) {
+        self.holders = Some(holders);
+    }
+
     /// Only of a JVM that runs it can be asked what holds its objects.
     fn write_holders(&self, out: &mut impl Write) -> io::Result<()> {
-        // A context may have several numbers, and objects are followed by the one that they were made under.
-        let of_leak = |leak: &Row| {
-            let ids = [std::slice::from_ref(&leak.id), &leak.aliases].concat();
-            (ids.join(" "), type_option(&leak.class))
-        };
-        let of_suspect = |row: &SuspectRow| (row.id.clone(), type_option(&row.class));
-        let leak = self.leaks.first().map(of_leak);
-        let first = leak.or(self.suspects.first().map(of_suspect));
-        match (self.pid, first) {
-            (Some(pid), Some((ids, of))) => {
+        if let Some(holders) = &self.holders {
+            return holders.write(out);
+        }
+        match (self.pid, self.first_objects()) {
+            (Some(pid), Some((ids, class))) => {
+                let (ids, of) = (ids.join(" "), type_option(class));
                 writeln!(
                     out,
                     "what holds such objects: lucce ctl {pid} holders {ids} {of}\n"
