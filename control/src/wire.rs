@@ -41,8 +41,9 @@ pub enum Command {
     Dump(Option<String>),
     /// Change settings: `key=value`.
     Set(String),
-    /// What holds objects of a context that are followed. `None`: what a search would take, and of which types they are.
-    Holders(u64, Option<Walks>),
+    /// What holds objects that are followed, of contexts by their numbers; older agents know one number. `None`: what a
+    /// search would take, and of which types they are.
+    Holders(Vec<u64>, Option<Walks>),
     /// Take the hooks out of the JVM.
     Detach,
 }
@@ -116,11 +117,15 @@ impl Command {
             Command::Status => ("status", None),
             Command::Dump(file) => ("dump", file.as_deref().map(Cow::from)),
             Command::Set(setting) => ("set", Some(setting.as_str().into())),
-            Command::Holders(number, None) => ("holders", Some(format!("{number:#x}").into())),
-            Command::Holders(number, Some(walks)) => (
-                "holders",
-                Some(format!("{number:#x} {}", walks.encode()).into()),
-            ),
+            Command::Holders(numbers, walks) => {
+                let numbers: Vec<_> = numbers.iter().map(|n| format!("{n:#x}")).collect();
+                let mut argument = numbers.join("+");
+                if let Some(walks) = walks {
+                    argument.push(' ');
+                    argument.push_str(&walks.encode());
+                }
+                ("holders", Some(argument.into()))
+            }
             Command::Detach => ("detach", None),
         }
     }
@@ -178,14 +183,15 @@ impl Walks {
     }
 }
 
-/// `0x1f 16,2000 La/B;`, or without a type, a budget or a number of walks.
+/// `0x1f+0x2f 16,2000 La/B;`, or with one number, without a type, a budget or a number of walks.
 fn holders(argument: &str) -> Option<Command> {
-    let (number, walks) = match argument.split_once(' ') {
-        Some((number, how)) => (number, Some(walks(how)?)),
+    let (numbers, walks) = match argument.split_once(' ') {
+        Some((numbers, how)) => (numbers, Some(walks(how)?)),
         None => (argument, None),
     };
-    let number = u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()?;
-    Some(Command::Holders(number, walks))
+    let number = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    let numbers: Option<Vec<u64>> = numbers.split('+').map(number).collect();
+    Some(Command::Holders(numbers?, walks))
 }
 
 /// A type may have spaces in it.

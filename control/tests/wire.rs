@@ -15,8 +15,11 @@ fn commands() -> impl Strategy<Value = Command> {
         Just(Command::Dump(None)),
         "/[^\n\r\u{0}]{0,40}".prop_map(|file| Command::Dump(Some(file))),
         "[a-z]{1,8}=[^\n\r\u{0}]{0,40}".prop_map(Command::Set),
-        (any::<u64>(), proptest::option::of(walks()))
-            .prop_map(|(number, walks)| Command::Holders(number, walks)),
+        (
+            proptest::collection::vec(any::<u64>(), 1..4),
+            proptest::option::of(walks())
+        )
+            .prop_map(|(numbers, walks)| Command::Holders(numbers, walks)),
     ]
 }
 
@@ -91,10 +94,15 @@ fn holders_of_all_types_are_asked_for_as_ever() {
         ("lucce 1 holders 0x1f 48,2000 La/B$C d;", Some(bounded)),
         ("lucce 1 holders 0x1f 48,2000,gc La/B$C d;", Some(collect)),
     ] {
-        let command = Command::Holders(0x1f, walks);
+        let command = Command::Holders(vec![0x1f], walks);
         assert_eq!(command.encode(), Some(format!("{line}\n")));
         assert_eq!(Command::decode(line), Ok(command));
     }
+    let several = Command::decode("lucce 1 holders 0x1f+0x2f 48,2000");
+    assert!(
+        matches!(&several, Ok(Command::Holders(numbers, Some(_))) if *numbers == [0x1f, 0x2f]),
+        "{several:?}"
+    );
 }
 
 #[test]

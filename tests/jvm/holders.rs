@@ -63,7 +63,8 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
         Ok(wanted.iter().all(|way| ids.contains_key(*way)))
     })?;
     for way in wanted {
-        let found = holders(&running, &pid, &ids[*way])?;
+        let collect = *way == "inClassValue";
+        let found = holders(&running, &pid, (&ids[*way], collect))?;
         as_expected(way, &found)?;
     }
     // Several numbers are answered one after another.
@@ -87,7 +88,7 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
         ensure(text.contains(&format!("context {id}  {stack}\n")), || {
             format!("{id} {stack}: {text}")
         })?;
-        let asked = holders(&running, &pid, id)?;
+        let asked = holders(&running, &pid, (id, false))?;
         ensure(asked["stack"] == stack, || format!("{stack}: {asked}"))?;
     }
     refused(&running, &pid)?;
@@ -95,7 +96,7 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
 }
 
 /// Methods of the program that make what lives, and whose holders are known.
-const ALL: [&str; 12] = [
+const ALL: [&str; 23] = [
     "outer",
     "map",
     "inChain",
@@ -108,6 +109,17 @@ const ALL: [&str; 12] = [
     "both",
     "several",
     "later",
+    "inLoader",
+    "inArrayLoader",
+    "inClassLoader",
+    "inContextLoader",
+    "finalizable",
+    "interned",
+    "cleaned",
+    "locked",
+    "inLongChain",
+    "inLinkedList",
+    "inClassValue",
 ];
 
 /// The number of the context in each method.
@@ -135,10 +147,11 @@ fn places(running: &Running<'_>, pid: &str) -> Result<BTreeMap<String, String>, 
 }
 
 /// Of the arrays alone: where one is made the VM may have sampled what is made beside it.
-fn holders(running: &Running<'_>, pid: &str, id: &str) -> Result<Value, String> {
-    let asked = [
+fn holders(running: &Running<'_>, pid: &str, (id, collect): (&str, bool)) -> Result<Value, String> {
+    let mut asked = vec![
         "ctl", pid, "holders", id, "--json", "--yes", "--type", "byte[]",
     ];
+    asked.extend(collect.then_some("--gc"));
     running.java.lucce().json(&asked)
 }
 
@@ -245,6 +258,120 @@ fn as_expected(way: &str, found: &Value) -> Checked {
         "several" => {
             ensure(links.len() == 3 && links[2].starts_with("element "), told)?;
             ensure(links[0] == "static Holders.KEPT: java.util.ArrayList", told)
+        }
+        // Two classes of one loader: an object of one holds the loader, which holds the other.
+        "inLoader" => {
+            let class = [
+                "field java.lang.ThreadLocal$ThreadLocalMap$Entry.value: Holders$Plugin",
+                "class : java.lang.Class",
+                "class_loader : java.net.URLClassLoader",
+                "loaded_class : java.lang.Class",
+                "static Holders$Unit.held: byte[]",
+            ];
+            ensure(links.len() == 9 && links[4..] == class, told)?;
+            let thread = &path["links"][0]["thread"];
+            let names: Vec<_> = [5, 7].map(|at| &path["links"][at]["names"]).into();
+            let wanted = ["Plugin", "Unit"].map(|class| format!("{OWN}${class}"));
+            ensure(thread == "pool-thread" && names == wanted, told)
+        }
+        "inArrayLoader" => {
+            let class = [
+                "class : java.lang.Class",
+                "class_loader : java.net.URLClassLoader",
+            ];
+            ensure(links.len() == 7 && links[3..5] == class, told)?;
+            ensure(links[2].ends_with(": Holders$Plugin[]"), told)
+        }
+        "inClassLoader" => {
+            ensure(
+                links.len() == 6 && links[2].ends_with(": java.lang.Class"),
+                told,
+            )?;
+            let loader = "class_loader : java.net.URLClassLoader";
+            ensure(
+                links[3] == loader && links[5] == "static Holders$Unit.held: byte[]",
+                told,
+            )
+        }
+        "inContextLoader" => {
+            is(&[
+                "thread : java.lang.Thread",
+                "field java.lang.Thread.contextClassLoader: Holders$OwnLoader",
+                "field Holders$OwnLoader.held: byte[]",
+            ])?;
+            ensure(path["links"][0]["thread"] == "context", told)
+        }
+        "finalizable" => {
+            let last = [
+                "field java.lang.ref.Reference.referent: Holders$Slow",
+                "field Holders$Slow.held: byte[]",
+            ];
+            let held = links.len().checked_sub(2).ok_or_else(told)?;
+            ensure(links[held..] == last, told)?;
+            ensure(path["links"][held]["finalizer"] == true, told)
+        }
+        "interned" => {
+            ensure(
+                links.len() == 4 && links[0] == "static Holders.KEPT: java.util.ArrayList",
+                told,
+            )?;
+            ensure(links[3] == "field java.lang.String.value: byte[]", told)
+        }
+        "cleaned" => {
+            ensure(
+                links
+                    .last()
+                    .is_some_and(|link| link == "field Holders$Action.held: byte[]"),
+                told,
+            )?;
+            let action = links.get(links.len() - 2);
+            ensure(
+                action.is_some_and(|link| link.ends_with(".action: Holders$Action")),
+                told,
+            )
+        }
+        "locked" => {
+            ensure(links == ["local Holders.locks: byte[]"], told)?;
+            ensure(path["links"][0]["thread"] == "locker", told)
+        }
+        "inLongChain" => {
+            is(&[
+                "static Holders.longChain: Holders$Node",
+                "field Holders$Node.next: Holders$Node",
+                "field Holders$Node.payload: byte[]",
+            ])?;
+            ensure(path["links"][1]["times"] == 100_000, told)
+        }
+        "inLinkedList" => {
+            let list = path["links"].as_array().map_or(&[][..], Vec::as_slice);
+            let times: u64 = list
+                .iter()
+                .map(|link| link["times"].as_u64().unwrap_or(1))
+                .sum();
+            // The list, one of its ends, half of its elements, and what is in the middle.
+            ensure((50_000..50_004).contains(&times), told)?;
+            ensure(
+                links[0] == "static Holders.linked: java.util.LinkedList",
+                told,
+            )?;
+            ensure(
+                links
+                    .last()
+                    .is_some_and(|link| link.ends_with("$Node.item: byte[]")),
+                told,
+            )
+        }
+        // No walk reports fields of a java.lang.Class. What is alive is not said to be held by nothing.
+        "inClassValue" => {
+            let none = found["paths"].as_array().is_some_and(Vec::is_empty);
+            ensure(
+                none && found["not_held"] == 1 && found["collected"] == 0,
+                told,
+            )?;
+            ensure(
+                found["unreported"] == 1 && found["collection"].is_f64(),
+                told,
+            )
         }
         // They go while others come.
         "later" => {

@@ -163,16 +163,17 @@ impl<R: Copy> Followed<R> {
         });
     }
 
-    /// The objects of a context by their types, of one type if one is asked for; the oldest first.
-    pub fn of(&self, context: ContextId, of: Option<&str>) -> Vec<OfType<R>> {
-        let is_it =
-            |place: &Birth| place.context == context && of.is_none_or(|of| *place.of == *of);
-        let mut found: BTreeMap<u32, OfType<R>> = BTreeMap::new();
+    /// The objects of some contexts by their types, of one type if one is asked for; the oldest first.
+    pub fn of(&self, contexts: &[ContextId], of: Option<&str>) -> Vec<OfType<R>> {
+        let is_it = |place: &Birth| {
+            contexts.contains(&place.context) && of.is_none_or(|of| *place.of == *of)
+        };
+        let mut found: BTreeMap<&str, OfType<R>> = BTreeMap::new();
         for object in &self.objects {
             if let Some(known) = self.places.get(&object.key)
                 && is_it(&known.place)
             {
-                let of_type = found.entry(object.key).or_insert_with(|| OfType {
+                let of_type = found.entry(&known.place.of).or_insert_with(|| OfType {
                     of: known.place.of.clone(),
                     objects: Vec::new(),
                 });
@@ -343,10 +344,14 @@ mod tests {
             of_type("LNode;", &[(5, 4), (7, 1)]),
             of_type("[J", &[(3, 2)]),
         );
-        assert_eq!(followed.of(ContextId(1), Some("[J")), [arrays]);
+        assert_eq!(followed.of(&[ContextId(1)], Some("[J")), [arrays]);
         let arrays = of_type("[J", &[(3, 2)]);
-        assert_eq!(followed.of(ContextId(1), None), [nodes, arrays]);
-        assert_eq!(followed.of(ContextId(1), Some("LNod;")), []);
+        assert_eq!(followed.of(&[ContextId(1)], None), [nodes, arrays]);
+        assert_eq!(followed.of(&[ContextId(1)], Some("LNod;")), []);
+        // Those of several contexts are together.
+        let all = of_type("LNode;", &[(0, 3), (5, 4), (7, 1)]);
+        let both = [ContextId(2), ContextId(1)];
+        assert_eq!(followed.of(&both, Some("LNode;")), [all]);
     }
 
     /// Each object of a stream is sampled as the VM does it; those of each size stand for all of them.

@@ -100,8 +100,8 @@ pub struct Ahead {
 }
 
 /// What a search would take; nothing is walked.
-pub fn ahead(leaks: &Leaks, env: Env, context: ContextId) -> Ahead {
-    let types = leaks.some_of(env, (context, None), Most::NONE);
+pub fn ahead(leaks: &Leaks, env: Env, contexts: &[ContextId]) -> Ahead {
+    let types = leaks.some_of(env, (contexts, None), Most::NONE);
     Ahead {
         types: types.into_iter().map(OfType::from).collect(),
         heap_bytes: env.heap_bytes(),
@@ -131,10 +131,10 @@ impl From<Alive> for OfType {
 pub fn find(
     (leaks, lines): (&Leaks, Jvmti),
     (vm, env): (Vm, Env),
-    (context, walks): (ContextId, &Walks),
+    (contexts, walks): (&[ContextId], &Walks),
 ) -> Result<Found, Failed> {
     let tools = vm.tools()?;
-    let found = search(leaks, (tools, lines, env), (context, walks));
+    let found = search(leaks, (tools, lines, env), (contexts, walks));
     // With its tags.
     tools.dispose();
     found
@@ -143,9 +143,9 @@ pub fn find(
 fn search(
     leaks: &Leaks,
     (tools, lines, env): (Jvmti, Jvmti, Env),
-    (context, walks): (ContextId, &Walks),
+    (contexts, walks): (&[ContextId], &Walks),
 ) -> Result<Found, Failed> {
-    let chosen = leaks.some_of(env, (context, walks.of.as_deref()), OBJECTS);
+    let chosen = leaks.some_of(env, (contexts, walks.of.as_deref()), OBJECTS);
     let objects = chosen.iter().flat_map(|of_type| &of_type.objects);
     let mut looked_for = 0;
     for (tag, object) in (1..).zip(objects) {
@@ -421,14 +421,16 @@ fn set_roles(tools: Jvmti, env: Env) -> Result<Vec<ClassRole>, Failed> {
         (c"java/lang/ref/WeakReference", None),
         (c"java/lang/ref/PhantomReference", None),
         (c"java/lang/ref/SoftReference", Some(HoldStrength::Soft)),
-        (c"java/lang/ref/FinalReference", Some(HoldStrength::Finalizer)),
+        (
+            c"java/lang/ref/FinalReference",
+            Some(HoldStrength::Finalizer),
+        ),
     ];
     let kinds = kinds.map(|(name, strength)| (env.find_class(name), strength));
     let loader = env.find_class(c"java/lang/ClassLoader");
     let mut roles = Vec::new();
     for class in tools.classes() {
-        let is_a =
-            |kind: Option<jclass>| kind.is_some_and(|kind| env.is_assignable(class, kind));
+        let is_a = |kind: Option<jclass>| kind.is_some_and(|kind| env.is_assignable(class, kind));
         let kind = kinds.iter().find(|(kind, _)| is_a(*kind));
         let role = match kind {
             Some((_, strength)) => {
@@ -706,7 +708,9 @@ fn join_equal(links: Vec<Link>) -> Vec<Link> {
         a.index.is_none() && Link { times, ..a.clone() } == *b
     };
     let joined = links.chunk_by(is_equal).flat_map(|equal| {
-        let times = equal.iter().fold(0, |sum: u32, link| sum.saturating_add(link.times));
+        let times = equal
+            .iter()
+            .fold(0, |sum: u32, link| sum.saturating_add(link.times));
         match equal.first() {
             Some(first) if times >= EQUAL_LINKS => vec![Link {
                 times,

@@ -303,18 +303,18 @@ impl Leaks {
         }
     }
 
-    /// How many objects of a context are followed, of each type or of one, and some living ones among them: references of the
+    /// How many objects of some contexts are followed, of each type or of one, and some living ones among them: references of the
     /// current thread's own. The type with most living ones comes first.
     pub fn some_of(
         &self,
         env: Env,
-        (context, of): (ContextId, Option<&str>),
+        (contexts, of): (&[ContextId], Option<&str>),
         most: Most,
     ) -> Vec<Alive> {
         let collections = self.collections();
         // No reference is given back meanwhile.
         let state = self.state();
-        let found = state.followed.of(context, of).into_iter();
+        let found = state.followed.of(contexts, of).into_iter();
         let mut found: Vec<_> = found
             .map(|of_type| {
                 let followed = of_type.objects.len();

@@ -222,10 +222,7 @@ impl Search {
             return true;
         }
         let left: Vec<u32> = (0..self.targets)
-            .filter(|target| {
-                self.find_path_by(*target, HoldStrength::Strong)
-                    .is_none()
-            })
+            .filter(|target| self.find_path_by(*target, HoldStrength::Strong).is_none())
             .collect();
         if self.is_second_pass || left.is_empty() {
             return false;
@@ -312,7 +309,11 @@ impl Search {
             {
                 self.take_referrer(to, reference, strength);
             }
-            if self.nodes.get(to as usize).is_some_and(|node| node.is_barrier) {
+            if self
+                .nodes
+                .get(to as usize)
+                .is_some_and(|node| node.is_barrier)
+            {
                 return Next::NotThere;
             }
         } else {
@@ -378,10 +379,7 @@ impl Search {
 
     /// `None`: it holds nothing.
     fn strength_of(&self, reference: &Reference<'_>) -> Option<HoldStrength> {
-        match (
-            reference.kind,
-            self.role_of(reference.referrer_class_tag),
-        ) {
+        match (reference.kind, self.role_of(reference.referrer_class_tag)) {
             (ReferenceKind::Field(field), Some(ClassRole::Reference(referent)))
                 if referent.number == field =>
             {
@@ -482,9 +480,7 @@ impl Search {
     pub fn new_classes(&self) -> (Vec<i64>, Vec<i64>) {
         let new = |role: NodeRole| {
             let new = self.nodes.iter().filter(move |node| {
-                node.role == role
-                    && node.found == self.walks
-                    && !node.is_resolved
+                node.role == role && node.found == self.walks && !node.is_resolved
             });
             new.map(|node| node.tag).collect()
         };
@@ -577,8 +573,8 @@ impl Search {
                 let Some(ReferenceKind::Field(field)) = fields.next() else {
                     continue;
                 };
-                let is_chain = fields.len() + 1 == CHAIN
-                    && fields.all(|by| by == ReferenceKind::Field(field));
+                let is_chain =
+                    fields.len() + 1 == CHAIN && fields.all(|by| by == ReferenceKind::Field(field));
                 if is_chain && !ends.iter().any(|(_, known)| *known == field) {
                     ends.push((at, field));
                 }
@@ -1104,7 +1100,10 @@ mod tests {
         const LENGTH: usize = 1_000;
         let next = |at| if at + 1 == LENGTH { 2 } else { at + 1 };
         let (walks, links, _) = search_list(list(LENGTH, |at| vec![(at, next(at), LINK)]));
-        assert!(walks < 10 && links as usize == LENGTH - 3, "{walks} {links}");
+        assert!(
+            walks < 10 && links as usize == LENGTH - 3,
+            "{walks} {links}"
+        );
     }
 
     /// What is known until then is told.

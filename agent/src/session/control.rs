@@ -104,7 +104,9 @@ fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
             agent.coverage.read(agent, None);
             return dump::dump(agent, file.as_deref());
         }
-        Command::Holders(number, walks) => return holders::answer(agent, *number, walks.as_ref()),
+        Command::Holders(numbers, walks) => {
+            return holders::answer(agent, numbers, walks.as_ref());
+        }
         Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }

@@ -24,24 +24,24 @@ pub fn loaded(vm: *mut JavaVM) {
     VM.get_or_init(|| Vm::new(vm));
 }
 
-/// Of a context: what a search would take, or with a number of walks what a search finds.
+/// Of contexts, by their numbers: what a search would take, or with a number of walks what a search finds.
 ///
 /// # Errors
 /// One line for the user.
-pub fn answer(agent: &Agent, number: u64, walks: Option<&Walks>) -> Result<String, String> {
+pub fn answer(agent: &Agent, numbers: &[u64], walks: Option<&Walks>) -> Result<String, String> {
     let leaks = agent
         .leaks
         .as_ref()
         .ok_or("no objects are followed: start the JVM with events=leak, or `lucce attach PID --opt events=leak`")?;
     let vm = VM.get().ok_or("the agent does not know its VM")?;
-    let context = ContextId(number);
+    let contexts: Vec<_> = numbers.iter().copied().map(ContextId).collect();
     let failed = |Failed(code)| format!("the VM does not walk through its heap (error {code})");
     let answered = vm.in_thread(|env| {
         let env = agent.env(env);
         match walks {
-            None => Ok(told_ahead(&holders::ahead(leaks, env, context))),
+            None => Ok(told_ahead(&holders::ahead(leaks, env, &contexts))),
             Some(walks) => {
-                let found = holders::find((leaks, agent.jvmti), (*vm, env), (context, walks));
+                let found = holders::find((leaks, agent.jvmti), (*vm, env), (&contexts, walks));
                 found.map(|found| told(&found))
             }
         }

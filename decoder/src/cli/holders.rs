@@ -63,6 +63,17 @@ pub fn parse_seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl SearchLimits {
+    /// `spent`: of the budget; an agent that is older than budgets has none.
+    fn walks(self, spent: Duration, has_budgets: bool) -> Walks {
+        let left = self.budget().map(|budget| budget.saturating_sub(spent));
+        Walks {
+            most: self.walks,
+            budget: left.or(Some(NO_BOUND)).filter(|_| has_budgets),
+            collect: false,
+            of: None,
+        }
+    }
+
     /// As usual but for the budget; `None`: the usual one.
     pub fn with_budget(pause_budget: Option<Duration>) -> SearchLimits {
         SearchLimits {
@@ -242,23 +253,34 @@ pub fn run(pid: u32, args: &Args, as_json: bool) -> Result<End, Failure> {
     let log = ctl::log_in(&status);
     let profile = log.and_then(|log| open(&log).ok());
     let mut out = stdout();
+    let mut spent = Duration::ZERO;
     for (at, number) in numbers.into_iter().enumerate() {
         if at > 0 && !as_json {
             writeln!(out)?;
         }
         let context = Context::new(number, profile.as_ref());
-        match search(pid, args, &context)? {
-            SearchAnswer::Nothing(why) => absent(args, number, &why)?,
-            SearchAnswer::Holders(holders) if as_json => {
-                holders.iter().try_for_each(|of_type| json(&mut out, of_type))?;
+        let holders = match search(pid, (args, spent), &context)? {
+            SearchAnswer::Nothing(why) => {
+                absent(args, number, &why)?;
+                continue;
             }
-            SearchAnswer::Holders(holders) => {
-                context.write(&mut out)?;
-                write(&holders, &args.limits, &mut out)?;
-            }
+            SearchAnswer::Holders(holders) => holders,
+        };
+        let pauses = holders
+            .first()
+            .map_or(0.0, |of_type| of_type.pauses.iter().sum());
+        spent += Duration::from_secs_f64(pauses / 1e3);
+        if as_json {
+            holders
+                .iter()
+                .try_for_each(|of_type| json(&mut out, of_type))?;
+        } else {
+            context.write(&mut out)?;
+            write(&holders, &args.limits, &mut out)?;
         }
         out.flush()?;
     }
+    out.flush()?;
     Ok(End::Fine)
 }
 
@@ -293,9 +315,14 @@ enum SearchAnswer {
     Holders(Vec<Holders>),
 }
 
-fn search(pid: u32, args: &Args, context: &Context) -> Result<SearchAnswer, Failure> {
+/// Of several numbers one after another; `spent`: for how long walks have stopped the JVM before.
+fn search(
+    pid: u32,
+    (args, spent): (&Args, Duration),
+    context: &Context,
+) -> Result<SearchAnswer, Failure> {
     let number = context.number;
-    let ahead: Ahead = answered(&ask(pid, &Command::Holders(number.id.0, None))?)?;
+    let ahead: Ahead = answered(&ask(pid, &Command::Holders(vec![number.id.0], None))?)?;
     if ahead.followed == 0 {
         let none = "no object of this number is followed now";
         return Ok(SearchAnswer::Nothing(format!(
@@ -315,19 +342,20 @@ fn search(pid: u32, args: &Args, context: &Context) -> Result<SearchAnswer, Fail
         }
         (None, _) => None,
     };
-    if wanted.map_or(ahead.alive, |of_type| of_type.alive) > 0 {
-        tell_beforehand(pid, args, &ahead)?;
+    if wanted.map_or(ahead.alive, |of_type| of_type.alive) > 0 && spent.is_zero() {
+        tell_beforehand(pid, args.limits, &ahead)?;
     }
     let walks = Walks {
-        most: args.limits.walks,
-        // One that an older agent understands has no bound.
-        budget: args.limits.budget().or(Some(NO_BOUND)).filter(|_| ahead.budget),
         collect: args.gc && ahead.budget,
         of: wanted.map(|of_type| of_type.of.clone()),
+        ..args.limits.walks(spent, ahead.budget)
     };
-    let answer: Answer = answered(&ask(pid, &Command::Holders(number.id.0, Some(walks)))?)?;
-    let of = wanted.map(|of_type| of_type.of.clone()).or(ahead.of);
-    Ok(SearchAnswer::Holders(Holders::of_types(context, of, answer)))
+    let of = walks.of.clone().or(ahead.of);
+    let answer = Command::Holders(vec![number.id.0], Some(walks));
+    let answer: Answer = answered(&ask(pid, &answer)?)?;
+    Ok(SearchAnswer::Holders(Holders::of_types(
+        context, of, answer,
+    )))
 }
 
 /// What `lucce leaks PID --holders` adds: who holds the objects of one leak.
@@ -339,30 +367,44 @@ pub struct LeakHolders {
     limits: SearchLimits,
 }
 
-/// Searches for what holds objects of one type and context; `ids`: the context's numbers. Where a number has nothing to
-/// tell, standard error says why.
+/// Searches for what holds objects of one type, with all numbers of their context at once.
 ///
 /// # Errors
-/// The agent does not answer.
+/// The agent does not answer, or is too old.
 pub fn find_holders(
     pid: u32,
-    (ids, class): (Vec<String>, &str),
+    (ids, class): (&[String], &str),
     limits: SearchLimits,
     profile: &Profile,
 ) -> Result<LeakHolders, Failure> {
-    let args = Args {
-        ids,
-        of: Some(Text(class).to_string()),
-        gc: false,
-        limits,
-    };
+    let numbers = ids.iter().take(MOST_NUMBERS).map(|id| number(id));
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
     let mut holders = Vec::new();
-    for id in &args.ids {
-        let context = Context::new(number(id)?, Some(profile));
-        match search(pid, &args, &context)? {
-            SearchAnswer::Nothing(why) => complain(format_args!("{id}: {why}")),
-            SearchAnswer::Holders(more) => holders.extend(more),
+    let (mut wanted, mut found) = (None, Vec::new());
+    for number in &numbers {
+        let ahead: Ahead = answered(&ask(pid, &Command::Holders(vec![number.id.0], None))?)?;
+        let types = ahead.types.iter().flatten();
+        let of_type = types.filter(|of_type| of_type.is(&Text(class).to_string()));
+        if let Some(of_type) = of_type.filter(|of_type| of_type.alive > 0).next() {
+            wanted = Some((of_type.of.clone(), ahead));
+            found.push(number);
         }
+    }
+    if let (Some((of, ahead)), Some(first)) = (wanted, found.first()) {
+        tell_beforehand(pid, limits, &ahead)?;
+        let walks = Walks {
+            of: Some(of.clone()),
+            ..limits.walks(Duration::ZERO, ahead.budget)
+        };
+        let numbers = found.iter().map(|number| number.id.0);
+        // An older agent knows one number at a time.
+        let numbers = match ahead.budget {
+            true => numbers.collect(),
+            false => numbers.take(1).collect(),
+        };
+        let answer: Answer = answered(&ask(pid, &Command::Holders(numbers, Some(walks)))?)?;
+        let context = Context::new(**first, Some(profile));
+        holders = Holders::of_types(&context, Some(of), answer);
     }
     Ok(LeakHolders { holders, limits })
 }
@@ -374,14 +416,16 @@ impl LeakHolders {
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "what holds such objects:")?;
-        // Each number is a search of its own.
-        for holders in self.holders.chunk_by(|a, b| a.id == b.id) {
-            write(holders, &self.limits, out)?;
-            writeln!(out)?;
+        match self.holders.is_empty() {
+            true => writeln!(out, "none of them is alive any more")?,
+            false => write(&self.holders, &self.limits, out)?,
         }
-        Ok(())
+        writeln!(out)
     }
 }
+
+/// Numbers of a context that one request has room for.
+const MOST_NUMBERS: usize = 256;
 
 /// Where the user wants no bound.
 const NO_BOUND: Duration = Duration::from_secs(86_400);
@@ -464,9 +508,9 @@ fn answered<T: for<'a> Deserialize<'a>>(answer: &str) -> Result<T, Failure> {
 }
 
 /// What it may take, before it is done.
-fn tell_beforehand(pid: u32, args: &Args, ahead: &Ahead) -> Result<(), Failure> {
+fn tell_beforehand(pid: u32, limits: SearchLimits, ahead: &Ahead) -> Result<(), Failure> {
     if !ahead.budget {
-        return match args.limits.yes {
+        return match limits.yes {
             true => Ok(()),
             false => Err(Failure::Usage(format!(
                 "the agent in JVM {pid} is older than this command and does not bound how long walks stop the JVM: say --yes to walk through its heap"
@@ -476,7 +520,7 @@ fn tell_beforehand(pid: u32, args: &Args, ahead: &Ahead) -> Result<(), Failure> 
     let heap = ahead.heap_bytes.map_or_else(String::new, |bytes| {
         format!("{} in the heap; ", human(bytes as f64, "bytes"))
     });
-    let bound = match args.limits.budget() {
+    let bound = match limits.budget() {
         Some(budget) => format!(
             "{} together (--pause-budget)",
             human(budget.as_nanos() as f64, "ns")
@@ -485,7 +529,7 @@ fn tell_beforehand(pid: u32, args: &Args, ahead: &Ahead) -> Result<(), Failure> 
     };
     complain(format_args!(
         "{heap}walks may stop JVM {pid} for {bound}; a path of n steps takes about n walks, at most {}",
-        args.limits.walks
+        limits.walks
     ));
     Ok(())
 }
@@ -594,7 +638,9 @@ impl Holders {
                 objects(self.unreported)
             )?;
         }
-        let unknown = self.not_held.saturating_sub(self.collected + self.unreported);
+        let unknown = self
+            .not_held
+            .saturating_sub(self.collected + self.unreported);
         if unknown > 0 {
             writeln!(
                 out,
@@ -625,7 +671,8 @@ impl Holders {
             );
         }
         match walks < u64::from(limits.walks) {
-            true => "the search ended after a minute: `jcmd PID GC.heap_dump FILE` shows more".to_owned(),
+            true => "the search ended after a minute: `jcmd PID GC.heap_dump FILE` shows more"
+                .to_owned(),
             false => format!(
                 "the search ended after {}: --walks {} goes further, or ask for the number of what the chain is made of",
                 plural(walks, "walk"),
@@ -948,7 +995,8 @@ mod tests {
                 ..answer(3, 2)
             })
         };
-        let unknown = "no reference to 3 objects was found, and no collection has taken them yet: --gc";
+        let unknown =
+            "no reference to 3 objects was found, and no collection has taken them yet: --gc";
         let collected = "nothing held 3 objects: a collection has taken them meanwhile";
         let unreported = "something holds 3 objects that the JVM's heap walk does not report";
         for (text, wanted) in [

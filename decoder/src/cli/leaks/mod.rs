@@ -116,11 +116,13 @@ fn print(profile: &Profile, leaks: &Leaks, args: &Args) -> Result<(), Failure> {
     let mut report = report.of_process(pid);
     if args.holders {
         let pid = pid.ok_or_else(|| {
-            Failure::Usage("the JVM has ended: only one that runs says what holds its objects".into())
+            Failure::Usage(
+                "the JVM has ended: only one that runs says what holds its objects".into(),
+            )
         })?;
         if let Some((ids, class)) = report.first_objects() {
             let limits = SearchLimits::with_budget(args.pause_budget);
-            let found = find_holders(pid, (ids, class), limits, profile)?;
+            let found = find_holders(pid, (&ids, class), limits, profile)?;
             report.add_holders(found);
         }
     }

@@ -228,7 +228,7 @@ impl Report {
     /// The numbers and the type of the first leak, or of the first suspect. A context may have several numbers, and
     /// objects are followed by the one that they were made under.
     pub fn first_objects(&self) -> Option<(Vec<String>, &str)> {
-        let of_leak = |leak: &'_ Row| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
+        let of_leak = |leak: &Row| [std::slice::from_ref(&leak.id), &leak.aliases].concat();
         match (self.leaks.first(), self.suspects.first()) {
             (Some(leak), _) => Some((of_leak(leak), &leak.class)),
             (None, Some(row)) => Some((vec![row.id.clone()], &row.class)),
