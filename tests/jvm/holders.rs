@@ -270,9 +270,12 @@ fn as_expected(way: &str, found: &Value) -> Checked {
             ];
             ensure(links.len() == 9 && links[4..] == class, told)?;
             let thread = &path["links"][0]["thread"];
-            let names: Vec<_> = [5, 7].map(|at| &path["links"][at]["names"]).into();
+            let names = [5, 7].map(|at| path["links"][at]["names"].clone());
             let wanted = ["Plugin", "Unit"].map(|class| format!("{OWN}${class}"));
-            ensure(thread == "pool-thread" && names == wanted, told)
+            ensure(
+                thread == "pool-thread" && names == wanted.map(Value::from),
+                told,
+            )
         }
         "inArrayLoader" => {
             let class = [

@@ -14,7 +14,10 @@ use lucce_vm::{Env, Failed, Jvmti, Vm};
 
 use crate::leaks::choice::Most;
 use crate::leaks::runs::ChainField;
-use crate::leaks::search::{ClassRole, HoldStrength, ReferentField, Search, Step, TargetPath};
+use crate::leaks::search::{
+    ClassRole, HoldStrength, MOST_SIDE_LOADERS, ReferentField, SIDE_LOADER, Search, Step,
+    TargetPath,
+};
 use crate::leaks::{Alive, Leaks};
 
 /// So many objects are looked for at once.
@@ -226,6 +229,9 @@ struct HeapWalker {
     /// How many walks have followed a field.
     chains: HashMap<ChainField, u32>,
     chain_classes: i64,
+    /// Loaders where side walks begin, by their tags.
+    side_loaders: Vec<i64>,
+    has_side_walks: bool,
 }
 
 impl HeapWalker {
@@ -241,6 +247,8 @@ impl HeapWalker {
             classes: 0,
             chains: HashMap::new(),
             chain_classes: 0,
+            side_loaders: Vec::new(),
+            has_side_walks: false,
         };
         walker.set_target_roles(targets);
         walker.resolve_classes();
@@ -250,7 +258,7 @@ impl HeapWalker {
     fn walk(&mut self, walks: &Walks) -> Result<(), Failed> {
         let began = Instant::now();
         let mut left = walks.budget;
-        while self.search.goes_on() {
+        while self.goes_on() {
             self.is_out_of_budget = left.is_some_and(|left| left.is_zero());
             self.is_over = self.is_out_of_budget
                 || self.pauses.len() as u32 >= walks.most
@@ -259,20 +267,77 @@ impl HeapWalker {
                 break;
             }
             self.follow_chains();
-            let before = Instant::now();
-            self.search.begin_walk(left.map(|left| before + left));
-            let search = &mut self.search;
-            let tools = self.tools;
-            tools.follow(&mut |reference| search.take_reference(reference))?;
-            let pause = before.elapsed();
-            left = left.map(|left| left.saturating_sub(pause));
-            self.pauses.push(pause);
+            let end = left.map(|left| Instant::now() + left);
+            self.search.begin_walk(end);
+            let began = self.pauses.len();
+            self.walk_from_loaders()?;
+            self.walk_once(None)?;
+            let pauses = self.pauses.iter().skip(began).sum::<Duration>();
+            left = left.map(|left| left.saturating_sub(pauses));
             self.search.end_walk();
             self.resolve_classes();
         }
         self.is_out_of_budget |= self.search.is_stopped();
         self.is_over |= self.is_out_of_budget;
         Ok(())
+    }
+
+    /// When all else was in vain, walks begin at loaders that no walk has reached.
+    fn goes_on(&mut self) -> bool {
+        if self.search.goes_on() {
+            return true;
+        }
+        if self.has_side_walks || !self.search.has_unreached() {
+            return false;
+        }
+        self.has_side_walks = true;
+        self.side_loaders = self.tag_side_loaders();
+        if self.side_loaders.is_empty() {
+            return false;
+        }
+        self.search.reopen_unreached();
+        true
+    }
+
+    fn walk_once(&mut self, from: Option<jobject>) -> Result<(), Failed> {
+        let (search, tools) = (&mut self.search, self.tools);
+        let before = Instant::now();
+        let walked = match from {
+            None => tools.follow(None, &mut |reference| search.take_reference(reference)),
+            from => tools.follow(from, &mut |reference| search.take_side_reference(reference)),
+        };
+        self.pauses.push(before.elapsed());
+        walked
+    }
+
+    fn walk_from_loaders(&mut self) -> Result<(), Failed> {
+        for (loader, _) in self.tools.tagged(&self.side_loaders) {
+            let walked = self.walk_once(Some(loader));
+            self.env.forget(loader);
+            walked?;
+        }
+        Ok(())
+    }
+
+    /// Loaders that no walk has reached have no tags yet.
+    fn tag_side_loaders(&self) -> Vec<i64> {
+        let (env, tools) = (self.env, self.tools);
+        let mut tags = Vec::new();
+        for class in tools.classes() {
+            let loader = tools.loader(class).filter(|loader| !loader.is_null());
+            if let Some(loader) = loader {
+                let tag = SIDE_LOADER - tags.len() as i64;
+                if tools.tag(loader) == Ok(0)
+                    && (tags.len() as i64) < MOST_SIDE_LOADERS
+                    && tools.set_tag(loader, tag).is_ok()
+                {
+                    tags.push(tag);
+                }
+                env.forget(loader);
+            }
+            env.forget(class);
+        }
+        tags
     }
 
     /// Of targets that are classes or class loaders themselves.

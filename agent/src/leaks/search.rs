@@ -10,6 +10,8 @@
 //! One target may be reachable through what another target has made known. The second pass goes through known objects,
 //! and through soft references and finalizers. It looks for the targets that are left.
 //!
+//! A third pass is for what only classes and loaders hold that no walk reaches: see [`Search::take_side_reference`].
+//!
 //! A chain of many objects, such as a linked list, would take as many walks. If the last steps of a path are one field
 //! of one class, the next walk follows this field by itself: it numbers the objects of the chain while it passes them.
 //! See [`Runs`].
@@ -29,6 +31,12 @@ pub const MOST: usize = 1 << 16;
 const MOST_REFERRERS: u32 = 64;
 /// Equal steps that make a chain.
 const CHAIN: usize = 4;
+/// The tag of class loaders that a walk has reached and that have no node.
+const REACHED: i64 = -(1 << 42);
+/// The first tag of the loaders where side walks begin; others are below.
+pub const SIDE_LOADER: i64 = -(1 << 41);
+/// So many at most.
+pub const MOST_SIDE_LOADERS: i64 = 32;
 /// References between two looks at the clock.
 const CLOCK: u64 = 512;
 
@@ -319,9 +327,49 @@ impl Search {
         } else {
             self.runs.pass(&self.by_tag, reference, None);
         }
+        if reference.tag == 0 && self.role_of(reference.class_tag) == Some(ClassRole::Loader) {
+            reference.tag = REACHED;
+        }
         match strength == HoldStrength::Strong || self.is_second_pass {
             true => Next::On,
             false => Next::NotThere,
+        }
+    }
+
+    /// A walk from a loader reports one reference. No walk from the roots goes from an array or a class that is not linked
+    /// to the loader, so it does not reach what this loader's classes hold. A side walk stays with these classes: it
+    /// goes on to no other loader, and from no object to its class.
+    pub fn take_side_reference(&mut self, reference: &mut Reference<'_>) -> Next {
+        let next = self.take_reference(reference);
+        let is_loader = self.role_of(reference.class_tag) == Some(ClassRole::Loader);
+        let own = SIDE_LOADER - MOST_SIDE_LOADERS + 1..=SIDE_LOADER;
+        let leaves = match reference.kind {
+            ReferenceKind::Field(_) | ReferenceKind::Static(_) | ReferenceKind::Element(_) => {
+                is_loader && !own.contains(&reference.tag)
+            }
+            _ => true,
+        };
+        match next {
+            Next::On if leaves => Next::NotThere,
+            next => next,
+        }
+    }
+
+    /// Objects to which the walks have reported no path.
+    pub fn has_unreached(&self) -> bool {
+        self.is_second_pass
+            && !self.is_stopped
+            && (0..self.targets).any(|target| self.find_path(target).is_none())
+    }
+
+    /// The next walks look for these once more.
+    pub fn reopen_unreached(&mut self) {
+        for target in 0..self.targets {
+            if self.find_path(target).is_none() {
+                for node in self.behind(target, HoldStrength::Finalizer) {
+                    self.reopen(node);
+                }
+            }
         }
     }
 
@@ -429,7 +477,7 @@ impl Search {
             self.is_full = true;
             return None;
         }
-        if *tag == 0 {
+        if [0, REACHED].contains(tag) {
             *tag = self.next_tag();
         }
         Some(self.add(*tag))

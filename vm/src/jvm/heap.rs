@@ -102,11 +102,16 @@ impl Vm {
 }
 
 impl Jvmti {
-    /// Walks through all that is reachable, from the roots on, while the VM stands still.
+    /// Walks through all that is reachable, from one object or from the roots on, while the VM stands still. With an object
+    /// roots are not reported.
     ///
     /// # Errors
     /// The VM's; -1: `each` has failed.
-    pub fn follow(self, each: &mut dyn FnMut(&mut Reference<'_>) -> Next) -> Result<(), Failed> {
+    pub fn follow(
+        self,
+        from: Option<jobject>,
+        each: &mut dyn FnMut(&mut Reference<'_>) -> Next,
+    ) -> Result<(), Failed> {
         let callbacks = ti::jvmtiHeapCallbacks {
             heap_reference_callback: Some(referred),
             ..Default::default()
@@ -116,8 +121,8 @@ impl Jvmti {
             failed: false,
         };
         let data: *const c_void = ptr::from_mut(&mut walker).cast();
-        let none = ptr::null_mut();
-        call!(self, FollowReferences, 0, none, none, &callbacks, data)?;
+        let (none, from) = (ptr::null_mut(), from.unwrap_or(ptr::null_mut()));
+        call!(self, FollowReferences, 0, none, from, &callbacks, data)?;
         match walker.failed {
             false => Ok(()),
             true => Err(Failed(-1)),
