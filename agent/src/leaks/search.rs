@@ -297,7 +297,9 @@ impl Search {
     /// A walk reports one reference.
     pub fn take_reference(&mut self, reference: &mut Reference<'_>) -> Next {
         self.references += 1;
-        if self.references % CLOCK == 0 && self.deadline.is_some_and(|end| Instant::now() >= end) {
+        if self.references.is_multiple_of(CLOCK)
+            && self.deadline.is_some_and(|end| Instant::now() >= end)
+        {
             self.is_stopped = true;
             return Next::Stop;
         }

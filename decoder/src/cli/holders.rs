@@ -384,8 +384,9 @@ pub fn find_holders(
     for number in &numbers {
         let ahead: Ahead = answered(&ask(pid, &Command::Holders(vec![number.id.0], None))?)?;
         let types = ahead.types.iter().flatten();
-        let of_type = types.filter(|of_type| of_type.is(&Text(class).to_string()));
-        if let Some(of_type) = of_type.filter(|of_type| of_type.alive > 0).next() {
+        let name = Text(class).to_string();
+        let mut alive = types.filter(|of_type| of_type.alive > 0);
+        if let Some(of_type) = alive.find(|of_type| of_type.is(&name)) {
             wanted = Some((of_type.of.clone(), ahead));
             found.push(number);
         }
