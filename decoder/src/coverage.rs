@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_tracelog::{ThreadId, VmCount};
+use lucce_tracelog::{CountedSum, ThreadId, VmCount};
 use serde::Serialize;
+
+use lucce_replay::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
@@ -17,14 +19,30 @@ pub struct Coverage {
     pub sum: Covered,
     /// What was counted is an estimate from samples.
     pub estimated: bool,
-    /// Milliseconds since 1970: when the VM was last asked. `None`: at the end of the run.
+    /// How exact the estimate is. `None`: it is no estimate.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<SampleError>,
+    /// Milliseconds since 1970: when the VM was last asked. What was counted is of that moment, too. `None`: at the
+    /// end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
-    /// Why it is not near 100 percent.
+    /// Milliseconds from the start of the run to that moment.
+    #[serde(skip)]
+    pub asked_after: u64,
+    /// Why it is not near 100 percent, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// Those that allocated most come first.
     pub threads: Vec<ThreadCoverage>,
+}
+
+/// The error of what was estimated from samples.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct SampleError {
+    /// How many samples there were, about.
+    pub samples: u64,
+    /// Two standard deviations of the percentage of the bytes: 95 of 100 runs are within.
+    pub error_percent: f64,
 }
 
 /// Of one thread, or of several that are one to the log.
@@ -56,10 +74,16 @@ enum Who {
 const VIRTUAL: &str = "virtual threads and their carriers";
 const SILENT: &str = "threads without events";
 const NOTHING: &str = "the log does not say what the VM allocated";
+const NOT_THEN: &str = "the JVM was killed or still runs, and its agent is too old to say what had been counted when the VM was last asked";
 const ABOVE: &str =
     "compiled code need not allocate what its bytecode says (escape analysis), and it is counted";
 const LOST: &str = "events were lost";
 const BELOW: &str = "what the VM makes by itself is not counted";
+const LATE: &str = "the agent was attached: of a thread that ran before the VM tells nothing until it has allocated some 512 KB";
+/// The first JDK whose samples are fair to objects of all sizes.
+const FAIR_SAMPLES: u32 = 25;
+const BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
+    not fit into the rest of a thread's buffer can be a quarter too low, and what makes smaller ones a fifth too high";
 /// A difference that needs no reason, in percent.
 const NEAR: f64 = 0.5;
 
@@ -75,6 +99,9 @@ impl Profile {
         if self.vm_counts.is_empty() {
             return Err(NOTHING);
         }
+        if !self.ended && self.counted_sums.is_empty() {
+            return Err(NOT_THEN);
+        }
         let mut of: BTreeMap<Who, Covered> = BTreeMap::new();
         let virtual_events = self.adds_counted(&mut of);
         for count in &self.vm_counts {
@@ -84,14 +111,50 @@ impl Profile {
         }
         let sum = of.values().copied().fold(Covered::NONE, Covered::plus);
         let sum = sum.with_percent();
+        let samples = self.sampled_bytes().map(|interval| {
+            let allocations = self.events.all().iter();
+            let allocations = allocations.filter(|share| self.is_of(share.event, ALLOC.name));
+            SampleError::new(
+                allocations.map(|share| (share.count, share.value)),
+                interval,
+            )
+            .of_percent(sum.percent)
+        });
         let asked = self.vm_counts.iter().map(|count| count.at / 1_000_000);
+        let asked = asked.max().filter(|_| !self.ended);
+        let start = self.header.start / 1_000_000;
         Ok(Coverage {
             sum,
-            estimated: self.meta.contains_key("sampled.bytes"),
-            asked: asked.max().filter(|_| !self.ended),
-            reason: sum.percent.and_then(|percent| self.reason(percent)),
+            estimated: samples.is_some(),
+            samples,
+            asked,
+            asked_after: asked.map_or(0, |asked| asked.saturating_sub(start)),
+            reason: sum.percent.and_then(|percent| {
+                self.reason(percent, samples).or_else(|| {
+                    let silent = of.get(&Who::Silent).map_or(0, |silent| silent.allocated);
+                    let missing = sum.allocated.saturating_sub(sum.counted);
+                    let is_late = self.meta.contains_key("attached") && samples.is_none();
+                    // Most of what is missing.
+                    (is_late && percent < 100.0 - NEAR && silent > missing / 2).then_some(LATE)
+                })
+            }),
             threads: self.by_name(of),
         })
+    }
+
+    /// Returns how many bytes lie between two samples on average, if allocations are estimated from samples.
+    #[must_use]
+    pub fn sampled_bytes(&self) -> Option<u64> {
+        self.meta.get("sampled.bytes")?.parse().ok()
+    }
+
+    /// Returns what is wrong with the samples of the JVM that wrote the log, if that is known.
+    #[must_use]
+    pub fn sample_bias(&self) -> Option<&'static str> {
+        self.sampled_bytes()?;
+        let version = self.meta.get("jvm")?.split(['.', '-', '+']).next()?;
+        let version: u32 = version.parse().ok()?;
+        (version < FAIR_SAMPLES).then_some(BIAS)
     }
 
     /// Threads of one name are one; those that allocated most come first.
@@ -112,28 +175,42 @@ impl Profile {
         threads
     }
 
-    /// What was counted in each thread; whether any is a virtual one.
+    /// What was counted in each thread, until the VM was asked; whether any is a virtual one.
     fn adds_counted(&self, of: &mut BTreeMap<Who, Covered>) -> bool {
         let mut last = None;
         let mut virtual_events = false;
+        let mut by_thread: BTreeMap<ThreadId, CounterSum> = BTreeMap::new();
         let allocations = self.events.all().iter();
         for share in allocations.filter(|share| self.is_of(share.event, ALLOC.name)) {
-            let is_virtual = self
-                .threads
-                .get(&share.thread)
-                .is_some_and(|thread| thread.is_virtual);
+            let sum = by_thread.entry(share.thread).or_default();
+            if share.event == ALLOCATION && share.value == 0 {
+                let each = self.size_in(share.id, &mut last);
+                let bytes = share.count.saturating_mul(each);
+                sum.object_bytes = sum.object_bytes.saturating_add(bytes);
+                sum.objects = sum.objects.saturating_add(share.count);
+            } else {
+                sum.bytes = sum.bytes.saturating_add(share.value);
+            }
+        }
+        if !self.ended {
+            let mut then: BTreeMap<ThreadId, CountedSum> = BTreeMap::new();
+            for counted in &self.counted_sums {
+                then.insert(counted.thread, *counted);
+            }
+            for (thread, sum) in &mut by_thread {
+                *sum = sum.until(then.get(thread));
+            }
+        }
+        for (thread, sum) in by_thread {
+            let info = self.threads.get(&thread);
+            let is_virtual = info.is_some_and(|thread| thread.is_virtual);
             virtual_events |= is_virtual;
             let who = match is_virtual {
                 true => Who::Virtual,
-                false => Who::Thread(share.thread),
+                false => Who::Thread(thread),
             };
-            let each = match share.event {
-                ALLOCATION => self.size_in(share.id, &mut last),
-                _ => 0,
-            };
-            let bytes = share.value.saturating_add(share.count.saturating_mul(each));
             let covered = of.entry(who).or_insert(Covered::NONE);
-            covered.counted = covered.counted.saturating_add(bytes);
+            covered.counted = covered.counted.saturating_add(sum.all_bytes());
         }
         virtual_events
     }
@@ -170,12 +247,102 @@ impl Profile {
         self.lost() > counted / 1000
     }
 
-    fn reason(&self, percent: f64) -> Option<&'static str> {
-        match percent {
-            _ if (percent - 100.0).abs() <= NEAR => None,
-            _ if percent > 100.0 => Some(ABOVE),
-            _ if self.has_lost_many() => Some(LOST),
-            _ => Some(BELOW),
+    /// Why the percentage is not near 100. `None`: no reason is needed, or none is known to apply.
+    fn reason(&self, percent: f64, samples: Option<SampleError>) -> Option<&'static str> {
+        let near = samples.map_or(NEAR, |samples| samples.error_percent.max(NEAR));
+        if (percent - 100.0).abs() <= near {
+            return None;
+        }
+        if percent < 100.0 && self.has_lost_many() {
+            return Some(LOST);
+        }
+        // The VM tells of samples, and an attached agent of all that it counts: compiled code or not, and of what
+        // the VM makes by itself, too. Of a killed JVM the two sums are of one moment only about.
+        let is_exact = samples.is_none() && self.ended && !self.has_no_hooks();
+        match percent > 100.0 {
+            _ if !is_exact => None,
+            true => Some(ABOVE),
+            false => Some(BELOW),
+        }
+    }
+
+    /// The VM told of each event: the agent was attached, or no class had hooks.
+    fn has_no_hooks(&self) -> bool {
+        self.meta.contains_key("attached")
+            || self.meta.get("tracking").is_some_and(|how| how == "none")
+    }
+}
+
+/// What the counters of one number have counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct CounterSum {
+    /// Of counters that have their bytes.
+    bytes: u64,
+    /// Of counters whose objects have the size of their site: how many, and their bytes.
+    objects: u64,
+    object_bytes: u64,
+}
+
+impl CounterSum {
+    fn all_bytes(self) -> u64 {
+        self.bytes.saturating_add(self.object_bytes)
+    }
+
+    /// What they had counted at an earlier moment. Objects of then are taken to be as large on average as all of them.
+    fn until(self, then: Option<&CountedSum>) -> CounterSum {
+        let Some(then) = then else {
+            // The number's first events came later.
+            return CounterSum::default();
+        };
+        let objects = then.objects.min(self.objects);
+        let part = u128::from(self.object_bytes) * u128::from(objects);
+        let part = part.checked_div(u128::from(self.objects)).unwrap_or(0);
+        CounterSum {
+            bytes: then.bytes.min(self.bytes),
+            objects,
+            object_bytes: u64::try_from(part).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl SampleError {
+    /// `counters`: the estimated objects and bytes of each counter. `interval`: bytes between two samples on average.
+    ///
+    /// An object of `size` bytes is a sample with the chance `1 − e^(−size/interval)`, and the sample stands for
+    /// `1 ÷ chance` objects: so many counters' objects came from about `objects × chance` samples, and each adds
+    /// `(size ÷ chance)² × (1 − chance)` to the variance of the sum.
+    fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
+        let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
+        for (count, value) in counters.filter(|(count, _)| *count > 0) {
+            let size = value as f64 / count as f64;
+            let chance = match interval {
+                0 => 1.0,
+                _ => -(-size / interval as f64).exp_m1(),
+            };
+            if chance <= 0.0 {
+                continue;
+            }
+            let own = count as f64 * chance;
+            samples += own;
+            bytes += value as f64;
+            variance += own * (size / chance).powi(2) * (1.0 - chance);
+        }
+        let relative: f64 = if bytes > 0.0 {
+            2.0 * variance.sqrt() / bytes
+        } else {
+            0.0
+        };
+        SampleError {
+            samples: samples.round() as u64,
+            error_percent: 100.0 * relative,
+        }
+    }
+
+    /// Of a percentage in place of the whole.
+    fn of_percent(self, percent: Option<f64>) -> SampleError {
+        SampleError {
+            error_percent: self.error_percent * percent.unwrap_or(100.0) / 100.0,
+            ..self
         }
     }
 }
@@ -225,16 +392,44 @@ impl Covered {
     }
 }
 
+impl Coverage {
+    /// Returns how many digits behind the point a percentage deserves.
+    #[must_use]
+    pub fn digits(&self) -> usize {
+        let is_exact = self
+            .samples
+            .is_none_or(|samples| samples.error_percent < 1.0);
+        usize::from(is_exact)
+    }
+}
+
 /// `99.8% of the bytes that the VM allocated`, and why it is not more, or less.
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(percent) = self.sum.percent else {
             return f.write_str("the VM allocated nothing");
         };
-        let about = if self.estimated { "about " } else { "" };
-        write!(f, "{about}{percent:.1}% of the bytes that the VM allocated")?;
+        match self.samples {
+            None => write!(f, "{percent:.1}% of the bytes that the VM allocated")?,
+            Some(SampleError {
+                samples,
+                error_percent,
+            }) => {
+                let digits = self.digits();
+                write!(
+                    f,
+                    "about {percent:.digits$}% of the bytes that the VM allocated, from {} sample{}, ±{error_percent:.digits$}%",
+                    grouped(samples),
+                    if samples == 1 { "" } else { "s" },
+                )?;
+            }
+        }
         if self.asked.is_some() {
-            f.write_str(", when it was last asked")?;
+            let seconds = self.asked_after as f64 / 1000.0;
+            write!(
+                f,
+                ", when it was last asked, {seconds:.1} s after the start"
+            )?;
         }
         match self.reason {
             Some(reason) => write!(f, "; {reason}"),
@@ -256,9 +451,22 @@ mod tests {
         Coverage {
             sum: sum.with_percent(),
             estimated: false,
+            samples: None,
             asked: None,
+            asked_after: 0,
             reason: None,
             threads: Vec::new(),
+        }
+    }
+
+    fn estimate(samples: u64, error_percent: f64) -> Coverage {
+        Coverage {
+            estimated: true,
+            samples: Some(SampleError {
+                samples,
+                error_percent,
+            }),
+            ..coverage(1083, 1000)
         }
     }
 
@@ -266,13 +474,91 @@ mod tests {
     fn it_is_said_in_words() {
         let text = "99.8% of the bytes that the VM allocated";
         assert_eq!(coverage(998, 1000).to_string(), text);
-        let estimated = Coverage {
-            estimated: true,
+        let below = Coverage {
             reason: Some(BELOW),
             ..coverage(998, 1000)
         };
-        assert_eq!(estimated.to_string(), format!("about {text}; {BELOW}"));
+        assert_eq!(below.to_string(), format!("{text}; {BELOW}"));
+        let asked = Coverage {
+            asked: Some(1),
+            asked_after: 15_240,
+            ..coverage(998, 1000)
+        };
+        let when = "when it was last asked, 15.2 s after the start";
+        assert_eq!(asked.to_string(), format!("{text}, {when}"));
         assert_eq!(coverage(5, 0).to_string(), "the VM allocated nothing");
+    }
+
+    #[test]
+    fn an_estimate_says_its_error_and_no_more_digits_than_that_deserves() {
+        assert_eq!(
+            estimate(451, 9.2).to_string(),
+            "about 108% of the bytes that the VM allocated, from 451 samples, ±9%"
+        );
+        assert_eq!(
+            estimate(145_100, 0.52).to_string(),
+            "about 108.3% of the bytes that the VM allocated, from 145,100 samples, ±0.5%"
+        );
+    }
+
+    /// The oracle draws samples as the VM does, many times, and looks how far the sums are from the truth.
+    #[test]
+    fn the_error_is_that_of_drawn_samples() {
+        let (interval, objects) = (1000_u64, [(40_u64, 5000_u64), (700, 300), (20_000, 10)]);
+        let truth: u64 = objects.iter().map(|(size, count)| size * count).sum();
+        let mut random = 1_u64;
+        let mut uniform = || {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (random >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let (mut within, mut said, mut squares) = (0, 0.0, 0.0);
+        let rounds = 400;
+        for _ in 0..rounds {
+            let mut counters = Vec::new();
+            for (size, count) in objects {
+                let chance = 1.0 - (-(size as f64) / interval as f64).exp();
+                let drawn = (0..count).filter(|_| uniform() < chance).count();
+                let objects = (drawn as f64 / chance).round() as u64;
+                counters.push((objects, objects * size));
+            }
+            let sum: u64 = counters.iter().map(|(_, bytes)| bytes).sum();
+            let error = SampleError::new(counters.into_iter(), interval);
+            let off = 100.0 * (sum as f64 - truth as f64) / truth as f64;
+            within += u32::from(off.abs() <= error.error_percent);
+            said += error.error_percent / f64::from(rounds);
+            squares += off * off / f64::from(rounds);
+        }
+        let seen = 2.0 * f64::sqrt(squares);
+        assert!(
+            (said / seen - 1.0).abs() < 0.15,
+            "said ±{said}%, seen ±{seen}%"
+        );
+        assert!(within > rounds * 9 / 10, "{within} of {rounds}");
+    }
+
+    #[test]
+    fn what_was_counted_at_an_earlier_moment_is_exact_but_for_the_mean_size_of_objects() {
+        let all = CounterSum {
+            bytes: 5000,
+            objects: 100,
+            object_bytes: 2400,
+        };
+        let then = CountedSum {
+            offset: 0,
+            thread: ThreadId(1),
+            bytes: 4000,
+            objects: 50,
+        };
+        assert_eq!(all.until(Some(&then)).all_bytes(), 4000 + 1200);
+        assert_eq!(all.until(None).all_bytes(), 0);
+        let more = CountedSum {
+            bytes: 9000,
+            objects: 900,
+            ..then
+        };
+        assert_eq!(all.until(Some(&more)), all);
     }
 
     #[test]

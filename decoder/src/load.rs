@@ -271,6 +271,17 @@ impl Profile {
             self.vm_counts.push(count);
             self.sizes.counters.0 += 1;
         }
+        let (counted, wrong): (Vec<_>, Vec<_>) = cells
+            .iter_counted()
+            .partition(|sum| sum.bytes <= MAX_BYTES && sum.objects <= MAX_COUNT);
+        if let Some(first) = wrong.first() {
+            self.damage.get_or_insert(Damage::at(
+                first.offset,
+                "a counter of more than any program can count",
+            ));
+        }
+        self.sizes.counters.0 += counted.len() as u64;
+        self.counted_sums.extend(counted);
         self.sizes.counters.1 += cells.size();
         tick(cells.size());
     }
@@ -352,6 +363,7 @@ fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
         origins: Default::default(),
         tags: Default::default(),
         vm_counts: Vec::new(),
+        counted_sums: Vec::new(),
         across_threads: false,
         meta: Default::default(),
         stats: Default::default(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_contentid::{Detail, StackId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{Damage, Header, Number, RecordKind, ThreadId, VmCount};
+use lucce_tracelog::{CountedSum, Damage, Header, Number, RecordKind, ThreadId, VmCount};
 
 use crate::code::Code;
 use crate::escape::Text;
@@ -39,6 +39,8 @@ pub struct Profile {
     pub tags: HashMap<ThreadId, BTreeMap<String, String>>,
     /// What the VM says that threads have allocated.
     pub vm_counts: Vec<VmCount>,
+    /// What counters had counted when the VM was last asked.
+    pub counted_sums: Vec<CountedSum>,
     pub meta: BTreeMap<String, String>,
     pub stats: BTreeMap<String, u64>,
     pub mismatches: Vec<Mismatch>,

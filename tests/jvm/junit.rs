@@ -11,7 +11,7 @@ const FAILING: &str = "fails";
 
 /// Name, agent's options, JVM's flags.
 const MODES: [(&str, &str, &[&str]); 3] = [
-    ("default", "verify=5", &[]),
+    ("default", "events=alloc+thread,verify=5", &[]),
     ("int", "verify=11", &["-Xint", "-Xcheck:jni"]),
     // The VM's own objects are counted as well, and none of them is a test's.
     (
@@ -45,7 +45,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 let name = format!("junit::{}::{name}", jdk.version);
                 let folder = name.replace("::", "-");
                 tests.push(test(name, at == 0 && jdk == setup.jdk(), move || {
-                    check(java(setup, jdk, &folder).agent(options).flags(flags))
+                    let java = java(setup, jdk, &folder).agent(options).flags(flags);
+                    check(java, options.contains("thread"))
                 }));
             }
         }
@@ -72,10 +73,11 @@ fn ends(text: &str) -> BTreeMap<&str, &str> {
     tests.map(|(name, end)| (name, end.trim_end())).collect()
 }
 
-fn check(java: Java<'_>) -> Checked {
+/// `knows_origins`: the agent knows which threads a test starts.
+fn check(java: Java<'_>, knows_origins: bool) -> Checked {
     let ended = java.run()?.expect(0)?;
     let ends = ends(&ended.stdout);
-    ended.ensure(ends.len() == 18, "18 tests are run")?;
+    ended.ensure(ends.len() == 19, "19 tests are run")?;
     for (name, end) in &ends {
         let fails = name.starts_with(FAILING)
             && !["failsForThree(int)[1]", "failsForThree(int)[2]"].contains(name);
@@ -141,6 +143,13 @@ fn check(java: Java<'_>) -> Checked {
             format!("{name}: {found:#?}, not {expected:#?}")
         })?;
     }
+    let by_a_thread = lines("failsByAnotherThread()");
+    let first = by_a_thread.first().map_or("", String::as_str);
+    let is_told = match knows_origins {
+        true => first.starts_with(failed) && first.ends_with("more than the limit of 100,000"),
+        false => first.contains("events=alloc+thread"),
+    };
+    ensure(is_told, || format!("{by_a_thread:#?}"))?;
     same_ids(&java, &ended.stdout)?;
     java.lucce().check(&java.log())?;
     java.clean();

@@ -19,6 +19,7 @@ mod entries;
 mod expected;
 mod files;
 mod ground;
+mod handed;
 mod holders;
 mod idle;
 mod image;
@@ -144,6 +145,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loss::tests(setup),
         files::tests(setup),
         ground::tests(setup),
+        handed::tests(setup),
         damage::tests(setup),
         idle::tests(setup),
         image::tests(setup),
@@ -168,13 +170,14 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 18] = [
+const DIFFERENT: [&str; 19] = [
     "attach",
     "cache",
     "classes",
     "ending",
     "files",
     "ground",
+    "handed",
     "holders",
     "image",
     "io",

@@ -37,7 +37,37 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         // A burst that no test outlasts.
         ("burst", &[], ",burst=3600s/7200s"),
     ];
-    modes::each(setup, "samples", &MODES, check)
+    const BEGINNING: [Mode; 4] = [
+        ("main", &[], ""),
+        ("main-int", &["-Xint", "-XX:+UseSerialGC"], "+leak=512"),
+        ("main-hooked", &[], HOOKED),
+        ("main-z", &["-XX:+UseZGC"], "+leak=512,tracking=lazy"),
+    ];
+    let mut tests = modes::each(setup, "samples", &MODES, check);
+    tests.extend(modes::each(setup, "samples", &BEGINNING, beginning));
+    tests
+}
+
+/// The main thread is sampled from its first object on, though the VM has made it, and given it a buffer, before.
+fn beginning(case: &Case) -> Checked {
+    /// What the program makes.
+    const BYTES: u64 = 2560 * 104;
+    let java = case.java(&format!("events=alloc=512{}", case.options));
+    let java = java.main(["io.lucce.programs.Beginning"]);
+    java.run()?.expect(0)?;
+    let log = java.log();
+    let through = ["--through", r"Beginning\.main", &*log.to_string_lossy()];
+    let report = [&["report", "--json", "--top", "0"], &through[..]].concat();
+    let report = java.lucce().json(&report)?;
+    let rows = report["contexts"].as_array().ok_or("no contexts")?;
+    let arrays = rows.iter().filter(|row| row["class"] == "byte[]");
+    let bytes: u64 = arrays.filter_map(|row| row["bytes"].as_u64()).sum();
+    // 500 samples: seven standard deviations.
+    ensure(bytes.abs_diff(BYTES) * 10 < BYTES * 3, || {
+        format!("about {BYTES} bytes, but {bytes}: {report}")
+    })?;
+    java.clean();
+    Ok(())
 }
 
 fn check(case: &Case) -> Checked {

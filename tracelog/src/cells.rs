@@ -148,6 +148,15 @@ impl Total {
 /// +8  bytes  what they have allocated while they were followed
 /// +16 at     when the VM said so, nanoseconds since 1970
 /// ```
+///
+/// A cell with flag 4 alone holds what the counters of that number had counted at that moment:
+///
+/// ```text
+/// +0  thread  the threads' number
+/// +4  flags   4
+/// +8  bytes   the sum of the bytes in the counters
+/// +16 objects the events of counters without bytes, whose objects have the size of their site
+/// ```
 #[repr(C, align(8))]
 #[derive(Debug, Default)]
 pub struct VmCell {
@@ -162,6 +171,7 @@ const _: () = assert!(size_of::<VmCell>() == crate::layout::VM_CELL as usize);
 impl VmCell {
     pub(crate) const IN_USE: u32 = 1;
     pub(crate) const CARRIERS: u32 = 2;
+    pub(crate) const COUNTED: u32 = 4;
 
     /// Gives the cell to the threads of a number.
     pub fn claim(&self, thread: ThreadId, carriers: bool) {
@@ -173,6 +183,19 @@ impl VmCell {
         self.thread.store(thread.0.to_le(), Ordering::Relaxed);
         // Release: a reader that sees the flags sees the thread.
         self.flags.store(flags.to_le(), Ordering::Release);
+    }
+
+    /// Gives the cell to what the counters of a number have counted.
+    pub fn claim_counted(&self, thread: ThreadId) {
+        // Relaxed: the flags say whether this holds.
+        self.thread.store(thread.0.to_le(), Ordering::Relaxed);
+        // Release: a reader that sees the flags sees the thread.
+        self.flags.store(Self::COUNTED.to_le(), Ordering::Release);
+    }
+
+    /// Stores what the counters have counted, for a cell of [`VmCell::claim_counted`].
+    pub fn set_counted(&self, bytes: u64, objects: u64) {
+        self.set(bytes, objects);
     }
 
     /// The VM says so now.
@@ -196,6 +219,7 @@ pub struct Counters<C = Cell> {
     offset: u64,
     first: NonNull<C>,
     count: u32,
+    thread: ThreadId,
 }
 
 #[allow(
@@ -250,14 +274,25 @@ mod shared {
 pub(crate) use shared::Shared;
 
 impl<C: Shared> Counters<C> {
-    pub(crate) fn new(map: &Arc<Map>, offset: u64, count: u32) -> Option<Self> {
+    pub(crate) fn new(
+        map: &Arc<Map>,
+        offset: u64,
+        (thread, count): (ThreadId, u32),
+    ) -> Option<Self> {
         let first = map.cells(offset, count)?;
         Some(Counters {
             map: Arc::clone(map),
             offset,
             first,
             count,
+            thread,
         })
+    }
+
+    /// Returns the number of the threads that count here; 0 if the cells belong to no thread.
+    #[must_use]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
     }
 
     /// The process does without their pages until somebody counts again.

@@ -46,7 +46,9 @@
 //! A block of what the VM counted holds cells of 24 bytes, too, whose thread is
 //! in the cell: `thread: u32` (0: threads that have no number because nothing was counted in them),
 //! `flags: u32` (1 in use, 2 carriers of virtual threads), `bytes: u64`, what the VM says that these threads have
-//! allocated while they were followed, and `at: u64`, when it said so, in nanoseconds since 1970.
+//! allocated while they were followed, and `at: u64`, when it said so, in nanoseconds since 1970. A cell with the
+//! flags 4 holds what the counters of `thread` had counted at that moment: the sum of their `bytes`, and `objects: u64` in
+//! the place of `at`, the events of counters whose `bytes` are 0. Readers that do not know the flag skip the cell.
 //!
 //! Format versions:
 //! * 1 (2026-11-21): the first. Since then, and skipped by readers that do not know them: blocks of

@@ -39,8 +39,8 @@ pub use layout::{FORMAT_VERSION, Header, MAGIC};
 pub use loss::survive;
 pub use map::{Lost, Map as MappedFile, PIECE, file_size_limit};
 pub use reader::{
-    Cells, Count, Entry, EventCells, EventCount, Item, Items, Log, LogFile, Seal, Totals, VmCells,
-    VmCount, each_record,
+    Cells, Count, CountedSum, Entry, EventCells, EventCount, Item, Items, Log, LogFile, Seal,
+    Totals, VmCells, VmCount, each_record,
 };
 pub use record::*;
 pub use run_id::{Number, RunId};

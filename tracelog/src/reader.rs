@@ -526,6 +526,18 @@ pub struct VmCount {
     pub at: u64,
 }
 
+/// What the counters of one number had counted when the VM was asked last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountedSum {
+    /// Where the cell is in the file.
+    pub offset: u64,
+    pub thread: ThreadId,
+    /// The sum of the bytes in the counters.
+    pub bytes: u64,
+    /// Events of counters without bytes: each object has the size of its site.
+    pub objects: u64,
+}
+
 impl<'a> VmCells<'a> {
     /// Bytes in the file.
     #[must_use]
@@ -533,11 +545,27 @@ impl<'a> VmCells<'a> {
         self.bytes.len() as u64
     }
 
+    fn cells(&self) -> impl Iterator<Item = (u64, &'a [u8])> + use<'a> {
+        let cells = (self.offset..).step_by(VM_CELL as usize);
+        cells.zip(self.bytes.chunks_exact(VM_CELL as usize))
+    }
+
+    /// What the counters had counted when the VM was asked. Logs from before November 2026 have none.
+    pub fn iter_counted(&self) -> impl Iterator<Item = CountedSum> + use<'a> {
+        self.cells().filter_map(|(offset, cell)| {
+            let flags = u32_at(cell, 4)?;
+            (flags == VmCell::COUNTED).then_some(CountedSum {
+                offset,
+                thread: ThreadId(u32_at(cell, 0)?),
+                bytes: u64_at(cell, 8)?,
+                objects: u64_at(cell, 16)?,
+            })
+        })
+    }
+
     /// The cells in use.
     pub fn iter(&self) -> impl Iterator<Item = VmCount> + use<'a> {
-        let cells = (self.offset..).step_by(VM_CELL as usize);
-        let cells = cells.zip(self.bytes.chunks_exact(VM_CELL as usize));
-        cells.filter_map(|(offset, cell)| {
+        self.cells().filter_map(|(offset, cell)| {
             let flags = u32_at(cell, 4)?;
             (flags & VmCell::IN_USE != 0).then_some(VmCount {
                 offset,

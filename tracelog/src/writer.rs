@@ -211,7 +211,7 @@ impl Writer {
     /// [`Full`]: no room; smaller requests may still succeed.
     pub fn counters(&mut self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {
         let at = self.cells((COUNTERS, CELL), thread, cells)?;
-        Counters::new(&self.map, at, cells).ok_or(Full)
+        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
     }
 
     /// Cells by type for `thread`, all zero.
@@ -224,7 +224,7 @@ impl Writer {
         cells: u32,
     ) -> Result<Counters<EventCell>, Full> {
         let at = self.cells((EVENT_COUNTERS, EVENT_CELL), thread, cells)?;
-        Counters::new(&self.map, at, cells).ok_or(Full)
+        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
     }
 
     /// Cells for what the VM counts, all zero.
@@ -232,8 +232,9 @@ impl Writer {
     /// # Errors
     /// As `counters`.
     pub fn vm_counters(&mut self, cells: u32) -> Result<Counters<VmCell>, Full> {
-        let at = self.cells((VM_COUNTERS, VM_CELL), ThreadId::default(), cells)?;
-        Counters::new(&self.map, at, cells).ok_or(Full)
+        let thread = ThreadId::default();
+        let at = self.cells((VM_COUNTERS, VM_CELL), thread, cells)?;
+        Counters::new(&self.map, at, (thread, cells)).ok_or(Full)
     }
 
     /// Totals with these keys, all zero; from now on the file says, too, how many records were refused. A key has at
@@ -251,8 +252,12 @@ impl Writer {
             let is_written = key.len() as u64 <= TOTAL_KEY && self.map.write(cell, key.as_bytes());
             is_written.then_some(()).ok_or(Full)?;
         }
-        self.refused_total = Counters::new(&self.map, at + u64::from(count) * TOTAL, 1);
-        Counters::new(&self.map, at, count).ok_or(Full)
+        self.refused_total = Counters::new(
+            &self.map,
+            at + u64::from(count) * TOTAL,
+            (ThreadId::default(), 1),
+        );
+        Counters::new(&self.map, at, (ThreadId::default(), count)).ok_or(Full)
     }
 
     /// Where they are.

@@ -141,3 +141,32 @@ fn more_cells_than_a_block_may_have_are_refused() {
     assert!(writer.event_counters(ThreadId(1), u32::MAX).is_err());
     assert!(writer.event_counters(ThreadId(1), 1).is_ok());
 }
+
+#[test]
+fn what_was_counted_by_a_reading_is_beside_what_the_vm_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    let mut writer = Writer::create(&path, &Header::default()).unwrap();
+    let cells = writer.vm_counters(3).unwrap();
+    cells[0].claim(ThreadId(7), false);
+    cells[0].set(1000, 5);
+    cells[1].claim_counted(ThreadId(7));
+    cells[1].set_counted(900, 4);
+    drop(writer);
+    let log = Log::open(&path).unwrap();
+    let mut found = (Vec::new(), Vec::new());
+    for item in log.items() {
+        if let Item::VmCells(cells) = item.unwrap() {
+            found
+                .0
+                .extend(cells.iter().map(|cell| (cell.thread, cell.bytes, cell.at)));
+            let counted = cells.iter_counted();
+            found
+                .1
+                .extend(counted.map(|sum| (sum.thread, sum.bytes, sum.objects)));
+        }
+    }
+    // A reader that does not know the second cell skips it.
+    assert_eq!(found.0, [(ThreadId(7), 1000, 5)]);
+    assert_eq!(found.1, [(ThreadId(7), 900, 4)]);
+}

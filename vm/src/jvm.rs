@@ -210,6 +210,25 @@ impl Jvmti {
         Ok(count as usize)
     }
 
+    /// Frames of a thread, innermost first.
+    ///
+    /// # Errors
+    /// The VM's: the thread has ended, say.
+    pub fn stack_of(self, thread: jobject, into: &mut [FrameInfo]) -> Result<usize, Failed> {
+        let mut count = 0;
+        let room = into.len() as jint;
+        call!(
+            self,
+            GetStackTrace,
+            thread,
+            0,
+            room,
+            into.as_mut_ptr(),
+            &mut count
+        )?;
+        Ok(count as usize)
+    }
+
     /// Method and location of the current thread's frame at `depth`; 0 is the innermost.
     pub fn frame(self, depth: i32) -> Option<(jmethodID, i64)> {
         let (mut method, mut location) = (ptr::null_mut(), 0);

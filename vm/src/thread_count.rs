@@ -51,6 +51,8 @@ struct Layout {
     /// The current buffer's begin and end of what is used.
     start: usize,
     top: usize,
+    /// The end of the buffer, or where the VM looks whether a sample is due.
+    end: usize,
 }
 
 /// Versions of the table: since JDK 14 and since JDK 21, and where each has `GetOneThreadAllocatedMemory`.
@@ -98,6 +100,7 @@ impl VmCount {
             allocated,
             start,
             top,
+            end: _,
         } = self.layout;
         // SAFETY: the thread lives, as promised, and these are words of its `JavaThread`. They change while they are read.
         let word = |offset: usize| unsafe { ptr::read_volatile((thread.0 + offset) as *const u64) };
@@ -106,6 +109,20 @@ impl VmCount {
         let after = (word(allocated), word(start));
         let is_whole = before == after && used < LARGEST_BUFFER;
         is_whole.then(|| before.0.wrapping_add(used))
+    }
+
+    /// Returns how many bytes are left in the thread's current buffer; 0 if it has none.
+    ///
+    /// # Safety
+    /// `thread` is the current thread.
+    pub unsafe fn buffer_left(&self, thread: VmThread) -> u64 {
+        // SAFETY: the current thread cannot end meanwhile, and these are words of its `JavaThread`.
+        let word = |offset: usize| unsafe { ptr::read_volatile((thread.0 + offset) as *const u64) };
+        let left = word(self.layout.end).saturating_sub(word(self.layout.top));
+        match left < LARGEST_BUFFER {
+            true => left,
+            false => 0,
+        }
     }
 
     /// Of the thread whose `Thread.threadId()` this is; 0: the current one. `None`: it has ended.
@@ -135,6 +152,7 @@ impl Layout {
             allocated: offset(c"Thread", c"_allocated_bytes")?,
             start: buffer + offset(c"ThreadLocalAllocBuffer", c"_start")?,
             top: buffer + offset(c"ThreadLocalAllocBuffer", c"_top")?,
+            end: buffer + offset(c"ThreadLocalAllocBuffer", c"_end")?,
         })
     }
 }

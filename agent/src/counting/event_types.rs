@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
+use lucce_hooks::kinds::ALLOC;
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::counting::Counting;
@@ -111,6 +112,9 @@ impl Counting {
                 detail: detail.into(),
             });
             told.ok()?;
+            if kind == ALLOC.name {
+                self.coverage.add_allocation_type(id);
+            }
         }
         Some(id)
     }

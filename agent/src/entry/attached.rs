@@ -85,7 +85,7 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard((), |agent| {
         kept::ends(agent.jvmti, thread);
-        agent.coverage.ends(agent, agent.env(env));
+        agent.coverage.ends(agent.env(env));
     });
 }
 

@@ -158,6 +158,15 @@ pub fn initialized(agent: &'static Agent, env: Env) {
     {
         agent.say(Level::Error, "this VM does not sample allocations");
     }
+    if agent
+        .options
+        .events
+        .leak()
+        .or(agent.options.events.sampled())
+        .is_some()
+    {
+        agent.coverage.renew_buffer(agent, env);
+    }
     // It has them now.
     lucce_tracelog::keep_addresses(0);
     live::describe(agent);
@@ -186,7 +195,7 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
 unsafe extern "system" fn thread_end(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, thread: jobject) {
     guard((), |agent| {
         let env = agent.env(env);
-        agent.coverage.ends(agent, env);
+        agent.coverage.ends(env);
         life::detach(agent, env, thread);
     });
 }

@@ -4,17 +4,18 @@
     reason = "a function that the JVM calls, exported by name"
 )]
 
-use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong, jobject, jvalue};
+use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::ContextId;
 
 use lucce_vm::Env;
 
 use crate::counting::event_types::{MOST_OF_KIND, own_event};
-use crate::events::marks;
+use crate::events::marks::{self, Begun};
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::session::Agent;
 use crate::session::guard::guard;
+use crate::stack::Stack;
 use crate::stack::trace::Element;
 use crate::stack::{contexts, here, trace};
 use crate::thread::life::{current_state, state_of};
@@ -28,7 +29,7 @@ pub extern "system" fn Java_io_lucce_CallContext_decode0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    of_number(env, id, array)
+    of_number(env, id, trace::of, array)
 }
 
 /// `CallContext.contentId0`: the content id of a number's trace.
@@ -38,7 +39,7 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
     _: jclass,
     id: jlong,
 ) -> jobject {
-    of_number(env, id, |env, elements| {
+    of_number(env, id, trace::of, |env, elements| {
         env.string(&trace::stack_id(elements).to_string())
     })
 }
@@ -47,6 +48,7 @@ pub extern "system" fn Java_io_lucce_CallContext_contentId0(
 fn of_number(
     env: *mut JNIEnv,
     id: jlong,
+    frames: fn(&Stack, ContextId) -> Result<Vec<Element>, String>,
     made: impl FnOnce(Env, &[Element]) -> Option<jobject>,
 ) -> jobject {
     guard(std::ptr::null_mut(), |agent| {
@@ -58,7 +60,7 @@ fn of_number(
             env.throw_new(c"java/lang/IllegalArgumentException", &text);
         };
         // The book is free again when the elements' constructors run.
-        let elements = trace::of(agent, number).map_err(refuse).ok();
+        let elements = frames(agent, number).map_err(refuse).ok();
         let object = elements.and_then(|elements| made(env, &elements));
         object.unwrap_or(std::ptr::null_mut())
     })
@@ -318,16 +320,108 @@ pub extern "system" fn Java_io_lucce_Allocations_unable0(env: *mut JNIEnv, _: jc
     })
 }
 
-/// `Allocations.begin0`: a mark; 0: it cannot be taken.
+/// `Allocations.begin0`: a mark; 0: it cannot be taken, -1: too many measurements go on. `with_tasks`: what the code
+/// hands to other threads counts, too.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_io_lucce_Allocations_begin0(env: *mut JNIEnv, _: jclass) -> jlong {
+pub extern "system" fn Java_io_lucce_Allocations_begin0(
+    env: *mut JNIEnv,
+    _: jclass,
+    with_tasks: jboolean,
+) -> jlong {
     guard(0, |agent| {
         let env = agent.env(env);
         let state = current_state(agent, env);
         let state = state.get();
         let state = state.filter(|state| marks::unable(agent, state).is_none());
-        state.map_or(0, |state| agent.marks.begin(agent, env, state) as jlong)
+        let begun = state.map(|state| agent.marks.begin(agent, env, (state, with_tasks != 0)));
+        match begun {
+            Some(Begun::Mark(mark)) => mark as jlong,
+            Some(Begun::TooMany) => -1,
+            None => 0,
+        }
     })
+}
+
+/// `Allocations.site0`: the number of the call site from which the code of a mark is to be run; -1: any.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_site0(
+    _: *mut JNIEnv,
+    _: jclass,
+    mark: jlong,
+) -> jint {
+    guard(-1, |agent| {
+        let site = agent.marks.measurement(mark as u64);
+        site.and_then(|site| jint::try_from(site).ok())
+            .unwrap_or(-1)
+    })
+}
+
+/// `Allocations.stop0`: the code of a mark has run to its end.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_stop0(env: *mut JNIEnv, _: jclass, mark: jlong) {
+    guard((), |agent| {
+        let env = agent.env(env);
+        if let Some(state) = current_state(agent, env).get() {
+            agent.marks.stop(agent, env, (state, mark as u64));
+        }
+    });
+}
+
+/// `Allocations.handed0`: threads and tasks that the code of a mark has handed to others since the last call; the first
+/// element is a text, how many tasks have not ended of those that do not tell so themselves.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_handed0(
+    env: *mut JNIEnv,
+    _: jclass,
+    mark: jlong,
+) -> jobject {
+    guard(std::ptr::null_mut(), |agent| {
+        let env = agent.env(env);
+        let (handed, plain) = agent.marks.take_handed(agent, env, mark as u64);
+        let array = || {
+            let length = i32::try_from(handed.len() + 1).ok()?;
+            let object = env.find_class(c"java/lang/Object")?;
+            let array = env.new_objects(object, length)?;
+            let count = env.string(&plain.to_string())?;
+            env.set_element(array, 0, count);
+            for (at, object) in (1..).zip(&handed) {
+                env.set_element(array, at, *object);
+            }
+            Some(array)
+        };
+        let array = array();
+        handed.iter().for_each(|object| env.forget_global(*object));
+        array.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// `Allocations.hasBegun0`: whether a `ForkJoinTask` that was submitted has begun to run.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_hasBegun0(
+    env: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+) -> jboolean {
+    guard(0, |agent| {
+        let env = agent.env(env);
+        let carried = || {
+            let class = env.find_class(c"java/util/concurrent/ForkJoinTask")?;
+            let field = env.field(class, c"$cx", c"J")?;
+            env.forget(class);
+            Some(env.get_long(task, field))
+        };
+        jboolean::from(carried() == Some(0))
+    })
+}
+
+/// `Allocations.trace0`: the trace of a number, across threads.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_Allocations_trace0(
+    env: *mut JNIEnv,
+    _: jclass,
+    id: jlong,
+) -> jobject {
+    of_number(env, id, trace::across_threads, array)
 }
 
 /// `Allocations.end0`: what was counted since, see `Marks::end`. Null: the mark is not one of this thread, or counting has
@@ -337,11 +431,13 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
     env: *mut JNIEnv,
     _: jclass,
     mark: jlong,
+    left_running: jboolean,
 ) -> jobject {
     guard(std::ptr::null_mut(), |agent| {
         let env = agent.env(env);
         let state = current_state(agent, env);
-        let text = agent.marks.end(agent, env, (state.get(), mark as u64));
+        let mark = (state.get(), mark as u64, left_running != 0);
+        let text = agent.marks.end(agent, env, mark);
         let text = text.and_then(|text| env.string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })

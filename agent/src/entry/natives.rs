@@ -478,13 +478,85 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_submitted0(
 /// A task without a field that was submitted just now is rejected: that run will not come.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtTasks_rejected0(
-    _: *mut JNIEnv,
+    env: *mut JNIEnv,
     _: jclass,
     task: jobject,
 ) {
     guard((), |agent| {
         if !task.is_null() {
             tasks::rejected(agent, task);
+            if agent.gate.is_open(gate::FOLLOW) {
+                agent.marks.takes_back(agent.env(env), task);
+            }
+        }
+    });
+}
+
+/// While allocations are measured: a thread is started, or a task submitted, in the context `number`.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtTasks_hands0(
+    env: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+    number: jlong,
+    is_plain: jint,
+) {
+    guard((), |agent| {
+        if !task.is_null() {
+            let handed = (task, ContextId(number as u64));
+            agent
+                .marks
+                .hands(agent, agent.env(env), handed, is_plain != 0);
+        }
+    });
+}
+
+/// While allocations are measured: a task that tells whether it has run is refused.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtTasks_takesBack0(
+    env: *mut JNIEnv,
+    _: jclass,
+    task: jobject,
+) {
+    guard((), |agent| {
+        if !task.is_null() {
+            agent.marks.takes_back(agent.env(env), task);
+        }
+    });
+}
+
+/// While allocations are measured: the frame with slot `slot` begins to run a task; `number`: what it carries, 0 if it has no
+/// field.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtTasks_begins0(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    task: jobject,
+    number: jlong,
+    slot: jlong,
+) {
+    guard((), |agent| {
+        if let Some(state) = own.get().filter(|_| !task.is_null()) {
+            let task = (task, ContextId(number as u64));
+            agent
+                .marks
+                .begins(agent, agent.env(env), (state, slot as usize), task);
+        }
+    });
+}
+
+/// While allocations are measured: the frame has done with its task.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtTasks_ran0(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    slot: jlong,
+) {
+    guard((), |agent| {
+        if let Some(state) = own.get() {
+            agent.marks.ran(agent.env(env), state, slot as usize);
         }
     });
 }
@@ -503,9 +575,11 @@ pub extern "system" fn Java_java_lang_LucceRtTasks_handed0(
 ) -> jlong {
     guard(0, |agent| {
         let frame = (Slot::at(slot as usize), MethodId(method as u32));
-        let task = (task, ContextId(number as u64));
-        let state = own.get();
-        let context = state.and_then(|state| tasks::handed(agent, state, task, frame));
+        let carried = ContextId(number as u64);
+        let context = own.get().and_then(|state| {
+            let number = tasks::number_of(agent, task, carried)?;
+            tasks::handed(agent, state, number, frame)
+        });
         context.map_or(0, |context| context.0 as jlong)
     })
 }

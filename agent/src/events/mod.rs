@@ -4,6 +4,7 @@
 //! Each is switched on and off as a whole, also while the program runs. Capabilities are asked for only then: some slow the
 //! VM down. Those for exceptions the VM gives before it starts and not later.
 
+pub mod belonging;
 pub mod exception;
 pub mod io;
 pub mod lock;

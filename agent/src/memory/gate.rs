@@ -11,7 +11,7 @@ use super::slots;
 use super::sync::{Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use lucce_hooks::kinds::gate::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
+pub use lucce_hooks::kinds::gate::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
 
 /// What was asked for, and whether it is in force.
 pub struct Gate(Mutex<State>);
@@ -30,6 +30,8 @@ struct Asked {
     paused: bool,
     /// For good, at this time.
     ended: Option<Instant>,
+    /// What is handed to other threads is told to the agent.
+    follows_tasks: bool,
 }
 
 /// How long the gate was open.
@@ -57,6 +59,7 @@ impl Gate {
             stopped: false,
             paused: false,
             ended: None,
+            follows_tasks: false,
         };
         asked.publish();
         let measured = None;
@@ -65,6 +68,11 @@ impl Gate {
 
     pub fn stop(&self) {
         self.change(|asked| asked.stopped = true);
+    }
+
+    /// Whether what is handed to other threads is told to the agent from now on.
+    pub fn follow_tasks(&self, is_so: bool) {
+        self.change(|asked| asked.follows_tasks = is_so);
     }
 
     pub fn start(&self) {
@@ -169,7 +177,12 @@ impl Asked {
     }
 
     fn publish(self) {
-        let open = if self.is_open() { self.kinds } else { 0 };
+        let follow = if self.follows_tasks { FOLLOW } else { 0 };
+        let open = if self.is_open() {
+            self.kinds | follow
+        } else {
+            0
+        };
         // Relaxed: nothing else is told by it. Threads see it soon.
         if let Some(gate) = slots::gate() {
             gate.store(open, Ordering::Relaxed);

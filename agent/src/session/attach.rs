@@ -127,6 +127,10 @@ pub fn from_start(
     fate::survive(vm);
     holders::loaded(vm);
     take_capabilities(jvmti, &options.events)?;
+    if samples_objects(&options.events) {
+        let interval = without_hooks(&options).map(|attached| attached.interval);
+        start::draw_samples_early(jvmti, interval);
+    }
     let agent = Agent::start(options, jvmti, ground)?;
     came(vm, false);
     announce(agent, text, callbacks)?;
@@ -190,6 +194,9 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
     allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
         leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
+    }
+    if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.came_later()) {
+        agent.coverage.renew_buffer(agent, agent.env(env));
     }
     control::start(agent);
     push::start(agent);

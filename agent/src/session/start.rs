@@ -113,6 +113,7 @@ fn run(
             .add_capabilities(&leaks::capabilities())
             .map_err(samples_for_another)?;
     }
+    draw_samples_early(jvmti, options.events.sampled().or(options.events.leak()));
     for source in events::wanted(&options.hooks()) {
         events::prepare(jvmti, source)?;
     }
@@ -139,6 +140,17 @@ fn run(
     // JDK 21 and later.
     let _ = jvmti.enable(ti::JVMTI_EVENT_VIRTUAL_THREAD_END);
     Ok(())
+}
+
+/// Sets how many bytes lie between two samples before the VM makes its first thread.
+///
+/// A thread draws how far it is to its first sample when the VM makes it. What is drawn by the VM's own interval of 512 KB
+/// would hide the beginning of the main thread. `None`: there are no samples.
+pub fn draw_samples_early(jvmti: Jvmti, interval: Option<u32>) {
+    if let Some(interval) = interval {
+        // Where the VM refuses, it refuses again when samples begin, and the user is told.
+        let _ = jvmti.sample_every(interval);
+    }
 }
 
 /// The helper class is made for it, and what older VMs do by themselves has not been looked up.

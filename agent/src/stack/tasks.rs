@@ -150,18 +150,23 @@ pub fn rejected(stack: &Stack, task: jobject) {
     taken(stack, task);
 }
 
-/// The context of the frame of `method` with slot `slot`, which runs a task; `number`: what the task carries, if it has a
-/// field. `None`: it goes on nowhere.
+/// Where a task was submitted that runs now. `carried`: what its field says; unknown if it has none. `None`: it was
+/// submitted nowhere, or in several places.
+pub fn number_of(stack: &Stack, task: jobject, carried: ContextId) -> Option<ContextId> {
+    match carried {
+        ContextId::UNKNOWN => taken(stack, task),
+        number => Some(number),
+    }
+}
+
+/// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context `number`.
+/// `None`: it goes on nowhere.
 pub fn handed(
     stack: &Stack,
     state: &ThreadState,
-    (task, number): (jobject, ContextId),
+    number: ContextId,
     (slot, method): (Slot, MethodId),
 ) -> Option<ContextId> {
-    let number = match number {
-        ContextId::UNKNOWN => taken(stack, task)?,
-        number => number,
-    };
     let begin = submitted_at(stack, number)?;
     frame(stack, state, begin, slot, method.0)
 }
@@ -241,10 +246,29 @@ fn between_at(stack: &Stack, between: Between, number: ContextId) -> Option<Cont
 }
 
 /// The context of the innermost of `frames`, of which those of its own thread count.
+///
+/// Where allocations are measured, the frames from the measurement on count, too: whose a task is must be known however often
+/// it was submitted.
 fn cut(stack: &Stack, between: Between, frames: &[Frame]) -> Option<(ContextId, Frame)> {
-    let mut own = frames.get(..stack.tasks.own(frames))?.iter().rev();
+    let (own, others) = frames.split_at_checked(stack.tasks.own(frames))?;
+    let mut own = own.iter().rev();
     let mut at = *own.next()?;
-    let context = known(stack.encoder.root(between.method))?;
+    let mut below: Option<(ContextId, Frame)> = None;
+    for frame in measured(stack, between, others).iter().rev() {
+        let context = match below {
+            None => stack.encoder.root(frame.method),
+            Some((caller, last)) => {
+                stack
+                    .encoder
+                    .step(caller, last.site, last.method, frame.method)
+            }
+        };
+        below = Some((known(context)?, *frame));
+    }
+    let context = match below {
+        None => known(stack.encoder.root(between.method))?,
+        Some((context, _)) => context,
+    };
     let mut context = Begin { context, between }.step(stack, at.method)?;
     for frame in own {
         let next = stack
@@ -254,6 +278,34 @@ fn cut(stack: &Stack, between: Between, frames: &[Frame]) -> Option<(ContextId, 
         at = *frame;
     }
     Some((context, at))
+}
+
+/// The method from whose call sites allocations are measured: `io.lucce.Allocations`.
+pub const MEASURING: (&str, &str) = ("io/lucce/Allocations", "run");
+
+/// Of the frames of submissions those from the innermost measurement on, with the frame between before them; none: nothing is
+/// measured.
+fn measured<'f>(stack: &Stack, between: Between, frames: &'f [Frame]) -> &'f [Frame] {
+    let is_measured = |frame: &Frame| is_measuring(stack, frame.method);
+    let measurement = frames.iter().position(is_measured);
+    let begin = measurement.and_then(|at| {
+        let before = frames.get(..at)?;
+        before
+            .iter()
+            .rposition(|frame| frame.method == between.method)
+    });
+    begin
+        .and_then(|begin| frames.get(begin..))
+        .unwrap_or_default()
+}
+
+fn is_measuring(stack: &Stack, method: MethodId) -> bool {
+    let book = stack.book();
+    let names = book.method(method.0).and_then(|method| {
+        let class = book.class(method.class)?;
+        Some((book.text(class.name), book.text(method.name)))
+    });
+    names == Some(MEASURING)
 }
 
 /// The context of the frame of `method` with slot `slot`, if its thread's first frame goes on from `begin`.
@@ -320,6 +372,12 @@ impl Tasks {
                 site: SiteId(site),
             })
         })
+    }
+
+    /// Whether it is the method of the frame between.
+    pub fn is_between(&self, method: MethodId) -> bool {
+        let between = self.between.get().copied().flatten();
+        between.is_some_and(|between| between.method == method)
     }
 
     /// How many of a trace's `frames`, innermost first, are of the thread itself.

@@ -64,6 +64,22 @@ pub fn of(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
     }
 }
 
+/// The frames of the thread itself, then those of the thread that submitted its task or started it, and so on.
+///
+/// # Errors
+/// As [`of`].
+pub fn across_threads(stack: &Stack, number: ContextId) -> Result<Vec<Element>, String> {
+    let decoded = stack.encoder.decode(number, MethodId::EVENT);
+    let Some(mut frames) = decoded.ok() else {
+        return of(stack, number);
+    };
+    frames.retain(|frame| !stack.tasks.is_between(frame.method));
+    match elements(&stack.book(), &frames) {
+        Some(elements) => Ok(elements),
+        None => of(stack, number),
+    }
+}
+
 /// `None`: a frame is not in the book.
 pub fn elements(book: &Book, frames: &[Frame]) -> Option<Vec<Element>> {
     let element = |frame: &Frame| {

@@ -88,6 +88,7 @@ fn taken(counters: &Counters, env: Env, lane: &mut Lane, (is_virtual, origin): (
 /// Several threads have used it.
 fn share(counters: &Counters, lane: &mut Lane, id: ThreadId) {
     lane.shared = true;
+    counters.name_thread(id, &lane.kind);
     counters.note(Thread {
         id,
         name: lane.kind.as_str().into(),
@@ -113,6 +114,7 @@ pub fn id(counters: &Counters, lane: &mut Lane) -> ThreadId {
         return known;
     }
     let id = ThreadId(counters.counts.next_thread.fetch_add(1, Ordering::Relaxed) + 1);
+    counters.name_thread(id, &lane.name);
     counters.note(Thread {
         id,
         name: lane.name.as_str().into(),

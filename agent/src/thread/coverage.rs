@@ -4,9 +4,13 @@
 //! had counted by then. Where the VM tells each allocation of threads that had run before (`events=alloc=all` of an agent
 //! without hooks), that moment is the thread's first event, and the last one is that before the agent leaves: a thread
 //! does not stand still while the agent asks. The log's cells are set
-//! * when a thread ends, and when the VM does;
+//! * when the VM ends;
 //! * now and then, by a thread of the agent's own that only reads memory: for a JVM that is killed. The longer the program
-//!   has run, the rarer: what is missing then is a thousandth of what the program allocated, as long as it allocates evenly.
+//!   has run, the rarer the readings: each thousandth of the run, or rarer where one takes much CPU time, but never more than a
+//!   tenth of the run or ten seconds after the last one ([`pause_after`]).
+//!
+//! Beside what the VM says, a reading writes what the counters have counted by then. The counters go on until the JVM is
+//! killed, so a reader compares the two sums of one moment.
 //!
 //! What the agent itself makes in a thread of the program does not count (`ours`). Where counters cannot be compared, because
 //! allocations of some classes or of some of the time only are counted, nothing is followed, and the log says why.
@@ -14,14 +18,14 @@
 //! The VM counts what virtual threads allocate for the threads that carry them.
 #![allow(unsafe_code, reason = "reads what the VM keeps of its threads")]
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
 use lucce_hooks::kinds::ALLOC;
-use lucce_tracelog::{Counters as CellBlock, ThreadId, VmCell};
+use lucce_tracelog::{Counters as CellBlock, EventCell, EventTypeId, ThreadId, VmCell};
 
 use crate::memory::locks::WatchedMutex;
 use crate::options::{Level, Options};
@@ -38,8 +42,12 @@ const CELLS: u32 = 64;
 /// Between two readings while the program runs.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Of the time since the start, between two readings; and of that, what a reading may take.
+/// Of the time since the start, between two readings; and of that, the CPU time that a reading may take.
 const PART: u32 = 1000;
+/// However much CPU time a reading takes: of the time since the start, between two readings.
+const LATEST_PART: u32 = 10;
+/// A reading takes at most this part of a CPU, also where that makes readings rarer than [`LATEST_PART`] says.
+const LARGEST_LOAD: u32 = 20;
 
 const CARRIER: &str = "Ljdk/internal/misc/CarrierThread;";
 
@@ -63,6 +71,10 @@ struct Vm {
 struct State {
     living: HashMap<VmThread, Living>,
     rows: HashMap<Row, Sum>,
+    /// Cells for what the counters of each number have counted.
+    counted: HashMap<ThreadId, VmCellPlace>,
+    /// The types of allocations among counters by type.
+    allocation_types: HashSet<EventTypeId>,
     cells: Option<Arc<CellBlock<VmCell>>>,
     next_cell: usize,
     /// Nothing changes any more.
@@ -87,13 +99,26 @@ struct Living {
     is_sure: bool,
     /// What the VM had counted when the agent began to leave.
     until: Option<u64>,
+    /// What the VM had counted at the last reading.
+    last: u64,
 }
 
 #[derive(Default)]
 struct Sum {
     /// Of threads that have ended.
     ended: u64,
-    cell: Option<(Arc<CellBlock<VmCell>>, usize)>,
+    cell: Option<VmCellPlace>,
+}
+
+/// Where a cell is in the log.
+type VmCellPlace = (Arc<CellBlock<VmCell>>, usize);
+
+/// What counters have counted.
+#[derive(Clone, Copy, Default)]
+struct CounterSum {
+    bytes: u64,
+    /// Events of counters without bytes.
+    objects: u64,
 }
 
 impl Coverage {
@@ -125,6 +150,7 @@ impl Coverage {
                     number,
                     is_sure: false,
                     until: None,
+                    last: 0,
                 });
                 living.is_sure |= at == current;
             }
@@ -191,21 +217,17 @@ impl Coverage {
     }
 
     /// The current thread has ended.
-    pub fn ends(&self, counters: &Counters, env: Env) {
+    pub fn ends(&self, env: Env) {
         let Some(vm) = self.vm.get() else { return };
         let thread = vm.count.thread(env.raw());
         let mut state = self.state();
         if let Some(living) = state.living.remove(&thread) {
             // SAFETY: the current thread.
             let now = || unsafe { vm.count.read(thread) };
-            let all = living.until.or_else(now).unwrap_or(living.before);
+            let all = living.until.or_else(now).unwrap_or(living.last);
+            // The next reading writes the sum: all cells are of one moment.
             let sum = state.rows.entry(living.row).or_default();
             sum.ended += all.saturating_sub(living.before);
-            let sum = sum.ended;
-            // Others that live have the nameless rows, too: the next reading sets those.
-            if living.row.thread != ThreadId(0) {
-                state.set(counters, living.row, sum);
-            }
         }
     }
 
@@ -222,6 +244,8 @@ impl Coverage {
     /// told of themselves.
     pub fn read(&self, counters: &Counters, env: Option<Env>) {
         let Some(vm) = self.vm.get() else { return };
+        // Without the lock, for which threads that begin and end wait.
+        let counted = self.sum_counters(counters);
         let mut state = self.state();
         if state.is_over {
             return;
@@ -230,7 +254,7 @@ impl Coverage {
         for (row, sum) in &state.rows {
             sums.insert(*row, sum.ended);
         }
-        for (thread, living) in &state.living {
+        for (thread, living) in &mut state.living {
             let all = match (living.is_sure, env) {
                 _ if living.until.is_some() => living.until,
                 // SAFETY: before a thread ends, `ends` takes it out of the list, under this lock.
@@ -238,12 +262,55 @@ impl Coverage {
                 (false, Some(env)) => vm.count.ask(env.raw(), living.number),
                 (false, None) => None,
             };
-            let since = all.map_or(0, |all| all.saturating_sub(living.before));
+            // A thread that uses up buffers all the time has at least what it had.
+            living.last = all.unwrap_or(living.last);
+            let since = living.last.saturating_sub(living.before);
             *sums.entry(living.row).or_default() += since;
         }
         for (row, sum) in sums {
             state.set(counters, row, sum);
         }
+        for (thread, sum) in counted {
+            state.set_counted(counters, thread, sum);
+        }
+    }
+
+    /// Sums up what the counters of each number have counted of allocations.
+    fn sum_counters(&self, counters: &Counters) -> HashMap<ThreadId, CounterSum> {
+        let mut sums: HashMap<ThreadId, CounterSum> = HashMap::new();
+        // Relaxed, below: each number stands for itself.
+        let load = |word: &AtomicU64| u64::from_le(word.load(Ordering::Relaxed));
+        each_block(
+            || counters.all_cells(),
+            |block| {
+                let sum = sums.entry(block.thread()).or_default();
+                for cell in block.iter() {
+                    match load(&cell.bytes) {
+                        0 => sum.objects += load(&cell.count),
+                        bytes => sum.bytes = sum.bytes.saturating_add(bytes),
+                    }
+                }
+            },
+        );
+        let types = self.state().allocation_types.clone();
+        if !types.is_empty() {
+            each_block(
+                || counters.all_event_cells(),
+                |block| {
+                    let sum = sums.entry(block.thread()).or_default();
+                    let of_allocations = |cell: &&EventCell| types.contains(&cell.event());
+                    for cell in block.iter().filter(of_allocations) {
+                        sum.bytes = sum.bytes.saturating_add(load(&cell.value));
+                    }
+                },
+            );
+        }
+        sums
+    }
+
+    /// Counters of this type count allocations.
+    pub fn add_allocation_type(&self, event: EventTypeId) {
+        self.state().allocation_types.insert(event);
     }
 
     /// What `make` makes in the current thread is the agent's own, not the program's.
@@ -264,8 +331,53 @@ impl Coverage {
         made
     }
 
+    /// Has the VM give the current thread a new buffer for what it allocates.
+    ///
+    /// The VM looks whether a sample is due where a buffer ends, and sets that end when it gives the thread a buffer. A buffer
+    /// from before samples were enabled is used up without a look. So an array is made that fills the rest of it.
+    pub fn renew_buffer(&self, counters: &Counters, env: Env) {
+        /// The header of an array of bytes, at most.
+        const HEADER: u64 = 24;
+        let new = match self.vm.get() {
+            Some(_) => None,
+            None => Vm::new(counters, env),
+        };
+        let Some(vm) = self.vm.get().or(new.as_ref()) else {
+            return;
+        };
+        // SAFETY: the current thread.
+        let left = unsafe { vm.count.buffer_left(vm.count.thread(env.raw())) };
+        let fillers = [left.checked_sub(HEADER), Some(HEADER)];
+        self.ours(env, || {
+            for bytes in fillers.into_iter().flatten() {
+                let length = i32::try_from(bytes).unwrap_or(0);
+                if let Some(array) = env.new_bytes(length) {
+                    env.forget(array);
+                }
+            }
+        });
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+}
+
+/// Visits all blocks; the list may grow meanwhile, and its lock is held for a few of them at a time.
+fn each_block<'a, C>(
+    lock: impl Fn() -> MutexGuard<'a, Vec<CellBlock<C>>>,
+    mut visit: impl FnMut(&CellBlock<C>),
+) where
+    C: 'a,
+{
+    const AT_A_TIME: usize = 64;
+    for first in (0..).step_by(AT_A_TIME) {
+        let blocks = lock();
+        let rest = blocks.get(first..).unwrap_or_default();
+        if rest.is_empty() {
+            return;
+        }
+        rest.iter().take(AT_A_TIME).for_each(&mut visit);
     }
 }
 
@@ -332,6 +444,7 @@ impl Living {
             number: 0,
             is_sure: true,
             until: None,
+            last: 0,
         }
     }
 }
@@ -362,8 +475,24 @@ impl State {
         }
     }
 
+    fn set_counted(&mut self, counters: &Counters, thread: ThreadId, sum: CounterSum) {
+        if !self.counted.contains_key(&thread)
+            && let Some((cells, at)) = self.new_cell(counters)
+        {
+            if let Some(cell) = cells.get(at) {
+                cell.claim_counted(thread);
+            }
+            self.counted.insert(thread, (cells, at));
+        }
+        if let Some((cells, at)) = self.counted.get(&thread)
+            && let Some(cell) = cells.get(*at)
+        {
+            cell.set_counted(sum.bytes, sum.objects);
+        }
+    }
+
     /// `None`: the log is full.
-    fn new_cell(&mut self, counters: &Counters) -> Option<(Arc<CellBlock<VmCell>>, usize)> {
+    fn new_cell(&mut self, counters: &Counters) -> Option<VmCellPlace> {
         if self
             .cells
             .as_ref()
@@ -392,17 +521,23 @@ fn run(counters: &Counters) {
     let begin = Instant::now();
     let mut pause = SHORTEST;
     while !counters.ended.wait(Instant::now() + pause) {
-        let before = Instant::now();
+        let before = clock::thread_time();
         counters.coverage.read(counters, None);
-        pause = next(begin.elapsed(), before.elapsed());
+        let took = clock::thread_time().saturating_sub(before);
+        pause = pause_after(begin.elapsed(), Duration::from_nanos(took));
     }
 }
 
-/// How long to wait, so long after the start and after a reading has taken so long.
-fn next(since: Duration, took: Duration) -> Duration {
+/// How long to wait after a reading.
+///
+/// `since`: the time since the start. `took`: the CPU time of the reading. Wall time would say how busy the machine is, or how
+/// long the process was stopped.
+fn pause_after(since: Duration, took: Duration) -> Duration {
+    let latest = (since / LATEST_PART).clamp(SHORTEST, LONGEST);
     (since / PART)
-        .clamp(SHORTEST, LONGEST)
         .max(took.saturating_mul(PART))
+        .clamp(SHORTEST, latest)
+        .max(took.saturating_mul(LARGEST_LOAD))
 }
 
 #[cfg(test)]
@@ -412,9 +547,19 @@ mod tests {
     #[test]
     fn it_is_read_rarely_enough_not_to_be_noticed() {
         let (ms, s) = (Duration::from_millis, Duration::from_secs);
-        assert_eq!(next(ms(5), ms(0)), SHORTEST);
-        assert_eq!(next(s(100), ms(0)), ms(100));
-        assert_eq!(next(s(86_400), ms(0)), LONGEST);
-        assert_eq!(next(s(1), ms(2)), s(2));
+        assert_eq!(pause_after(ms(5), ms(0)), SHORTEST);
+        assert_eq!(pause_after(s(100), ms(0)), ms(100));
+        assert_eq!(pause_after(s(86_400), ms(0)), LONGEST);
+        assert_eq!(pause_after(s(100), ms(2)), s(2));
+    }
+
+    #[test]
+    fn a_reading_that_takes_long_puts_off_the_next_one_by_a_tenth_of_the_run() {
+        let (ms, s) = (Duration::from_millis, Duration::from_secs);
+        assert_eq!(pause_after(s(1), ms(2)), ms(100));
+        assert_eq!(pause_after(s(20), ms(50)), s(2));
+        assert_eq!(pause_after(s(86_400), ms(400)), LONGEST);
+        // Unless a reading would take more than a twentieth of a CPU.
+        assert_eq!(pause_after(s(1), ms(50)), s(1));
     }
 }

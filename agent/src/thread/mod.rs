@@ -15,6 +15,7 @@ pub mod tags;
 pub mod under;
 
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -23,7 +24,7 @@ use std::sync::{Arc, MutexGuard};
 use jvmti_bindings::sys::jni::jlong;
 use lucce_callgraph::{ContextId, SiteId};
 use lucce_stream::{Place, StreamThread};
-use lucce_tracelog::{Counters as CellBlock, EventCell};
+use lucce_tracelog::{Counters as CellBlock, EventCell, ThreadId};
 
 use crate::book::calls::Recorded;
 use crate::comparison::{Comparison, Own, Tree};
@@ -48,6 +49,8 @@ pub struct Counters {
     event_cells: WatchedMutex<Vec<CellBlock<EventCell>>>,
     /// What the VM says that threads allocate.
     pub coverage: Coverage,
+    /// Names of threads, or of those of one kind, by their numbers in the log.
+    names: WatchedMutex<HashMap<ThreadId, String>>,
 }
 
 impl Deref for Counters {
@@ -68,7 +71,20 @@ impl Counters {
             cells: WatchedMutex::default(),
             event_cells: WatchedMutex::default(),
             coverage: Coverage::default(),
+            names: WatchedMutex::default(),
         }
+    }
+
+    /// The log knows this number from now on by this name.
+    pub fn name_thread(&self, id: ThreadId, name: &str) {
+        let mut names = self.names.lock();
+        names.insert(id, name.to_owned());
+    }
+
+    /// Returns the name of a number of threads; it is empty if nothing was counted in them.
+    pub fn thread_name(&self, id: ThreadId) -> String {
+        let names = self.names.lock();
+        names.get(&id).cloned().unwrap_or_default()
     }
 
     pub fn all_cells(&self) -> MutexGuard<'_, Vec<CellBlock>> {

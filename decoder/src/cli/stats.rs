@@ -244,7 +244,7 @@ impl Stats<'_> {
                 writeln!(out, "counted: {coverage}")?;
                 coverage.threads.iter().take(THREADS).try_for_each(|of| {
                     let name = Text(&of.thread).to_string();
-                    writeln!(out, "  {name:<22} {}", covered(of.bytes))
+                    writeln!(out, "  {name:<22} {}", covered(of.bytes, coverage.digits()))
                 })
             }
             (None, Some(reason)) => writeln!(out, "{title}: not known, {}", Line(reason)),
@@ -269,10 +269,11 @@ impl Stats<'_> {
 }
 
 /// `99.8%    998 of 1,000 bytes`
-fn covered(bytes: Covered) -> String {
+/// `digits`: behind the point of a percentage.
+fn covered(bytes: Covered, digits: usize) -> String {
     let percent = bytes
         .percent
-        .map_or("-".into(), |percent| format!("{percent:.1}%"));
+        .map_or("-".into(), |percent| format!("{percent:.digits$}%"));
     let (counted, allocated) = (grouped(bytes.counted), grouped(bytes.allocated));
     format!("{percent:>7} {counted:>18} of {allocated} bytes")
 }

@@ -193,15 +193,14 @@ fn coverage(profile: &Profile) -> Option<String> {
 /// What a reader must know about the counts.
 fn notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bytes) = profile
-        .meta
-        .get("sampled.bytes")
-        .and_then(|bytes| bytes.parse().ok())
-    {
+    if let Some(bytes) = profile.sampled_bytes() {
         notes.push(format!(
             "Allocations are estimated from samples, one every {} bytes on average.",
             grouped(bytes)
         ));
+    }
+    if let Some(bias) = profile.sample_bias() {
+        notes.push(format!("Samples: {bias}."));
     }
     if let Some(bursts) = profile.bursts() {
         notes.push(bursts.to_string());

@@ -68,6 +68,40 @@ fn is_first(scan: &Scan<'_>, call: &Call<'_>) -> bool {
     first.is_some_and(|first| first.bci == call.bci)
 }
 
+/// What a frame of a method means for whose the frames above it are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MethodRole {
+    /// It calls the task that an executor has given it.
+    RunsTask,
+    /// A thread of an executor looks for its next task, or says that one begins or ends.
+    BetweenTasks,
+    /// The first frame of a thread of an executor.
+    WorksForExecutor,
+    /// The thread that calls it starts another one.
+    StartsThread,
+    /// An executor starts a thread of its own.
+    AddsWorker,
+}
+
+/// Returns the role of a method; `None`: it has none.
+pub fn role_of(class: &str, method: &str) -> Option<MethodRole> {
+    match (class, method) {
+        (POOL, "runWorker") | (FORK_JOIN_TASK, "doExec") => Some(MethodRole::RunsTask),
+        (POOL, "getTask" | "processWorkerExit") | (_, "beforeExecute" | "afterExecute") => {
+            Some(MethodRole::BetweenTasks)
+        }
+        ("java/util/concurrent/ThreadPoolExecutor$Worker", "run")
+        | ("java/util/concurrent/ForkJoinWorkerThread", "run") => {
+            Some(MethodRole::WorksForExecutor)
+        }
+        ("java/lang/Thread" | VIRTUAL_THREAD, "start") => Some(MethodRole::StartsThread),
+        (POOL, "addWorker") | (FORK_JOIN_POOL, "createWorker" | "startDelayScheduler") => {
+            Some(MethodRole::AddsWorker)
+        }
+        _ => None,
+    }
+}
+
 /// The field of tasks of a class: see the helper class.
 pub fn field(class: &str) -> Option<NewField<'static>> {
     const PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC: u16 = 0x10C1;

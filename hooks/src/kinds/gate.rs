@@ -24,4 +24,6 @@ bits! {
     THREAD = 7;
     IO = 8;
     SAMPLES = 16;
+    /// No kind of events: what is handed to other threads is told to the agent, for measurements of allocations.
+    FOLLOW = 17;
 }

@@ -9,6 +9,7 @@ import static java.lang.LucceRtLayout.*;
 
 import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.FutureTask;
+import jdk.internal.misc.InnocuousThread;
 import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
@@ -26,7 +27,11 @@ public final class LucceRtTasks {
     /** Before the call by which `child` is started: where its own trace goes on. */
     @Hidden @DontInline
     public static void starts(Thread child, long p, int site) {
-        if (LIVE) child.$cx = countByType(p, site, THREAD);
+        if (LIVE) {
+            long number = countByType(p, site, THREAD);
+            child.$cx = number;
+            if (number != 0 && isOpen(FOLLOW) && !(child instanceof InnocuousThread)) hands0(child, number, 0);
+        }
         pub(p, site);
     }
 
@@ -64,13 +69,16 @@ public final class LucceRtTasks {
         if (!owns(t, p)) return;
         long number = countByType(p, site, THREAD);
         if (TREE || PAPER || number == 0) return;
+        boolean isPlain = false;
         if (task instanceof FutureTask) {
             note(task, Fields.FUTURE, number);
         } else if (task instanceof ForkJoinTask) {
             note(task, Fields.FORKED, number);
         } else {
+            isPlain = true;
             submitted0(task, number);
         }
+        if (isOpen(FOLLOW)) hands0(task, number, isPlain ? 1 : 0);
     }
 
     /** The executor does not take the task, after all: if it runs later, then for another submission. */
@@ -80,8 +88,10 @@ public final class LucceRtTasks {
         if (!LIVE || TREE || PAPER || task == null) return;
         if (task instanceof FutureTask) {
             forget(task, Fields.FUTURE);
+            if (isOpen(FOLLOW)) takesBack0(task);
         } else if (task instanceof ForkJoinTask) {
             forget(task, Fields.FORKED);
+            if (isOpen(FOLLOW)) takesBack0(task);
         } else {
             rejected0(task);
         }
@@ -105,17 +115,22 @@ public final class LucceRtTasks {
         pub(p, site);
         if (!LIVE || TREE || PAPER || task == null) return;
         long number = 0;
+        Thread t = Thread.currentThread();
         if (task instanceof FutureTask) {
             // A periodic one comes again.
             number = Memory.U.getLongVolatile(task, Fields.FUTURE);
             if (number == 0) return;
+            if (isOpen(FOLLOW)) begins0(t.$ts, task, number, p);
         } else if (task instanceof ForkJoinTask) {
             // It may be forked again.
             number = Memory.U.getLongVolatile(task, Fields.FORKED);
             if (number == 0) return;
+            // Before it says that it has begun.
+            if (isOpen(FOLLOW)) begins0(t.$ts, task, number, p);
             if (number != SEVERAL && !Memory.U.compareAndSetLong(task, Fields.FORKED, number, 0)) return;
+        } else if (isOpen(FOLLOW)) {
+            begins0(t.$ts, task, 0, p);
         }
-        Thread t = Thread.currentThread();
         if (number == SEVERAL || t.$ts == 0 || !owns(t, p)) return;
         int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
         long c = handed0(t.$ts, task, number, p, m);
@@ -126,6 +141,7 @@ public final class LucceRtTasks {
     @Hidden @ForceInline
     public static void ran(long p, int site) {
         forget(p);
+        if (LIVE && !TREE && !PAPER && isOpen(FOLLOW)) ran0(Thread.currentThread().$ts, p);
         pub(p, site);
     }
 
@@ -164,6 +180,18 @@ public final class LucceRtTasks {
     private static native void submitted0(Object task, long number);
 
     private static native void rejected0(Object task);
+
+    /** While allocations are measured: a thread is started, or a task submitted, in this context. */
+    private static native void hands0(Object task, long number, int isPlain);
+
+    /** Then, too: a task that tells whether it has run is refused. */
+    private static native void takesBack0(Object task);
+
+    /** Then, too: the frame with slot `p` begins to run a task. */
+    private static native void begins0(long ts, Object task, long number, long p);
+
+    /** Then, too: it has done with the task. */
+    private static native void ran0(long ts, long p);
 
     private static native long handed0(long ts, Object task, long number, long p, int method);
 

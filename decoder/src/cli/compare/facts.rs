@@ -23,6 +23,9 @@ pub struct Facts {
     interrupted: Option<String>,
     /// Allocations are estimated from samples, one for so many bytes.
     sampled_bytes: Option<u64>,
+    /// What is wrong with the samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_bias: Option<&'static str>,
     damage: Option<String>,
     #[serde(skip)]
     pub kinds: Vec<KindTotal>,
@@ -82,7 +85,8 @@ impl Facts {
             ended: profile.ended,
             lost: profile.lost(),
             interrupted: interrupted.cloned(),
-            sampled_bytes: meta("sampled.bytes").and_then(|bytes| bytes.parse().ok()),
+            sampled_bytes: profile.sampled_bytes(),
+            sample_bias: profile.sample_bias(),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.kinds(),
             has_vm_objects: meta("options").is_some_and(|options| asks_for_vm_objects(options)),
@@ -124,6 +128,9 @@ impl Facts {
             let bytes = plural(bytes, "byte");
             let text = format!("estimated from samples, one for {bytes} on average");
             add(Weight::Said, text);
+            if let Some(bias) = self.sample_bias {
+                add(Weight::Said, bias.to_owned());
+            }
         }
         remarks
     }
@@ -263,6 +270,7 @@ mod tests {
             lost: 0,
             interrupted: None,
             sampled_bytes: None,
+            sample_bias: None,
             damage: None,
             kinds: vec![KindTotal {
                 name: kind.into(),

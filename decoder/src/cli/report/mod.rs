@@ -335,6 +335,9 @@ struct Report<'r> {
     /// Counts are estimated from samples, one every so many bytes on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
+    /// What is wrong with the samples of this JVM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_bias: Option<&'static str>,
     /// Waits of threads that have nothing to do, which are not among the rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     idle: Option<Totals>,
@@ -418,11 +421,6 @@ struct SkippedCounts {
     methods: u64,
 }
 
-/// Bytes between two samples, if allocations are estimated from samples.
-fn sampled_bytes(profile: &Profile) -> Option<u64> {
-    profile.meta.get("sampled.bytes")?.parse().ok()
-}
-
 impl<'r> Report<'r> {
     fn new(
         profile: &Profile,
@@ -449,7 +447,8 @@ impl<'r> Report<'r> {
             bursts: profile.bursts(),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
-            sampled_bytes: sampled_bytes(profile).filter(|_| ALLOC.is(&kind.name)),
+            sampled_bytes: profile.sampled_bytes().filter(|_| ALLOC.is(&kind.name)),
+            sample_bias: profile.sample_bias().filter(|_| ALLOC.is(&kind.name)),
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
@@ -539,6 +538,9 @@ impl<'r> Report<'r> {
                 out,
                 "note: estimated from samples, one every {bytes} bytes on average"
             )?;
+        }
+        if let Some(bias) = self.sample_bias {
+            writeln!(out, "note: {bias}")?;
         }
         if self.outside > 0 {
             let events = plural(self.outside, "event");

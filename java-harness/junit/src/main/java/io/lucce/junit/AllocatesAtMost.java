@@ -19,8 +19,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
  * }
  * }</pre>
  *
- * <p>What the test method allocates, and all that it calls in its own thread, is counted exactly by the lucce agent; what JUnit and
- * the methods around the test allocate is not in it. A test that limits nothing but a part of itself calls
+ * <p>What the test method allocates, and the threads and tasks that it starts, is counted exactly by the lucce agent
+ * ({@code events=alloc+thread}); what JUnit and the methods around the test allocate is not in it. A test that limits nothing but a part of itself calls
  * {@link io.lucce.Allocations#of Allocations.of}.
  *
  * <p>Without the agent such tests are skipped, and the reason says what is missing. With JUnit's configuration parameter
@@ -55,4 +55,13 @@ public @interface AllocatesAtMost {
      * @return the number of calls, on the test's instance, without the methods that run before and after each test
      */
     int warmUps() default 0;
+
+    /**
+     * Returns whether the threads and tasks that the test method starts count, too. They must have ended when it ends; the test
+     * fails if they have not, and if other threads do something that the agent cannot attribute. With {@code false} the test's
+     * own thread counts alone.
+     *
+     * @return whether other threads count
+     */
+    boolean tasks() default true;
 }

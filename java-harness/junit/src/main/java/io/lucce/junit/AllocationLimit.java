@@ -61,7 +61,7 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
         for (int i = 0; i < limit.warmUps(); i++) {
             warmUp(call);
         }
-        Allocations all = Allocations.of(invocation::proceed);
+        Allocations all = limit.tasks() ? Allocations.of(invocation::proceed) : Allocations.ofThread(invocation::proceed);
         Method test = call.getExecutable();
         check(limit, all.through(test.getDeclaringClass(), test.getName()));
     }
