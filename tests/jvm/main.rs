@@ -14,6 +14,7 @@ mod control;
 mod counts;
 mod coverage;
 mod damage;
+mod debuggers;
 mod ending;
 mod entries;
 mod expected;
@@ -47,6 +48,7 @@ mod tags;
 mod tasks;
 mod top;
 mod unloading;
+mod untouched;
 mod variants;
 mod vm_events;
 mod walked;
@@ -134,6 +136,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         cache::tests(setup),
         top::tests(setup),
         unloading::tests(setup),
+        untouched::tests(setup),
         variants::tests(setup),
         commands::tests(setup),
         control::tests(setup),
@@ -146,6 +149,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         ground::tests(setup),
         damage::tests(setup),
         idle::tests(setup),
+        debuggers::tests(setup),
         image::tests(setup),
         io::tests(setup),
         java_agents::tests(setup),
