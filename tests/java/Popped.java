@@ -1,5 +1,6 @@
 import io.lucce.CallContext;
 import io.lucce.programs.Check;
+import java.lang.reflect.Method;
 
 /**
  * A program whose frames a debugger ends, see {@code Debugs}: it pops them, so that their callers call again, or has them
@@ -139,6 +140,26 @@ public final class Popped {
         Check.equal(turn + 1, next);
     }
 
+    /** JDKs before 21 have none. */
+    private static void inVirtualThread() throws Exception {
+        Method start;
+        try {
+            start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        } catch (NoSuchMethodException e) {
+            return;
+        }
+        for (int what : new int[] {2, 3, -1}) {
+            turn(() -> {
+                try {
+                    Thread thread = (Thread) start.invoke(null, (Runnable) () -> three(what));
+                    thread.join();
+                } catch (ReflectiveOperationException | InterruptedException e) {
+                    Check.wrong(e.toString());
+                }
+            });
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         turn(() -> Check.equal(1, one(1)));
         turn(() -> Check.equal(1, one(2)));
@@ -174,6 +195,7 @@ public final class Popped {
                 Check.wrong(e.toString());
             }
         });
+        inVirtualThread();
         turn(() -> Check.equal(3, three(-1)));
         turn(() -> Check.equal(1, recursive(3, -1)));
         event();
