@@ -172,10 +172,11 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 18] = [
+const DIFFERENT: [&str; 20] = [
     "attach",
     "cache",
     "classes",
+    "debuggers",
     "ending",
     "files",
     "ground",
@@ -191,6 +192,7 @@ const DIFFERENT: [&str; 18] = [
     "vm-events",
     "walked",
     "tags",
+    "untouched",
 ];
 
 /// What the VM does by itself differs most.

@@ -232,7 +232,7 @@ public final class Exceptions {
         Check.that(CallContext.current(), new Throwable());
     }
 
-    private static final int[] EMPTY = {};
+    private static final int[] NO_INDEX = {};
     private static int caughtIndex;
 
     /** It catches what the VM throws, and has no hooks. */
@@ -246,12 +246,12 @@ public final class Exceptions {
 
     /** A call and nothing else, which needs no local for its slot, behind one that may throw and goes on. */
     private static void callsBehind(int index) {
-        catching(EMPTY, index);
+        catching(NO_INDEX, index);
         step();
     }
 
     private static void allocatesBehind(int index) {
-        catching(EMPTY, index);
+        catching(NO_INDEX, index);
         kept = new Object();
     }
 
