@@ -44,4 +44,4 @@ pub use code::Code;
 pub use error::{Error, ErrorKind};
 pub use plan::{Entry, Helper, Insert, MethodPlan, NewField, NewMethod, Plan};
 pub use rewrite::{LONGEST_COMPILED, Rewritten, rewrite, rewrite_all_wide};
-pub use scan::{Alloc, AllocKind, Call, Scan, call_places, last_places};
+pub use scan::{Alloc, AllocKind, Call, Scan, call_places, last_places, return_places};

@@ -97,10 +97,20 @@ impl<'a> Scan<'a> {
 /// Where calls are in code, as far as it can be read.
 #[must_use]
 pub fn call_places(code: &[u8]) -> Vec<u16> {
+    find_places(code, opcode::is_invoke)
+}
+
+/// Where code returns, as far as it can be read.
+#[must_use]
+pub fn return_places(code: &[u8]) -> Vec<u16> {
+    find_places(code, opcode::is_return)
+}
+
+fn find_places(code: &[u8], is_wanted: fn(u8) -> bool) -> Vec<u16> {
     let mut instructions = opcode::Instructions::starting_at(code, 0, 0);
     let mut places = Vec::new();
     while let Ok(Some((instruction, _))) = instructions.next() {
-        if opcode::is_invoke(instruction.opcode) {
+        if is_wanted(instruction.opcode) {
             places.extend(u16::try_from(instruction.bci));
         }
     }

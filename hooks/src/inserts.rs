@@ -314,7 +314,7 @@ pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, 
         let Some(code) = &method.code else { continue };
         let mut shape = Shape::none();
         let scan = class.scan(code)?;
-        shape.restores = restores(&method.name, &scan);
+        shape.restores = restores(method, &scan);
         if alloc {
             shape.unseen = unseen_places(class, &scan);
         }

@@ -39,7 +39,7 @@ pub use kinds::{Kind, Kinds};
 pub use outside::{hidden_plan as hidden_plan_outside, plan as plan_outside};
 pub use shape::{FrameKind, HookPlace, Mark, Of, Shape};
 pub use silence::{INSTEAD, silenced};
-pub use view::{Wants, shapes};
+pub use view::{Wants, is_bound, shapes};
 
 #[cfg(test)]
 mod closed;

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use lucce_bytecode::{Call, ClassFile, Code, Error, Method, Scan};
+use lucce_bytecode::{Call, ClassFile, Error, Method, Scan};
 
 use crate::calls::{BRACKETED, api_mark, defines_hidden};
 use crate::jdk::intrinsics::{INTRINSICS, intrinsic};
 use crate::jdk::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use crate::jdk::roles::{
-    QUIET, QUIET_CLASS, frame, hides, is_counted, is_excluded, is_transparent, is_untouched,
-    is_vm_called, may_be_leaf, restores, role_name, switches,
+    QUIET, QUIET_CLASS, frame, has_handlers, hides, is_counted, is_excluded, is_transparent,
+    is_untouched, is_vm_called, may_be_leaf, restores, role_name, switches,
 };
 use crate::jdk::{agents, quiet, recorder, vm_calls};
 use crate::kinds::{ALLOC, At, CALL, InCode, Kinds};
@@ -154,10 +154,13 @@ impl<'v, 'a> View<'v, 'a> {
         Some(called)
     }
 
-    /// Whether nothing happens in the method, its calls aside.
+    /// Whether nothing happens in the method, its calls aside. The VM may throw an exception there, whose constructors move
+    /// the pointer. A method that catches one goes on, and so would a caller that has said nothing and keeps nothing.
     fn may_be_leaf(&self, method: &Method<'_>, scan: &Scan<'_>) -> bool {
         let at = &self.at(method, scan);
-        may_be_leaf(self.name, method) && !self.kinds().any(|code| code.happens_in(at))
+        may_be_leaf(self.name, method)
+            && !has_handlers(method)
+            && !self.kinds().any(|code| code.happens_in(at))
     }
 
     fn shape(&self, method: &Method<'_>, scan: Option<&Scan<'_>>) -> Shape {
@@ -184,7 +187,7 @@ impl<'v, 'a> View<'v, 'a> {
         }
         shape.switches = switches(name, method);
         if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
-            shape.restores = restores(&method.name, scan);
+            shape.restores = restores(method, scan);
         }
         if shape.transparent
             && !shape.switches
@@ -200,8 +203,7 @@ impl<'v, 'a> View<'v, 'a> {
         if shape.counts_entries() && shape.frame == FrameKind::Push && is_vm_called(name, method) {
             shape.frame = FrameKind::Vm;
         }
-        let has_handlers = method.code.as_ref().is_some_and(Code::has_handlers);
-        shape.here = is_here(&shape, scan.has_loops, has_handlers);
+        shape.here = is_here(&shape, scan.has_loops, has_handlers(method));
         shape.lines.clone_from(&scan.lines);
         shape
     }
@@ -324,10 +326,9 @@ impl<'v, 'a> View<'v, 'a> {
 
     /// The method of this very class that a call is one of, as no class can override it.
     fn fixed_own_method(&self, call: &Call<'_>) -> Option<usize> {
-        const INVOKEVIRTUAL: u8 = 182;
         let index = self.own_method(call)?;
-        let fixed = call.opcode != INVOKEVIRTUAL || self.is_fixed(index, PRIVATE | FINAL);
-        (fixed && self.class.access() & INTERFACE == 0).then_some(index)
+        let method = self.class.methods().get(index)?;
+        is_bound(self.class, method).then_some(index)
     }
 
     /// Whether no class can override the method, which has one of these flags or belongs to a final class.
@@ -344,6 +345,16 @@ impl<'v, 'a> View<'v, 'a> {
         leaf && (constructs || self.is_fixed(index, STATIC | FINAL))
             && self.class.access() & INTERFACE == 0
     }
+}
+
+/// Whether a call that names a method of this class is one of it, as no class can override it: other methods of the class
+/// may say nothing before they call it.
+#[must_use]
+pub fn is_bound(class: &ClassFile<'_>, method: &Method<'_>) -> bool {
+    let is_fixed = method.access & (PRIVATE | STATIC | FINAL) != 0
+        || class.access() & FINAL != 0
+        || method.name == "<init>";
+    is_fixed && class.access() & INTERFACE == 0
 }
 
 /// Access flags of methods and classes.

@@ -32,6 +32,16 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             let name = format!("java_agents::{}::silenced-{how}", jdk.version);
             tests.push(test(name, false, move || silenced(setup, jdk, how)));
         }
+        for how in ["redefine", "retransform"] {
+            let name = format!("java_agents::{}::gains-hooks-{how}", jdk.version);
+            tests.push(test(name, false, move || {
+                changes(setup, jdk, ("GainsHooks", how))
+            }));
+        }
+        let name = format!("java_agents::{}::keeps-watch", jdk.version);
+        tests.push(test(name, false, move || {
+            changes(setup, jdk, ("KeepsWatch", "retransform"))
+        }));
     }
     tests
 }
@@ -122,6 +132,38 @@ fn silenced(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
         ended.ensure(count == Some(3), &format!("3 events, {count:?} counted"))?;
         let lost = stats["agent"]["events.lost"].as_u64();
         ended.ensure(lost == Some(0), &format!("lost: {lost:?}"))?;
+    }
+    java.clean();
+    Ok(())
+}
+
+/// A class gets other code while its methods run, or while one of them is left without hooks: all that happens then has the
+/// JVM's own trace. `GainsHooks` compares methods itself: lines of code that is being replaced are another matter.
+fn changes(setup: &Setup, jdk: &Jdk, (program, how): (&str, &str)) -> Checked {
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("changes-{}-{program}-{how}", jdk.version),
+    );
+    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
+    let theirs = format!(
+        "-javaagent:{}={how}",
+        agent_jar(setup, &java, program)?.display()
+    );
+    let compares = program == "GainsHooks";
+    let verify = if compares { "" } else { ",verify=1" };
+    let java = java
+        .agent(&format!("events=alloc{verify}"))
+        .flags([theirs])
+        .main([program, how]);
+    let ended = java.run()?.expect(0)?;
+    ended.ensure(ended.last_line().starts_with("OK "), "no result")?;
+    match compares {
+        true => {
+            let log = java.log().display().to_string();
+            java.lucce().text(0, &["check", &log])?;
+        }
+        false => java.lucce().check(&java.log())?,
     }
     java.clean();
     Ok(())

@@ -14,6 +14,7 @@ mod control;
 mod counts;
 mod coverage;
 mod damage;
+mod debuggers;
 mod ending;
 mod entries;
 mod expected;
@@ -48,6 +49,7 @@ mod tags;
 mod tasks;
 mod top;
 mod unloading;
+mod untouched;
 mod variants;
 mod vm_events;
 mod walked;
@@ -135,6 +137,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         cache::tests(setup),
         top::tests(setup),
         unloading::tests(setup),
+        untouched::tests(setup),
         variants::tests(setup),
         commands::tests(setup),
         control::tests(setup),
@@ -148,6 +151,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         handed::tests(setup),
         damage::tests(setup),
         idle::tests(setup),
+        debuggers::tests(setup),
         image::tests(setup),
         io::tests(setup),
         java_agents::tests(setup),
@@ -170,10 +174,11 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 19] = [
+const DIFFERENT: [&str; 20] = [
     "attach",
     "cache",
     "classes",
+    "debuggers",
     "ending",
     "files",
     "ground",
@@ -190,6 +195,7 @@ const DIFFERENT: [&str; 19] = [
     "vm-events",
     "walked",
     "tags",
+    "untouched",
 ];
 
 /// What the VM does by itself differs most.

@@ -194,14 +194,19 @@ impl Jvmti {
         Some(memory)
     }
 
-    /// Frames of the current thread, innermost first, from depth `start`.
-    pub fn stack(self, start: usize, into: &mut [FrameInfo]) -> Result<usize, Failed> {
+    /// Frames of `thread`, innermost first, from depth `start`; null: of the current thread.
+    pub fn stack(
+        self,
+        thread: jobject,
+        start: usize,
+        into: &mut [FrameInfo],
+    ) -> Result<usize, Failed> {
         let mut count = 0;
         let (start, room) = (start as jint, into.len() as jint);
         call!(
             self,
             GetStackTrace,
-            ptr::null_mut(),
+            thread,
             start,
             room,
             into.as_mut_ptr(),
@@ -467,6 +472,7 @@ macro_rules! jni {
 }
 
 pub mod heap;
+pub mod tool_table;
 
 impl Env {
     /// `env` is the calling thread's; `table` null: the table that it has now.
@@ -482,6 +488,13 @@ impl Env {
     /// The environment itself.
     pub fn raw(self) -> *mut JNIEnv {
         self.env
+    }
+
+    /// The VM that the environment is of.
+    pub fn vm(self) -> Option<Vm> {
+        let mut vm = ptr::null_mut();
+        let code = jni!(self, GetJavaVM, &mut vm);
+        (code == JNI_OK && !vm.is_null()).then(|| Vm::new(vm))
     }
 
     /// Room for so many references at once, more than the sixteen that there always is.

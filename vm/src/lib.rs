@@ -10,4 +10,5 @@ pub mod thread_count;
 
 pub use field::Field;
 pub use jvm::heap;
+pub use jvm::tool_table;
 pub use jvm::{Env, Failed, FrameInfo, Jvmti, Vm, c_string};

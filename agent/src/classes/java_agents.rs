@@ -18,6 +18,7 @@ use lucce_hooks::{INHERITED, silenced};
 
 use crate::classes::Classes;
 use crate::classes::load;
+use crate::classes::load::Arrival;
 use crate::memory::counter::count;
 use crate::options::Level;
 use lucce_vm::Env;
@@ -144,7 +145,11 @@ impl Asked {
             class = silenced;
         }
         let loader = classes.loaders.id(classes.jvmti, env, self.loader);
-        let hooked = load::transform(classes, loader, &class)?;
+        let arrival = match self.is_loaded {
+            true => Arrival::Change,
+            false => Arrival::Load,
+        };
+        let hooked = load::transform(classes, loader, &class, arrival)?;
         let array = classes.coverage.ours(env, || env.byte_array(&hooked));
         recent::keep(class, hooked);
         array

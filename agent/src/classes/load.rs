@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lucce_bytecode::{ClassFile, Error, Plan, Rewritten, rewrite};
+use lucce_bytecode::{ClassFile, Error, Method, Plan, Rewritten, rewrite};
 use lucce_hooks::kinds::ALLOC;
 
 use crate::book::{Ids, Loader, NewClass, may_be_quiet};
@@ -16,13 +16,28 @@ use crate::options::Level;
 use crate::thread::carrier;
 use lucce_hooks::{self as hooks, FrameKind, Hooks, Mark, Shape, Wants};
 
+/// Why a class comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    Load,
+    /// The class is loaded, and gets other code. Frames that are there go on in the code of before.
+    Change,
+}
+
 /// New bytes for a class; `None`: it stays as it is.
-pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
-    if let Some(known) = classes.twins.find(classes, loader, bytes) {
-        return Some(known);
-    }
-    if let Some(known) = classes.cache.find(classes, loader, bytes) {
-        return known;
+pub fn transform(
+    classes: &Classes,
+    loader: Loader,
+    bytes: &[u8],
+    arrival: Arrival,
+) -> Option<Vec<u8>> {
+    if arrival == Arrival::Load {
+        if let Some(known) = classes.twins.find(classes, loader, bytes) {
+            return Some(known);
+        }
+        if let Some(known) = classes.cache.find(classes, loader, bytes) {
+            return known;
+        }
     }
     let class = match ClassFile::parse(bytes) {
         Ok(class) => class,
@@ -41,9 +56,12 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
         return outside(classes, loader, &class);
     }
     let asked = Asked::default();
-    let Ok(shapes) = shapes(classes, loader, &class, &asked) else {
+    let Ok(mut shapes) = shapes(classes, loader, &class, &asked) else {
         return unread(classes);
     };
+    if arrival == Arrival::Change {
+        ask_where_old_code_calls(classes, loader, &class, &mut shapes);
+    }
     let Some(ids) = note(classes, loader, &class, &shapes) else {
         count(&classes.counts.classes_skipped);
         classes.skipped(class.name(), None, "no more ids for methods and sites");
@@ -62,6 +80,7 @@ pub fn transform(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<
         acts_as_carrier,
         shapes: &shapes,
         asked: &asked,
+        arrival,
     };
     insert(classes, loader, &planned, ids)
 }
@@ -73,6 +92,7 @@ struct Planned<'p> {
     acts_as_carrier: bool,
     shapes: &'p [Shape],
     asked: &'p Asked,
+    arrival: Arrival,
 }
 
 /// How many differences to JDKs that are known there were.
@@ -141,8 +161,38 @@ fn ask_where_nobody_says(
     for (method, shape) in class.methods().iter().zip(shapes) {
         let was_quiet = || is_quiet(class.name(), &method.name, &method.descriptor);
         if shape.frame == FrameKind::Push && was_quiet() {
-            shape.frame = FrameKind::Vm;
-            shape.here = false;
+            ask_at_entry(shape);
+        }
+    }
+}
+
+/// The method asks the VM who has called it.
+fn ask_at_entry(shape: &mut Shape) {
+    shape.frame = FrameKind::Vm;
+    shape.here = false;
+}
+
+/// A method had no hooks, so other methods of its class say nothing before they call it. Now it has some. Frames that are there go
+/// on in the old code, for as long as they like. What has asked once asks for ever: such a frame may be older.
+fn ask_where_old_code_calls(
+    classes: &Classes,
+    loader: Loader,
+    class: &ClassFile<'_>,
+    shapes: &mut [Shape],
+) {
+    let book = classes.book();
+    let Some(before) = book.class_named(loader, class.name()) else {
+        return;
+    };
+    let has_silent_callers = |method: &Method<'_>| {
+        let id = book.find_method(before, &method.name, &method.descriptor);
+        let info = id.and_then(|id| book.method(id));
+        info.is_some_and(|info| matches!(info.frame, FrameKind::Leaf | FrameKind::Vm))
+            && hooks::is_bound(class, method)
+    };
+    for (method, shape) in class.methods().iter().zip(shapes) {
+        if shape.frame == FrameKind::Push && has_silent_callers(method) {
+            ask_at_entry(shape);
         }
     }
 }
@@ -155,7 +205,7 @@ fn outside(classes: &Classes, loader: Loader, class: &ClassFile<'_>) -> Option<V
     let plan = hooks::plan_outside(class, trusted, &creates, counts).ok()?;
     rewrite_quietly(
         classes,
-        class,
+        (loader, class),
         inherits(plan, classes.loaders.is_own(loader)),
     )
 }
@@ -178,7 +228,7 @@ fn is_empty(plan: &Plan<'_>) -> bool {
 /// A class that is in no trace.
 fn rewrite_quietly(
     classes: &Classes,
-    class: &ClassFile<'_>,
+    (loader, class): (Loader, &ClassFile<'_>),
     mut plan: Plan<'_>,
 ) -> Option<Vec<u8>> {
     keep_fields(class, &mut plan);
@@ -188,12 +238,18 @@ fn rewrite_quietly(
     match rewrite(class, &plan) {
         Ok(done) => {
             classes.long.met(classes, class, &done.outgrown);
+            for (index, _) in &done.skipped {
+                watch_method(classes, loader, class, *index);
+            }
             Some(done.bytes)
         }
         Err(error) => {
             count(&classes.counts.classes_skipped);
             classes.say(Level::Debug, &format!("{}: {error}", class.name()));
             classes.skipped(class.name(), None, &error.to_string());
+            for index in plan.methods.keys() {
+                watch_method(classes, loader, class, *index);
+            }
             None
         }
     }
@@ -258,7 +314,9 @@ fn plan(
 fn insert(classes: &Classes, loader: Loader, planned: &Planned<'_>, ids: Ids) -> Option<Vec<u8>> {
     let natives = bracketed(planned.shapes);
     let sites = cache::native_sites(classes, &natives, ids);
-    if classes.cache.keeps(loader)
+    let is_usual = planned.arrival == Arrival::Load;
+    if is_usual
+        && classes.cache.keeps(loader)
         && let Some(made) = insert_and_keep(classes, loader, planned, (ids, &natives, &sites))
     {
         return made;
@@ -276,7 +334,7 @@ fn insert(classes: &Classes, loader: Loader, planned: &Planned<'_>, ids: Ids) ->
     match rewrite(class, &plan) {
         Ok(done) => {
             count(&classes.counts.classes);
-            let is_whole = done.skipped.is_empty();
+            let is_whole = is_usual && done.skipped.is_empty();
             let hooked = accept(classes, loader, class, ids, done);
             if is_whole {
                 let (plain, shapes) = (planned.plain, planned.shapes);
@@ -356,18 +414,23 @@ fn accept(
     done.bytes
 }
 
-/// A method stays without hooks. What it calls would not know where its slot is, so it is watched.
+/// A method stays without hooks.
 fn leave(classes: &Classes, loader: Loader, class: &ClassFile<'_>, ids: Ids, index: usize) {
+    let is_watched = watch_method(classes, loader, class, index);
+    let id = ids.first_method + index as u32;
+    classes.book_mut().untouched(id, is_watched);
+}
+
+/// What a method without hooks calls would not know where its slot is, so the VM stops in it. `false`: the VM does not.
+fn watch_method(classes: &Classes, loader: Loader, class: &ClassFile<'_>, index: usize) -> bool {
     let Some(method) = class.methods().get(index) else {
-        return;
+        return false;
     };
     let watched = classes.watch.add(
         classes.jvmti,
         (loader, class.name()),
         (&method.name, &method.descriptor),
     );
-    let id = ids.first_method + index as u32;
-    classes.book_mut().untouched(id, watched.is_ok());
     if watched.is_err() {
         let text = format!(
             "{}.{} calls without being watched: traces of what it calls may show frames that have ended",
@@ -376,6 +439,7 @@ fn leave(classes: &Classes, loader: Loader, class: &ClassFile<'_>, ids: Ids, ind
         );
         classes.say(Level::Warn, &text);
     }
+    watched.is_ok()
 }
 
 /// Natives that are called with a bracket, each once, by their methods' indices.
@@ -407,5 +471,5 @@ pub fn hidden(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>
     };
     // Those of the JDK's own loaders have the names of its packages.
     let own = !class.name().starts_with("java/");
-    rewrite_quietly(classes, &class, inherits(plan.ok()?, own))
+    rewrite_quietly(classes, (loader, &class), inherits(plan.ok()?, own))
 }

@@ -11,9 +11,10 @@ use lucce_bytecode::mutf8;
 use lucce_vm::Env;
 
 use crate::classes::java_agents::Coming;
+use crate::classes::load::Arrival;
 use crate::classes::{java_agents, load, unloading, watch};
 use crate::counting::Counting;
-use crate::entry::{attached, bracket, c_api, jni};
+use crate::entry::{attached, bracket, c_api, jni, tool_calls};
 use crate::events::{self, Door, samples};
 use crate::leaks;
 use crate::memory::gate;
@@ -55,6 +56,7 @@ impl Door for Instance {
 const DOORS: Doors = Doors {
     bracket: bracket::install,
     objects: jni::install,
+    tool_calls: tool_calls::install,
 };
 
 /// The VM loads the agent before anything of Java runs.
@@ -226,10 +228,12 @@ unsafe extern "system" fn breakpoint(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
     thread: jobject,
-    _: jmethodID,
-    _: i64,
+    method: jmethodID,
+    location: i64,
 ) {
-    guard((), |agent| watch::reached(agent, agent.env(env), thread));
+    guard((), |agent| {
+        watch::reached(agent, agent.env(env), thread, (method, location));
+    });
 }
 
 /// Only with `events=leak` or `alloc=SIZE`; on the thread that has made the object.
@@ -278,7 +282,7 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
 unsafe extern "system" fn class_file_load_hook(
     _: *mut ti::jvmtiEnv,
     env: *mut JNIEnv,
-    _redefined: jclass,
+    redefined: jclass,
     loader: jobject,
     name: *const c_char,
     _domain: jobject,
@@ -310,7 +314,11 @@ unsafe extern "system" fn class_file_load_hook(
         if agent.is_live() {
             unloading::look(agent, agent.env(env));
         }
-        let Some(new) = load::transform(agent, loader, class) else {
+        let arrival = match redefined.is_null() {
+            true => Arrival::Load,
+            false => Arrival::Change,
+        };
+        let Some(new) = load::transform(agent, loader, class, arrival) else {
             return;
         };
         java_agents::hooked(class, &new);

@@ -8,3 +8,4 @@ mod java_api;
 mod jni;
 mod natives;
 mod premain;
+mod tool_calls;

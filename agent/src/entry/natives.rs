@@ -295,11 +295,7 @@ pub extern "system" fn Java_java_lang_LucceRt_unsaid(_: *mut JNIEnv, _: jclass, 
 
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRt_changed0(_: *mut JNIEnv, _: jclass) {
-    guard((), |agent| {
-        agent.frames.forget_all();
-        agent.announced.forget_all();
-        agent.alike.forget_all();
-    });
+    guard((), |agent| agent.forget_code());
 }
 
 /// A virtual thread, the current one, is about to be unmounted, or stays mounted after all.

@@ -43,7 +43,10 @@ const NONE: FrameInfo = FrameInfo {
 /// (`java/lang/Error`). `None`: they are other frames.
 pub fn making(counting: &Counting, env: Env, class: &str) -> Option<Making> {
     let mut infos = [NONE; MOST];
-    let count = counting.jvmti.stack(0, &mut infos).ok()?;
+    let count = counting
+        .jvmti
+        .stack(std::ptr::null_mut(), 0, &mut infos)
+        .ok()?;
     let frames = infos.iter().take(count);
     let frames = frames.map(|info| MakingFrame::of(counting, env, info));
     let mut frames = frames.filter(|found| found.method.kind != MethodKind::Helper);

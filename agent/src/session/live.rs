@@ -22,6 +22,8 @@ pub struct Doors {
     pub bracket: Bracket,
     /// Has JNI functions tell of what they make.
     pub objects: fn(&Agent) -> Option<()>,
+    /// Has functions of the tool interface tell what debuggers and other agents do.
+    pub tool_calls: fn(&Agent, Env) -> Option<()>,
 }
 
 /// What the log says of the VM.
@@ -51,6 +53,13 @@ pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
     helper_class::go_live(agent, env, helper)?;
     place_pointer(agent, env);
     tell_of_events(agent, doors);
+    if (doors.tool_calls)(agent, env).is_none() {
+        agent.say(
+            Level::Warn,
+            "this VM does not let its tool interface be watched: where a debugger pops a frame, or another agent \
+             changes a class with a method that is left as it is, traces may be wrong",
+        );
+    }
     // Without it programs that list the methods of Object see more than there were.
     if hide_inherited(env).is_none() {
         env.clear();

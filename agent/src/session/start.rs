@@ -217,6 +217,8 @@ fn capabilities(jvmti: Jvmti, options: &Options) -> ti::jvmtiCapabilities {
     wanted.set_can_get_line_numbers(true);
     // Where methods that the VM enters have their entry hook, and watched ones their calls.
     wanted.set_can_get_bytecodes(true);
+    // Of a class that cannot be read.
+    wanted.set_can_get_source_file_name(true);
     // Which of those calls are hooks.
     wanted.set_can_get_constant_pool(true);
     // Which thread is started: `this` of Thread.start.

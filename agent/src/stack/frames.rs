@@ -44,6 +44,8 @@ pub struct Resolved {
     entered_with_lock: bool,
     /// A native method whose callers, if they have hooks, say where its slot would be.
     announced: bool,
+    /// Its frames have no slot, and put the pointer back when they end.
+    pub restores: bool,
     /// It has hooks behind calls of natives that make objects for it: see `hooks::making`.
     pub counts_what_it_makes: bool,
     /// Where the handler begins that the agent has put in, and where that throws again.
@@ -70,6 +72,11 @@ impl Resolved {
             MethodKind::Known(id) => Some(MethodId(id)),
             _ => None,
         }
+    }
+
+    /// Whether its frames get their slot by asking the VM.
+    pub fn is_entered_by_vm(&self) -> bool {
+        self.vm.is_some()
     }
 
     /// Whether the thread's pointer is right when this method waits for its monitor at bci 0: it has
@@ -114,6 +121,7 @@ impl Resolved {
             vm: None,
             entered_with_lock: false,
             announced: false,
+            restores: false,
             counts_what_it_makes: false,
             unwind: None,
             lines,
@@ -210,6 +218,7 @@ fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
         vm: None,
         entered_with_lock: false,
         announced: false,
+        restores: false,
         counts_what_it_makes: false,
         unwind: None,
         lines: Vec::new(),
@@ -248,6 +257,7 @@ fn fill(
     // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
     if name.contains('.') {
         resolved.kind = MethodKind::Hidden;
+        resolved.restores = !stack.options.is_partial();
         // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
         resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
         return None;
@@ -276,6 +286,7 @@ fn fill(
         MethodKind::Known(id)
     };
     resolved.slot = info.has_slot();
+    resolved.restores = matches!(info.frame, FrameKind::Peek | FrameKind::PeekVm);
     resolved.counts_what_it_makes = info.frame != FrameKind::Leaf;
     // Constructors of exceptions run without asking the VM, and they call fillInStackTrace.
     resolved.announced =
@@ -343,10 +354,12 @@ impl Frame {
     }
 }
 
-/// The current thread's frames without the helper's, innermost first.
+/// A thread's frames without the helper's, innermost first.
 pub struct Walk<'a> {
     stack: &'a Stack,
     env: Env,
+    /// Null: the current one.
+    thread: jobject,
     /// Of the last piece, those that are not given yet.
     frames: std::vec::IntoIter<Frame>,
     depth: usize,
@@ -370,6 +383,7 @@ impl<'a> Walk<'a> {
         Walk {
             stack,
             env,
+            thread: std::ptr::null_mut(),
             frames: Vec::new().into_iter(),
             depth: 0,
             wanted: piece,
@@ -384,6 +398,12 @@ impl<'a> Walk<'a> {
     /// Once a frame was asked for: whether the innermost one is the helper's, which is not given.
     pub fn is_in_helper(&self) -> bool {
         self.in_helper
+    }
+
+    /// The frames of `thread`, which is suspended.
+    pub fn of_thread(mut self, thread: jobject) -> Walk<'a> {
+        self.thread = thread;
+        self
     }
 
     /// The innermost frame stands at `location`.
@@ -437,7 +457,7 @@ impl<'a> Walk<'a> {
             location: 0,
         };
         let mut found = vec![empty; self.wanted];
-        let count = match self.stack.jvmti.stack(self.depth, &mut found) {
+        let count = match self.stack.jvmti.stack(self.thread, self.depth, &mut found) {
             Ok(count) => count,
             // The last piece ended with the outermost frame.
             Err(Failed(ILLEGAL_ARGUMENT)) if self.depth > 0 => 0,

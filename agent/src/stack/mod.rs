@@ -4,6 +4,7 @@ pub mod alike;
 pub mod announced;
 pub mod calls;
 pub mod contexts;
+pub mod ended;
 pub mod frames;
 pub mod here;
 pub mod innermost;
@@ -14,6 +15,7 @@ pub mod scopes;
 mod simulated;
 pub mod tasks;
 pub mod trace;
+pub mod uninstrumented;
 pub mod unloading;
 pub mod upcall;
 pub mod verify;
@@ -52,6 +54,13 @@ impl Deref for Stack {
 }
 
 impl Stack {
+    /// Methods may have other code now.
+    pub fn forget_code(&self) {
+        self.frames.forget_all();
+        self.announced.forget_all();
+        self.alike.forget_all();
+    }
+
     pub fn new(counters: Counters) -> Stack {
         Stack {
             counters,

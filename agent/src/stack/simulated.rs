@@ -322,6 +322,26 @@ fn recursion_that_is_over_proves_nothing() {
     thread.step(&Step::Enter(2));
 }
 
+/// A frame that the VM has entered is ended by an exception, and has left the pointer above its slot. The next one that
+/// the VM enters at the same place puts the pointer back to where it was before both.
+#[test]
+fn the_pointer_is_put_back_behind_a_frame_that_threw() {
+    let mut thread = Thread::new(0);
+    thread.step(&Step::Call(0));
+    let before = thread.pointer;
+    assert_eq!(before, thread.slot(0), "the frame has called nothing");
+    for step in [Step::Enter(2), Step::Call(4), Step::Throw(2)] {
+        thread.step(&step);
+    }
+    assert!(thread.pointer > thread.slot(1));
+    thread.step(&Step::Enter(4));
+    thread.step(&Step::Call(2));
+    thread.step(&Step::Return);
+    thread.step(&Step::Return);
+    assert_eq!(thread.pointer, before);
+    map::shared().give(thread.state.region);
+}
+
 /// The VM enters the constructor of an error of its own in the middle of a native, and asks for no slot: the slots from there on say
 /// nothing, and where each frame stands is known all the same.
 #[test]

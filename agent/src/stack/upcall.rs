@@ -179,6 +179,14 @@ fn called_native(book: &Book, native: &Frame, caller: &Frame, pointer: Slot) -> 
     })
 }
 
+/// The pointer from before the VM enters a frame with slot `next`, now that it is `pointer`. A frame that the VM has entered at
+/// the same place may have been ended by an exception, which has left the pointer where that frame moved it: above. Then it
+/// is the one from before that frame.
+fn pointer_before(state: &ThreadState, next: Slot, pointer: Slot) -> Slot {
+    let before = state.entered_at(next).filter(|_| pointer > next);
+    before.unwrap_or(pointer)
+}
+
 /// The slots do not say what the VM says: better no trace than a wrong one.
 fn lost(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
     count(&stack.counts.upcalls_lost);
@@ -191,6 +199,18 @@ fn lost(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
         slotless: false,
     });
     slot
+}
+
+/// The slots do not say what the VM says: better no trace of what is called next than a wrong one. Its slot.
+pub fn lose_callee(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
+    count(&stack.counts.upcalls_lost);
+    // Below the first frame's slot is the mark that the thread begins there.
+    let (below, next) = match state.owns(pointer.below()) {
+        true => (pointer.below(), pointer),
+        false => (pointer, pointer.above()),
+    };
+    below.write(SiteId(LOST));
+    next
 }
 
 /// The slot of the frame that code without hooks is about to call.
@@ -211,15 +231,10 @@ impl Callers {
         (pointer, slotless): (Slot, bool),
         site_for: &mut SiteFor<'_>,
     ) -> Slot {
-        state.forget_above(self.slot, self.slot.up(self.missing.len()));
-        let mut changed = None;
-        if let Some(innermost) = self.innermost {
-            let below = self.slot.below();
-            if let Some(site) = site_for(innermost, below.site()) {
-                changed = Some((below, below.site()));
-                below.write(site);
-            }
-        }
+        let next = self.slot.up(self.missing.len());
+        let pointer = pointer_before(state, next, pointer);
+        state.forget_above(self.slot, next);
+        let changed = self.correct_innermost(site_for);
         let slot = self.fill(site_for);
         state.push(Upcall {
             slot,
@@ -228,6 +243,22 @@ impl Callers {
             slotless,
         });
         slot
+    }
+
+    /// Gives the slot of the innermost frame the site where it stands: the slot and the site that it had. `None`: it says
+    /// so already.
+    fn correct_innermost(&self, site_for: &mut SiteFor<'_>) -> Option<(Slot, SiteId)> {
+        let below = self.slot.below();
+        let before = below.site();
+        let site = site_for(self.innermost?, before)?;
+        below.write(site);
+        Some((below, before))
+    }
+
+    /// As `fill`, where the innermost frame may have a wrong site, too.
+    pub fn place_callee(&self, site_for: &mut SiteFor<'_>) -> Slot {
+        self.correct_innermost(site_for);
+        self.fill(site_for)
     }
 
     /// Gives sites to the slots that hold none, up to the innermost frame's, `top`.

@@ -236,6 +236,13 @@ impl ThreadState {
         Some(upcall)
     }
 
+    /// The pointer from before the VM entered the innermost frame that has this slot, or had it and ended without telling.
+    pub fn entered_at(&self, slot: Slot) -> Option<Slot> {
+        let upcalls = self.upcalls.borrow();
+        let found = upcalls.iter().rfind(|upcall| upcall.slot == slot);
+        found.map(|upcall| upcall.pointer)
+    }
+
     /// Forgets upcalls that ended without telling. A frame that the VM enters now has slot `new`, and
     /// the innermost frame with a slot of its own lies below `above`. Frames that have no slot share theirs
     /// with what they call.

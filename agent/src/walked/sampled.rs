@@ -279,7 +279,11 @@ impl Local {
         };
         self.frames.resize(self.frames.capacity().max(128), empty);
         loop {
-            let found = match self.counting.jvmti.stack(own, &mut self.frames) {
+            let found = match self
+                .counting
+                .jvmti
+                .stack(std::ptr::null_mut(), own, &mut self.frames)
+            {
                 Ok(found) => found,
                 // It has left its last frame, and waits for its own monitor to end.
                 Err(Failed(code)) if code == NOT_ALIVE => 0,

@@ -119,13 +119,20 @@ pub fn peek(method: &str) -> FrameKind {
     }
 }
 
+/// Whether the method may go on after an exception.
+pub fn has_handlers(method: &Method<'_>) -> bool {
+    method.code.as_ref().is_some_and(Code::has_handlers)
+}
+
 /// The calls of a method that is not shown, unless it only passes one call on.
-pub fn restores(method: &str, scan: &Scan<'_>) -> Vec<u16> {
+pub fn restores(method: &Method<'_>, scan: &Scan<'_>) -> Vec<u16> {
     let calls = scan.calls.iter();
     let calls = calls.filter(|call| !is_leaf_call(call));
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
-        1 if !scan.has_loops && method != CLASS_INITIALIZER => Vec::new(),
+        1 if !scan.has_loops && !has_handlers(method) && method.name != CLASS_INITIALIZER => {
+            Vec::new()
+        }
         _ => calls,
     }
 }

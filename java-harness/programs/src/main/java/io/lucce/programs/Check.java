@@ -37,7 +37,7 @@ public final class Check {
     private static int traceLimit = -1;
     /**
      * What the agent was told: {@code app} is instrument=app, {@code outer} is exclude=*$*, {@code handles}
-     * is include=java.lang.invoke.*+io.lucce.*.
+     * is include=java.lang.invoke.*+io.lucce.*, {@code generated} is exclude=io.lucce.programs.generated.*.
      */
     private static final String SCOPE = System.getProperty("lucce.scope", "all");
 
@@ -102,6 +102,7 @@ public final class Check {
             case "outer" -> frame.getClassName().indexOf('$') >= 0;
             case "handles" -> !frame.getClassName().startsWith("java.lang.invoke.")
                     && !frame.getClassName().startsWith("io.lucce.");
+            case "generated" -> frame.getClassName().startsWith("io.lucce.programs.generated.");
             default -> false;
         };
     }

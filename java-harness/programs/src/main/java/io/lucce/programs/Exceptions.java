@@ -219,6 +219,8 @@ public final class Exceptions {
 
     /** Handlers in methods that call nothing. */
     static void leaves(int n) {
+        callsBehind(n % 2 - 1);
+        allocatesBehind(n % 2);
         kept = leafDivide(n, n % 2);
         Check.that(CallContext.current(), new Throwable());
         Check.equal(n % 4 < 3 ? n % 4 : -1, leafIndex(new int[] {0, 1, 2}, n % 4));
@@ -227,6 +229,34 @@ public final class Exceptions {
         Check.equal(true, leafCast(n) == null);
         Check.that(CallContext.current(), new Throwable());
         Check.equal(n % 2 == 0 ? 1 : 2, leafStore(n % 2 == 0 ? new Object[1] : new String[1]));
+        Check.that(CallContext.current(), new Throwable());
+    }
+
+    private static final int[] NO_INDEX = {};
+    private static int caughtIndex;
+
+    /** It catches what the VM throws, and has no hooks. */
+    private static void catching(int[] array, int index) {
+        try {
+            caughtIndex = array[index];
+        } catch (ArrayIndexOutOfBoundsException e) {
+            caughtIndex = -1;
+        }
+    }
+
+    /** A call and nothing else, which needs no local for its slot, behind one that may throw and goes on. */
+    private static void callsBehind(int index) {
+        catching(NO_INDEX, index);
+        step();
+    }
+
+    private static void allocatesBehind(int index) {
+        catching(NO_INDEX, index);
+        kept = new Object();
+    }
+
+    private static void step() {
+        kept = new byte[107];
         Check.that(CallContext.current(), new Throwable());
     }
 

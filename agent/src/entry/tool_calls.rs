@@ -1,0 +1,207 @@
+//! Functions of the VM's tool interface that debuggers and other agents call, with something of the agent's behind each.
+//!
+//! | function | what it does behind the agent's back |
+//! |---|---|
+//! | `PopFrame`, `ForceEarlyReturn…` | ends a frame without the hook at its end: see `stack::ended` |
+//! | `RedefineClasses`, `RetransformClasses` | methods get other code, and the VM forgets where it was to stop: see `classes::watch` |
+//!
+//! All agents share the table of these functions, and the interface has no other way to learn of the calls.
+#![allow(
+    unsafe_code,
+    reason = "functions of the tool interface, and their table"
+)]
+
+use std::slice;
+use std::sync::OnceLock;
+
+use jvmti_bindings::sys::jni::{jclass, jdouble, jfloat, jint, jlong, jobject};
+use jvmti_bindings::sys::jvmti as ti;
+use lucce_vm::tool_table::{ToolTable, replace_function};
+use lucce_vm::{Env, Vm};
+
+use crate::session::Agent;
+use crate::session::guard::guard;
+use crate::stack::ended::end_innermost;
+
+/// The functions from before.
+struct Originals {
+    table: ToolTable,
+    vm: Vm,
+}
+
+// SAFETY: a copy of a table of functions, which any thread may call.
+unsafe impl Send for Originals {}
+// SAFETY: as above; nobody changes it.
+unsafe impl Sync for Originals {}
+
+static ORIGINALS: OnceLock<Originals> = OnceLock::new();
+
+/// Puts the functions into the table. `None`: the VM does not let anybody write there.
+pub fn install(agent: &Agent, env: Env) -> Option<()> {
+    let table = agent.jvmti.writable_table()?;
+    let originals = Originals {
+        // SAFETY: the VM's own table; its functions are replaced one by one only, each with one store.
+        table: unsafe { std::ptr::read(table) },
+        vm: env.vm()?,
+    };
+    ORIGINALS.set(originals).ok()?;
+    macro_rules! replace {
+        ($($name:ident: $type:ident = $function:ident),* $(,)?) => {
+            $(
+                let function: ti::$type = $function;
+                // SAFETY: the place is one of the table's, whose functions have the prototype that was just named.
+                unsafe { replace_function((&raw mut (*table).$name).cast(), function as usize) };
+            )*
+        };
+    }
+    replace! {
+        PopFrame: JvmtiPopFrameFn = pop_frame,
+        ForceEarlyReturnObject: JvmtiForceEarlyReturnObjectFn = return_object,
+        ForceEarlyReturnInt: JvmtiForceEarlyReturnIntFn = return_int,
+        ForceEarlyReturnLong: JvmtiForceEarlyReturnLongFn = return_long,
+        ForceEarlyReturnFloat: JvmtiForceEarlyReturnFloatFn = return_float,
+        ForceEarlyReturnDouble: JvmtiForceEarlyReturnDoubleFn = return_double,
+        ForceEarlyReturnVoid: JvmtiForceEarlyReturnVoidFn = return_void,
+        RedefineClasses: JvmtiRedefineClassesFn = redefine_classes,
+        RetransformClasses: JvmtiRetransformClassesFn = retransform_classes,
+    }
+    Some(())
+}
+
+/// Calls the function that was in the table, and `behind` if the VM did what it was asked for.
+macro_rules! call_original {
+    ($name:ident($env:ident $(, $argument:expr)*), $behind:expr) => {{
+        let original = ORIGINALS.get().and_then(|originals| originals.table.$name);
+        let Some(original) = original else {
+            return ti::jvmtiError::INTERNAL;
+        };
+        // SAFETY: the arguments are those of the caller, for the function that it has called.
+        let code = unsafe { original($env $(, $argument)*) };
+        if code == ti::jvmtiError::NONE {
+            $behind;
+        }
+        code
+    }};
+}
+
+/// Runs `body` with the calling thread's environment.
+fn with_agent(body: impl FnOnce(&'static Agent, Env)) {
+    guard((), |agent| {
+        let env = ORIGINALS.get().and_then(|originals| originals.vm.env());
+        if let Some(env) = env.filter(|_| agent.is_live()) {
+            body(agent, agent.env(env));
+        }
+    });
+}
+
+/// The innermost frame of the thread ends; null: of the current one.
+fn frame_ends(thread: jobject) {
+    with_agent(|agent, env| {
+        if !thread.is_null() {
+            return end_innermost(agent, env, thread);
+        }
+        if let Some(current) = agent.jvmti.current_thread() {
+            end_innermost(agent, env, current);
+            env.forget(current);
+        }
+    });
+}
+
+unsafe extern "system" fn pop_frame(env: *mut ti::jvmtiEnv, thread: jobject) -> ti::jvmtiError {
+    call_original!(PopFrame(env, thread), frame_ends(thread))
+}
+
+unsafe extern "system" fn return_object(
+    env: *mut ti::jvmtiEnv,
+    thread: jobject,
+    value: jobject,
+) -> ti::jvmtiError {
+    call_original!(
+        ForceEarlyReturnObject(env, thread, value),
+        frame_ends(thread)
+    )
+}
+
+unsafe extern "system" fn return_int(
+    env: *mut ti::jvmtiEnv,
+    thread: jobject,
+    value: jint,
+) -> ti::jvmtiError {
+    call_original!(ForceEarlyReturnInt(env, thread, value), frame_ends(thread))
+}
+
+unsafe extern "system" fn return_long(
+    env: *mut ti::jvmtiEnv,
+    thread: jobject,
+    value: jlong,
+) -> ti::jvmtiError {
+    call_original!(ForceEarlyReturnLong(env, thread, value), frame_ends(thread))
+}
+
+unsafe extern "system" fn return_float(
+    env: *mut ti::jvmtiEnv,
+    thread: jobject,
+    value: jfloat,
+) -> ti::jvmtiError {
+    call_original!(
+        ForceEarlyReturnFloat(env, thread, value),
+        frame_ends(thread)
+    )
+}
+
+unsafe extern "system" fn return_double(
+    env: *mut ti::jvmtiEnv,
+    thread: jobject,
+    value: jdouble,
+) -> ti::jvmtiError {
+    call_original!(
+        ForceEarlyReturnDouble(env, thread, value),
+        frame_ends(thread)
+    )
+}
+
+unsafe extern "system" fn return_void(env: *mut ti::jvmtiEnv, thread: jobject) -> ti::jvmtiError {
+    call_original!(ForceEarlyReturnVoid(env, thread), frame_ends(thread))
+}
+
+unsafe extern "system" fn redefine_classes(
+    env: *mut ti::jvmtiEnv,
+    count: jint,
+    definitions: *const ti::jvmtiClassDefinition,
+) -> ti::jvmtiError {
+    call_original!(
+        RedefineClasses(env, count, definitions),
+        // SAFETY: the caller has so many, and the VM has read them.
+        classes_changed(unsafe { given(count, definitions) }.map(|definition| definition.klass))
+    )
+}
+
+unsafe extern "system" fn retransform_classes(
+    env: *mut ti::jvmtiEnv,
+    count: jint,
+    classes: *const jclass,
+) -> ti::jvmtiError {
+    call_original!(
+        RetransformClasses(env, count, classes),
+        // SAFETY: the caller has so many, and the VM has read them.
+        classes_changed(unsafe { given(count, classes) }.copied())
+    )
+}
+
+/// # Safety
+/// There are so many at the address.
+unsafe fn given<'g, T>(count: jint, first: *const T) -> slice::Iter<'g, T> {
+    match usize::try_from(count) {
+        // SAFETY: as promised.
+        Ok(count) if !first.is_null() => unsafe { slice::from_raw_parts(first, count) }.iter(),
+        _ => [].iter(),
+    }
+}
+
+/// The VM has given classes other code.
+fn classes_changed(classes: impl Iterator<Item = jclass>) {
+    with_agent(|agent, env| {
+        agent.forget_code();
+        classes.for_each(|class| agent.watch.changed(agent, env, class));
+    });
+}

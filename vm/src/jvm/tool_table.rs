@@ -1,0 +1,62 @@
+//! The function table of the tool interface. All environments of a VM share it, so a function that is replaced there is replaced
+//! for every agent and debugger.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jvmti_bindings::sys::jvmti as ti;
+
+use super::Jvmti;
+
+/// The functions, as this version of the interface has them.
+pub type ToolTable = ti::jvmtiInterface_1_;
+
+impl Jvmti {
+    /// The table. `None`: it lies in memory that cannot be written.
+    pub fn writable_table(self) -> Option<*mut ToolTable> {
+        // SAFETY: the environment is the VM's own, and begins with the address of its table.
+        let table = unsafe { (*self.0).functions }.cast_mut();
+        let start = table.addr();
+        let end = start + size_of::<ToolTable>();
+        let maps = fs::read_to_string("/proc/self/maps").ok()?;
+        let mut writable = maps.lines().filter_map(writable_range);
+        let is_in = writable.any(|(from, to)| from <= start && end <= to);
+        is_in.then_some(table)
+    }
+}
+
+/// The addresses of a line of `/proc/self/maps`, if that memory can be written.
+fn writable_range(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let is_writable = words.next()?.starts_with("rw");
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some((address(from)?, address(to)?)).filter(|_| is_writable)
+}
+
+/// Puts a function in the place of another one. Threads that call it meanwhile find one of both.
+///
+/// # Safety
+/// `place` is that of a function in the table of [`Jvmti::writable_table`], and `function` has the same prototype.
+pub unsafe fn replace_function(place: *mut usize, function: usize) {
+    // SAFETY: as promised; a function's address is a word, and the table lives as long as the VM.
+    let place = unsafe { AtomicUsize::from_ptr(place) };
+    // Release: a thread that finds the function sees what it needs.
+    place.store(function, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_memory_that_can_be_written_is_told() {
+        let line = |flags: &str| format!("7f00-7f80 {flags} 00001000 fe:00 42    /lib/libjvm.so");
+        assert_eq!(writable_range(&line("rw-p")), Some((0x7f00, 0x7f80)));
+        for flags in ["r--p", "r-xp", "---p"] {
+            assert_eq!(writable_range(&line(flags)), None, "{flags}");
+        }
+        assert_eq!(writable_range(""), None);
+        assert_eq!(writable_range("7f00 rw-p"), None);
+    }
+}
