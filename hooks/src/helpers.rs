@@ -44,6 +44,13 @@ helpers! {
     PUB_SWITCHING = helper("pubSwitching", "(JI)V");
     TO_CARRIER = helper("toCarrier", "()J");
     TO_VIRTUAL = helper("toVirtual", "(J)V");
+    /// In stubs of `java.lang.foreign`: around the call of a C function, and where C code calls.
+    DOWNCALL = helper("downcall", "(J)V");
+    DOWNCALLED = helper("downcalled", "(JI)V");
+    UNWIND_DOWNCALL = helper("unwindDowncall", "(J)V");
+    ENTER_UPCALL = helper("enterUpcall", "()J");
+    RESTORE_UPCALL = helper("restoreUpcall", "(J)V");
+    EXIT_UPCALL = helper("exitUpcall", "(J)V");
     ENTER_PINNED = helper("enterPinned", "()J");
     EXIT_PINNED = helper("exitPinned", "(J)V");
     PUB_NATIVE = helper("pubNative", "(JII)V");

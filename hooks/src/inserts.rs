@@ -4,17 +4,19 @@ use lucce_bytecode::{ClassFile, Entry, Error, Insert, Method, MethodPlan, Plan, 
 
 use crate::helpers::{
     ALLOC, ALLOC_HERE, ARRAYS, CALLED, CALLED_FIRST, CALLED_PREMAIN, CALLED_THREAD, CALLED_VM,
-    CHANGED, CLONED, CLONES, CURRENT, DESCRIBES, ENTER, ENTER_AT, ENTER_FIRST, ENTER_PINNED,
-    ENTER_PREMAIN, ENTER_THREAD, ENTER_VM, EVENT, EXIT, EXIT_PINNED, EXIT_UNSAID, EXIT_VM,
-    INHERITED, MADE, MADE_ALL, MADE_HERE, MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE,
-    PUB_SWITCHING, PUB_UNSAID, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED,
-    REFLECTED_HERE, RESTORE, SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY,
-    UNSEEN_NEW, UNWIND_VM, array_helper, new_fields,
+    CHANGED, CLONED, CLONES, CURRENT, DESCRIBES, DOWNCALL, DOWNCALLED, ENTER, ENTER_AT,
+    ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_THREAD, ENTER_UPCALL, ENTER_VM, EVENT, EXIT,
+    EXIT_PINNED, EXIT_UNSAID, EXIT_UPCALL, EXIT_VM, INHERITED, MADE, MADE_ALL, MADE_HERE,
+    MADE_TEXTS, NEW_BYTES_FOR, PUB, PUB_HERE, PUB_NATIVE, PUB_SWITCHING, PUB_UNSAID,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, REFLECTED, REFLECTED_HERE, RESTORE,
+    RESTORE_UPCALL, SCOPE, SCOPE_END, TO_CARRIER, TO_VIRTUAL, TRACED, UNSEEN, UNSEEN_COPY,
+    UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
+use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::jdk::recorder;
-use crate::jdk::roles::{peek, restores, role_name, switch};
+use crate::jdk::roles::{restores, role_name, switch, unshown_frame};
 use crate::kinds::{self, Kinds};
 use crate::making::unseen_places;
 use crate::shape::{FrameKind, HookPlace, Making, Mark, Shape};
@@ -143,6 +145,8 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
         FrameKind::Leaf
         | FrameKind::Peek
         | FrameKind::PeekVm
+        | FrameKind::Downcall
+        | FrameKind::Upcall
         | FrameKind::ToCarrier
         | FrameKind::ToVirtual
         | FrameKind::Pinned => return,
@@ -167,6 +171,8 @@ fn method_plan(
             let moves = !shape.restores.is_empty();
             (ENTER, moves.then_some(RESTORE), None)
         }
+        FrameKind::Downcall => (ENTER, Some(RESTORE), Some(UNWIND_DOWNCALL)),
+        FrameKind::Upcall => (ENTER_UPCALL, Some(EXIT_UPCALL), Some(EXIT_UPCALL)),
         FrameKind::Push | FrameKind::Leaf => (ENTER, None, None),
         FrameKind::First => (ENTER_FIRST, None, None),
         FrameKind::ToCarrier => (TO_CARRIER, None, None),
@@ -182,10 +188,12 @@ fn method_plan(
         FrameKind::PeekVm => Some(0),
         _ => None,
     };
-    let restores = shape
-        .restores
-        .iter()
-        .map(|bci| (*bci, Insert::Before { helper: RESTORE }));
+    let helper = match shape.frame {
+        FrameKind::Upcall => RESTORE_UPCALL,
+        _ => RESTORE,
+    };
+    let restores = shape.restores.iter();
+    let restores = restores.map(|bci| (*bci, Insert::Before { helper }));
     inserts.extend(restores);
     inserts.extend(shape.unseen.iter().flat_map(unseen));
     inserts.sort_by_key(|(bci, _)| *bci);
@@ -304,27 +312,58 @@ fn unseen(place: &HookPlace) -> Vec<(u16, Insert<'static>)> {
 }
 
 /// For classes that never reach the hook: their methods have no slots, and what they call is where it
-/// would be without them. `alloc`: what they make is counted.
+/// would be without them. `trusted`: see [`super::Wants`]. `alloc`: what they make is counted.
 ///
 /// # Errors
 /// The class's code is malformed.
-pub fn hidden_plan(class: &ClassFile<'_>, alloc: bool) -> Result<Plan<'static>, Error> {
+pub fn hidden_plan(
+    class: &ClassFile<'_>,
+    trusted: bool,
+    alloc: bool,
+) -> Result<Plan<'static>, Error> {
     let mut plan = Plan::default();
+    let name = role_name(class, trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let mut shape = Shape::none();
         let scan = class.scan(code)?;
-        shape.restores = restores(method, &scan);
+        shape.frame = unshown_frame(name, method);
         if alloc {
             shape.unseen = unseen_places(class, &scan);
         }
+        // What counts needs the slot as it is.
+        if shape.frame == FrameKind::Upcall && !shape.unseen.is_empty() {
+            shape.frame = FrameKind::PeekVm;
+        }
+        shape.restores = restores(shape.frame, method, &scan);
         if !shape.restores.is_empty() || !shape.unseen.is_empty() {
-            shape.frame = peek(&method.name);
-            plan.methods
-                .insert(index, method_plan(&shape, 0, Vec::new(), false));
+            let mut method = method_plan(&shape, 0, Vec::new(), false);
+            if shape.frame == FrameKind::Downcall {
+                mark_function_calls(&scan, &mut method.inserts);
+            }
+            plan.methods.insert(index, method);
         }
     }
     Ok(plan)
+}
+
+/// In a downcall stub: around the call of the C function.
+fn mark_function_calls(scan: &Scan<'_>, inserts: &mut InsertsAt) {
+    for call in scan
+        .calls
+        .iter()
+        .filter(|call| foreign::calls_function(call))
+    {
+        let is_before = |at: &u16, insert: &Insert<'_>| {
+            *at == call.bci && matches!(insert, Insert::Before { .. })
+        };
+        inserts.retain(|(at, insert)| !is_before(at, insert));
+        let helper = DOWNCALL;
+        inserts.push((call.bci, Insert::Before { helper }));
+        let helper = DOWNCALLED;
+        inserts.push((call.bci, Insert::After { helper, site: 0 }));
+    }
+    inserts.sort_by_key(|(bci, _)| *bci);
 }
 
 /// For the methods by which a virtual thread acts as its carrier, where their class is not in scope: what the carrier runs

@@ -27,8 +27,9 @@ use crate::inherited::methods as inherited_methods;
 use crate::inserts::{switch_plan, unseen_inserts};
 use crate::jdk::leaves::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
-use crate::jdk::{agents, vm_calls};
+use crate::jdk::{agents, foreign, vm_calls};
 use crate::kinds::{At, Kinds};
+use crate::shape::FrameKind;
 
 /// The plan for a class that is not in scope. `creates`: whether constructors of such a class may be, or
 /// may call, one in scope. `counts`: what is counted. `trusted`: see `Wants`.
@@ -97,10 +98,11 @@ pub fn plan(
 /// The class's code is malformed.
 pub fn hidden_plan(
     class: &ClassFile<'_>,
+    trusted: bool,
     creates: &dyn Fn(&str) -> bool,
     (counts, holds): (bool, &dyn Fn(&str) -> bool),
 ) -> Result<Plan<'static>, Error> {
-    let mut plan = plan(class, true, creates, Kinds::default())?;
+    let mut plan = plan(class, trusted, creates, Kinds::default())?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {
             let planned = with_more(plan.methods.remove(&index), inserts);
@@ -198,7 +200,9 @@ fn hooks(
 
 /// Whether the VM enters this method in the middle of others.
 fn asks_the_vm(class: &str, method: &str, descriptor: &str) -> bool {
-    method == CLASS_INITIALIZER || vm_calls::enters(class, method, descriptor)
+    method == CLASS_INITIALIZER
+        || foreign::stub_frame(class, method) == Some(FrameKind::Upcall)
+        || vm_calls::enters(class, method, descriptor)
 }
 
 const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";

@@ -19,6 +19,10 @@ pub enum FrameKind {
     Peek,
     /// As `Peek`, of a class initialiser, which the VM enters.
     PeekVm,
+    /// As `Peek`, of a class that calls a C function (`java.lang.foreign`): see `downcall` in the helper class.
+    Downcall,
+    /// As `Peek`, of a class that C code calls (`java.lang.foreign`): see `enterUpcall` in the helper class.
+    Upcall,
     /// Makes the carrier of a virtual thread the current one, on the virtual thread's stack: see `toCarrier` in
     /// the helper class. Has no slot and is not shown, either.
     ToCarrier,

@@ -9,7 +9,8 @@ use crate::jdk::intrinsics::{INTRINSICS, intrinsic};
 use crate::jdk::leaves::{is_arithmetic, is_leaf_call, is_native_leaf, is_recorders};
 use crate::jdk::roles::{
     QUIET, QUIET_CLASS, frame, has_handlers, hides, is_counted, is_excluded, is_transparent,
-    is_untouched, is_vm_called, may_be_leaf, restores, role_name, switches,
+    is_untouched, is_vm_called, leads_to_customizing, may_be_leaf, restores, role_name, switches,
+    unshown_frame,
 };
 use crate::jdk::{agents, quiet, recorder, vm_calls};
 use crate::kinds::{ALLOC, At, CALL, InCode, Kinds};
@@ -171,6 +172,7 @@ impl<'v, 'a> View<'v, 'a> {
             return shape;
         };
         let quiet = name.starts_with(QUIET_CLASS) && QUIET.contains(&&*method.name)
+            || leads_to_customizing(name, method)
             || self.wants.idle && vm_calls::only_allocates(name, &method.name);
         if !shape.transparent && !is_excluded(name, method) && !quiet {
             shape.places = self.places(method, scan);
@@ -187,7 +189,7 @@ impl<'v, 'a> View<'v, 'a> {
         }
         shape.switches = switches(name, method);
         if shape.transparent && !shape.switches && !is_untouched(name, &method.name) {
-            shape.restores = restores(method, scan);
+            shape.restores = restores(unshown_frame(name, method), method, scan);
         }
         if shape.transparent
             && !shape.switches

@@ -33,6 +33,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         let name = format!("classes::{}::near", jdk.version);
         tests.push(test(name, false, || calls_tell_enough(setup, jdk)));
+        let name = format!("classes::{}::recorder", jdk.version);
+        tests.push(test(name, false, || frames_tell_enough(setup, jdk)));
+        let name = format!("classes::{}::lost_entries", jdk.version);
+        tests.push(test(name, false, || lost_entries_are_told(setup, jdk)));
     }
     tests
 }
@@ -52,6 +56,52 @@ fn calls_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
     let (all, near) = (count("agent.upcalls"), count("agent.upcalls_near"));
     let enough = all.zip(near).is_some_and(|(all, near)| near > all / 2);
     ensure(enough, || format!("{near:?} of {all:?}: {stats}"))?;
+    java.clean();
+    Ok(())
+}
+
+const RECORDER: &str = "io.lucce.programs.FlightRecording";
+
+/// Flight Recorder's code calls without hooks, also in errors that the VM makes: the frames alone tell each context.
+fn frames_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("classes-{}-recorder", jdk.version));
+    let java = java.main([RECORDER]).agent("events=alloc,verify=1");
+    let ended = java.run()?.expect(0)?;
+    ended.ensure(!ended.text().contains(UNKNOWN_CALLER), "no warning")?;
+    let log = java.log();
+    java.lucce().check(&log)?;
+    let stats = java
+        .lucce()
+        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let count = |key: &str| stats["agent"][key].as_u64();
+    let by_frames = count("agent.upcalls_by_frames");
+    let enough = by_frames > Some(0) && count("agent.upcalls_lost") == Some(0);
+    ensure(enough, || format!("{by_frames:?}: {stats}"))?;
+    java.clean();
+    Ok(())
+}
+
+const UNKNOWN_CALLER: &str = "and from where is not known";
+
+/// With `tracking=cct` the frames are not enough: the agent warns once, and `stats` and `check` count.
+fn lost_entries_are_told(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("classes-{}-lost", jdk.version));
+    let java = java.flags(["-Dlucce.check.none-allowed=true"]);
+    let java = java.main([RECORDER]).agent("events=alloc,tracking=cct");
+    let ended = java.run()?.expect(0)?;
+    let warnings = ended.text().matches(UNKNOWN_CALLER).count();
+    ended.ensure(warnings == 1, &format!("{warnings} warnings"))?;
+    let log = java.log().to_string_lossy().into_owned();
+    let lucce = java.lucce();
+    let stats = lucce.json(&["stats", "--json", &log])?;
+    let counted = stats["agent"]["agent.upcalls_lost"].as_u64();
+    let checked = lucce.json(&["check", "--json", &log])?;
+    let told = checked["lost_entries"].as_u64();
+    ensure(counted > Some(0) && told == counted, || {
+        format!("{counted:?} in stats, {told:?} in check: {stats}")
+    })?;
+    let text = lucce.text(0, &["check", &log])?;
+    ensure(text.contains("from an unknown caller: "), || text.clone())?;
     java.clean();
     Ok(())
 }

@@ -199,13 +199,14 @@ const DIFFERENT: [&str; 20] = [
 ];
 
 /// What the VM does by itself differs most.
-const PROGRAMS_BETWEEN: [&str; 12] = [
+const PROGRAMS_BETWEEN: [&str; 13] = [
     "Attaching",
     "ClassInit",
     "ClassLoading",
     "Exceptions",
     "Finalizers",
     "FlightRecording",
+    "ForeignUpcalls",
     "Lambdas",
     "MethodHandleCalls",
     "NativeCallback",

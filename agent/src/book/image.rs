@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::book::{Book, ClassInfo, Ids, Loader, MethodInfo, Name, Packed, is_of_the_jdk};
 
 /// Frames by the number that stands for them.
-const FRAMES: [FrameKind; 10] = [
+const FRAMES: [FrameKind; 12] = [
     FrameKind::Leaf,
     FrameKind::Push,
     FrameKind::Vm,
@@ -28,6 +28,8 @@ const FRAMES: [FrameKind; 10] = [
     FrameKind::ToCarrier,
     FrameKind::ToVirtual,
     FrameKind::Pinned,
+    FrameKind::Downcall,
+    FrameKind::Upcall,
 ];
 const TRANSPARENT: u8 = 1;
 const QUIET: u8 = 2;

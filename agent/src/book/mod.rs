@@ -160,6 +160,8 @@ impl MethodInfo {
             FrameKind::Leaf
                 | FrameKind::Peek
                 | FrameKind::PeekVm
+                | FrameKind::Downcall
+                | FrameKind::Upcall
                 | FrameKind::ToCarrier
                 | FrameKind::ToVirtual
         )

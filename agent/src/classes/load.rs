@@ -460,16 +460,16 @@ pub fn bracketed(shapes: &[Shape]) -> Vec<usize> {
 pub fn hidden(classes: &Classes, loader: Loader, bytes: &[u8]) -> Option<Vec<u8>> {
     let class = ClassFile::parse(bytes).ok()?;
     let alloc = classes.options.hooks().has(&ALLOC);
+    let trusted = classes.loaders.is_trusted(loader);
     let plan = match classes.options.is_partial() {
         true => {
             let creates = |of: &str| may_be_created(classes, of);
             let counts = alloc && holds(classes, loader, class.name());
             let holds = |of: &str| holds(classes, Loader::BOOT, of);
-            hooks::hidden_plan_outside(&class, &creates, (counts, &holds))
+            hooks::hidden_plan_outside(&class, trusted, &creates, (counts, &holds))
         }
-        false => hooks::hidden_plan(&class, alloc),
+        false => hooks::hidden_plan(&class, trusted, alloc),
     };
-    // Those of the JDK's own loaders have the names of its packages.
-    let own = !class.name().starts_with("java/");
-    rewrite_quietly(classes, (loader, &class), inherits(plan.ok()?, own))
+    // A hidden class is in the package of a class of its loader.
+    rewrite_quietly(classes, (loader, &class), inherits(plan.ok()?, !trusted))
 }

@@ -16,6 +16,11 @@ impl Ended {
         self.changed.notify_all();
     }
 
+    /// Whether the VM has ended.
+    pub fn has_ended(&self) -> bool {
+        *self.flag.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Until then, or until the VM has ended: whether it has.
     pub fn wait(&self, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());

@@ -187,7 +187,7 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
         let env = agent.env(env);
         if agent.is_live() {
             agent.coverage.begins(agent, env, thread);
-            life::begin(agent, env, thread);
+            life::begin_started(agent, env, thread);
         } else {
             helper_class::has_threads(env);
         }

@@ -44,6 +44,8 @@ shared! {
     TAG_SHIFT: usize = 8 * TAG;
     /// The memo.
     CONTEXT: usize = 8;
+    /// In place of the memo: a C function has been called (`java.lang.foreign`) with this slot for what it calls.
+    IN_DOWNCALL: i64 = -1;
     /// The word that says which kinds of events are counted lies so far below [`BASE`].
     GATE: usize = 4096;
     /// The memory for frames of threads that are not known: see `memory`.

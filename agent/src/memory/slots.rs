@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 pub use crate::memory::shared_layout::GATE;
-use crate::memory::shared_layout::{CONTEXT, SLOT, TAG_SHIFT};
+use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, SLOT, TAG_SHIFT};
 
 /// The site in a slot above which the caller is not known.
 pub const LOST: u32 = SiteId::MAX;
@@ -158,6 +158,13 @@ impl Slot {
     /// Gives it a site and clears its memo.
     pub fn write(self, site: SiteId) {
         self.store(0, site.0.into());
+    }
+
+    /// Forgets that a C function may call with this slot: a frame has it now.
+    pub fn clear_downcall(self) {
+        if self.load(CONTEXT) == IN_DOWNCALL as u64 {
+            self.store(CONTEXT, 0);
+        }
     }
 
     /// The memo: for which callee, 0: none, and the callee's context.

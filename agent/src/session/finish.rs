@@ -17,6 +17,7 @@ use crate::session::Agent;
 use crate::session::control;
 use crate::session::fate;
 use crate::session::push;
+use crate::stack::entry_loss::LossReason;
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
@@ -87,17 +88,31 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("methods.skipped", &counts.methods_skipped),
         ("agent.upcalls", &counts.upcalls),
         ("agent.upcalls_near", &counts.upcalls_near),
-        ("agent.upcalls_lost", &counts.upcalls_lost),
+        ("agent.upcalls_by_frames", &counts.upcalls_by_frames),
         ("agent.unsaid", &counts.unsaid),
         ("agent.repairs", &counts.repairs),
         ("agent.panics", &counts.panics),
     ] {
         agent.stat(key, count.load(Ordering::Relaxed));
     }
+    note_lost_entries(agent);
     note_lock_waits(agent);
     agent.stat("graph.slow_lookups", graph.slow_lookups);
     agent.stat("graph.unknown", graph.unknown);
     agent.stat("graph.memory", graph.memory as u64);
+}
+
+/// Frames that the VM entered and whose caller is not known: all together, and by reason where there are any.
+fn note_lost_entries(agent: &Agent) {
+    let mut all = 0;
+    for (reason, count) in LossReason::ALL.iter().zip(&agent.counts.upcalls_lost) {
+        let count = count.load(Ordering::Relaxed);
+        all += count;
+        if count > 0 {
+            agent.stat(&format!("agent.upcalls_lost.{}", reason.key()), count);
+        }
+    }
+    agent.stat("agent.upcalls_lost", all);
 }
 
 /// How long threads waited for locks of the agent: all kinds together, and the longest wait for each kind.

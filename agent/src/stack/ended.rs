@@ -11,6 +11,7 @@ use lucce_vm::Env;
 use crate::core::thread_fields;
 use crate::memory::slots::Slot;
 use crate::stack::Stack;
+use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{Frame, PIECE, Walk};
 use crate::stack::upcall;
 use crate::thread::{OwnState, ThreadState};
@@ -50,7 +51,8 @@ fn pointer_at_entry(
     let below = walk.rest()?;
     let callers = upcall::callers(&stack.book(), state, &below);
     let Some(callers) = callers else {
-        return Some(upcall::lose_callee(stack, state, pointer));
+        let loss = EntryLoss::of_callee(&below);
+        return Some(upcall::lose_callee(stack, state, pointer, &loss));
     };
     let slot = callers.slot.up(callers.missing.len());
     let asked = innermost.method.is_entered_by_vm() && innermost.has_slot();

@@ -141,6 +141,8 @@ struct Known {
     methods: FxHashMap<usize, Arc<Resolved>>,
     /// Which of them are of loaders that may go.
     of_loader: FxHashMap<Loader, Vec<usize>>,
+    /// Methods that their classes did not have when the agent was given them: by the class's id, name and descriptor.
+    added: FxHashMap<(u32, String, String), u32>,
 }
 
 impl Known {
@@ -184,7 +186,28 @@ impl FrameCache {
     /// Methods may have other code now, and their lines begin elsewhere.
     pub fn forget_all(&self) {
         let mut map = self.0.write();
-        *map = Known::default();
+        *map = Known {
+            added: std::mem::take(&mut map.added),
+            ..Known::default()
+        };
+    }
+
+    /// The id of a method that its class did not have when the agent was given it: `add` makes it, once.
+    fn added_method(
+        &self,
+        class: u32,
+        (name, descriptor): (&str, &str),
+        add: impl FnOnce() -> Option<u32>,
+    ) -> Option<u32> {
+        let key = (class, name.to_owned(), descriptor.to_owned());
+        let known = self.0.read().added.get(&key).copied();
+        if known.is_some() {
+            return known;
+        }
+        // Two threads may add it at once: both ids stand for it.
+        let id = add()?;
+        self.0.write().added.insert(key, id);
+        Some(id)
     }
 
     /// The VM has unloaded these loaders' classes.
@@ -277,8 +300,21 @@ fn fill(
         known::add(stack, class, id, name)?;
     }
     let book = stack.book();
-    let info = book.class_named(id, name)?;
-    let id = book.find_method(info, &resolved.method_name, &descriptor)?;
+    let class = book.class_id(id, name)?;
+    let known = book.find_method(book.class(class)?, &resolved.method_name, &descriptor);
+    drop(book);
+    let id = match known {
+        Some(id) => id,
+        None => {
+            let method_name = (&*resolved.method_name, &*descriptor);
+            let access = stack.jvmti.modifiers(method);
+            let cache = &stack.frames;
+            cache.added_method(class, method_name, || {
+                known::add_method(stack, class, method_name, access)
+            })?
+        }
+    };
+    let book = stack.book();
     let info = book.method(id)?;
     resolved.kind = if info.transparent {
         MethodKind::Hidden

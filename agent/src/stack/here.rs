@@ -103,7 +103,7 @@ fn found(
             upcall::all_callers(&stack.book(), state, frames.get(own..)?)?
         }
     };
-    of(stack, state, &callers)
+    locate(stack, state, &callers)
 }
 
 /// The current thread's, stale or not.
@@ -116,7 +116,8 @@ fn pointer(stack: &Stack, env: Env) -> Option<Slot> {
     usize::try_from(pointer).ok().map(Slot::at)
 }
 
-fn of(stack: &Stack, state: &ThreadState, callers: &Callers) -> Option<Here> {
+/// The place of the innermost frame by what is known of all.
+pub fn locate(stack: &Stack, state: &ThreadState, callers: &Callers) -> Option<Here> {
     if !callers.whole {
         return None;
     }

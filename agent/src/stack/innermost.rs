@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use lucce_callgraph::{MethodId, SiteId};
 
 use crate::book::Book;
-use crate::memory::slots::Slot;
+use crate::memory::slots::{LOST, Slot};
 use crate::stack::Stack;
 use crate::stack::frames::{Frame, MethodKind, Walk};
 use crate::stack::upcall::{Callers, Stands};
@@ -33,10 +33,9 @@ pub fn callers(
     (frames, own, walk): (&mut Vec<Frame>, usize, &mut Walk<'_>),
     pointer: Slot,
 ) -> Option<Callers> {
-    // Frames that were lost have left slots that belong to no frame; out of scope the pointer is put back.
+    // Out of scope the pointer is put back.
     let usual = stack.comparison.is_off()
         && !stack.options.is_partial()
-        && stack.counts.upcalls_lost.load(Ordering::Relaxed) == 0
         && stack.counts.unsaid.load(Ordering::Relaxed) == 0;
     let mut stages = [FEW, FRAMES].into_iter().filter(|_| usual);
     stages.find_map(|most| {
@@ -45,14 +44,15 @@ pub fn callers(
     })
 }
 
-/// The callers, in a thread that has lost nothing.
+/// The callers. `None` also where a lost frame may lie below: its caller's slot says nothing, and the frames above it are not where
+/// they would be counted.
 pub fn proven(
     book: &Book,
     state: &ThreadState,
     frames: &[Frame],
     pointer: Slot,
 ) -> Option<Callers> {
-    if !state.owns(pointer) {
+    if !state.owns(pointer) || has_lost_frame(state, pointer) {
         return None;
     }
     let mut known = Vec::with_capacity(frames.len());
@@ -90,6 +90,12 @@ pub fn proven(
         bare: Vec::new(),
         whole: true,
     })
+}
+
+/// Whether a slot up to the pointer is that of a lost frame's caller. The frame may have ended.
+fn has_lost_frame(state: &ThreadState, pointer: Slot) -> bool {
+    let mut slots = state.first_slot().until(pointer.above());
+    slots.any(|slot| slot.site() == SiteId(LOST))
 }
 
 /// The VM enters constructors of its own errors, and is not asked where: their slots are not right above their

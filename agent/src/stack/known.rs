@@ -1,5 +1,5 @@
-//! Classes that were loaded without the agent, into the book when one of their methods is first seen on
-//! a stack.
+//! Classes and methods that the agent was not given, into the book when one is first seen on a stack: those that were
+//! loaded without the agent, and methods that Flight Recorder has made.
 
 use std::sync::OnceLock;
 
@@ -45,6 +45,31 @@ pub fn add(stack: &Stack, class: jclass, loader: Loader, name: &str) -> Option<(
         shapes: &shapes,
     };
     book.add(&new).map(drop)
+}
+
+/// Adds a method that Flight Recorder has put into a class of the book after its hooks: it has none. `class`: the class's id.
+/// Returns the method's id. `None`: there are no ids left.
+pub fn add_method(
+    stack: &Stack,
+    class: u32,
+    (name, descriptor): (&str, &str),
+    access: u16,
+) -> Option<u32> {
+    let mut book = stack.book_mut();
+    let info = book.class(class)?;
+    let loader = info.loader;
+    let class_name = book.text(info.name).to_owned();
+    let source = info.source.map(|source| book.text(source).to_owned());
+    let ids = book.add(&NewClass {
+        name: &class_name,
+        source: source.as_deref(),
+        loader,
+        methods: &[(name, descriptor, access)],
+        shapes: &[Shape::without_hooks(false)],
+    })?;
+    // The name is that of the class with hooks, as before.
+    book.give(loader, class);
+    Some(ids.first_method)
 }
 
 struct Told {

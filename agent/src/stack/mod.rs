@@ -5,6 +5,7 @@ pub mod announced;
 pub mod calls;
 pub mod contexts;
 pub mod ended;
+pub mod entry_loss;
 pub mod frames;
 pub mod here;
 pub mod innermost;

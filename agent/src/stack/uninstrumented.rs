@@ -12,6 +12,7 @@ use lucce_vm::Env;
 
 use crate::memory::slots::Slot;
 use crate::stack::Stack;
+use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{Frame, PIECE, Walk};
 use crate::stack::upcall::{self, Callers};
 use crate::thread::ThreadState;
@@ -38,7 +39,10 @@ pub fn stop_at(
     drop(book);
     let Some(callers) = callers else {
         return match place {
-            StopPlace::Call => Some(upcall::lose_callee(stack, state, pointer)),
+            StopPlace::Call => {
+                let loss = EntryLoss::of_callee(&frames);
+                Some(upcall::lose_callee(stack, state, pointer, &loss))
+            }
             StopPlace::Entry | StopPlace::Return => None,
         };
     };

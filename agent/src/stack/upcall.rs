@@ -8,15 +8,16 @@
 
 use std::sync::Arc;
 
-use lucce_callgraph::{MethodId, SiteId};
+use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::book::Book;
 use crate::memory::counter::count;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::Stack;
 use crate::stack::announced::Place;
+use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{Frame, MethodKind, PIECE, Walk};
-use crate::stack::innermost;
+use crate::stack::{contexts, here, innermost, scopes};
 use crate::thread::{ThreadState, Upcall};
 use lucce_vm::Env;
 
@@ -84,7 +85,8 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         return callers.begin(state, (pointer, slotless), site_for);
     }
     let mut walk = Walk::new(stack, env, HELPERS + own + innermost::FEW);
-    let slotless = !walk.by_ref().take(own).any(|frame| frame.method.slot);
+    let entered: Vec<Frame> = walk.by_ref().take(own).collect();
+    let slotless = !entered.iter().any(|frame| frame.method.slot);
     let mut frames: Vec<Frame> = walk.by_ref().take(innermost::FEW).collect();
     let called = match &frames[..] {
         _ if !state.owns(pointer) => None,
@@ -99,15 +101,22 @@ pub fn enter(stack: &Stack, env: Env, state: &ThreadState, pointer: Slot, own: u
         _ => None,
     };
     let caller = frames.first().cloned();
-    let counted = || {
-        frames.extend(walk.rest()?);
-        // A trace without one of its frames would be wrong.
-        are_known(&frames)
-            .then(|| callers(&stack.book(), state, &frames))
-            .flatten()
-    };
-    let Some(callers) = called.or_else(counted) else {
-        return lost(stack, state, pointer);
+    let callers = match called {
+        Some(callers) => callers,
+        None => {
+            let all = walk.rest().map(|rest| frames.extend(rest));
+            match count_callers(stack, state, all.map(|()| &*frames)) {
+                Ok(callers) => callers,
+                Err(reason) => {
+                    let loss = EntryLoss {
+                        reason,
+                        entered: &entered,
+                        callers: &frames,
+                    };
+                    return enter_elsewhere(stack, state, pointer, &loss);
+                }
+            }
+        }
     };
     if let Some(caller) = caller.filter(|_| callers.slot == pointer) {
         let site = pointer.below().site();
@@ -187,23 +196,55 @@ fn pointer_before(state: &ThreadState, next: Slot, pointer: Slot) -> Slot {
     before.unwrap_or(pointer)
 }
 
-/// The slots do not say what the VM says: better no trace than a wrong one.
-fn lost(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
-    count(&stack.counts.upcalls_lost);
+/// The callers by all frames below the one that was entered. `frames`: innermost first; `None`: the VM does not say them.
+fn count_callers(
+    stack: &Stack,
+    state: &ThreadState,
+    frames: Option<&[Frame]>,
+) -> Result<Callers, LossReason> {
+    let frames = frames.ok_or(LossReason::NoStack)?;
+    // A trace without one of its frames would be wrong.
+    if !are_known(frames) {
+        return Err(LossReason::UnknownFrame);
+    }
+    callers(&stack.book(), state, frames).ok_or(LossReason::OtherSlot)
+}
+
+/// The slots do not say what the VM says. The frame's slot is the one above the pointer, and none belongs to its caller. If all
+/// frames below are known, the frame's context is kept as the memo there; else it has none: better no trace than a wrong one.
+fn enter_elsewhere(
+    stack: &Stack,
+    state: &ThreadState,
+    pointer: Slot,
+    loss: &EntryLoss<'_>,
+) -> Slot {
     pointer.write(SiteId(LOST));
+    match context_by_frames(stack, state, loss) {
+        Some((method, context)) => {
+            count(&stack.counts.upcalls_by_frames);
+            pointer.remember(method, context);
+        }
+        None => loss.count_and_report(stack, state),
+    }
     let slot = pointer.above();
     state.push(Upcall {
         slot,
         pointer,
-        changed: None,
+        // The memo is this entry's alone.
+        changed: Some((pointer, SiteId(LOST))),
         slotless: false,
     });
     slot
 }
 
 /// The slots do not say what the VM says: better no trace of what is called next than a wrong one. Its slot.
-pub fn lose_callee(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
-    count(&stack.counts.upcalls_lost);
+pub fn lose_callee(
+    stack: &Stack,
+    state: &ThreadState,
+    pointer: Slot,
+    loss: &EntryLoss<'_>,
+) -> Slot {
+    loss.count_and_report(stack, state);
     // Below the first frame's slot is the mark that the thread begins there.
     let (below, next) = match state.owns(pointer.below()) {
         true => (pointer.below(), pointer),
@@ -211,6 +252,28 @@ pub fn lose_callee(stack: &Stack, state: &ThreadState, pointer: Slot) -> Slot {
     };
     below.write(SiteId(LOST));
     next
+}
+
+/// The entered method and the context of its frame, step by step along the frames that the VM says. `None`: a frame is not
+/// known, its context is given from elsewhere, or there is no number.
+fn context_by_frames(
+    stack: &Stack,
+    state: &ThreadState,
+    loss: &EntryLoss<'_>,
+) -> Option<(MethodId, ContextId)> {
+    if loss.reason != LossReason::OtherSlot || !stack.comparison.is_off() {
+        return None;
+    }
+    let method = loss.entered.first()?.method.id()?;
+    let stands = stand(&shown(loss.callers));
+    let book = stack.book();
+    if stands.iter().any(|of| scopes::goes_on(&book, of.method.0)) {
+        return None;
+    }
+    drop(book);
+    let caller = here::locate(stack, state, &Callers::without_slots(state, stands))?;
+    let context = contexts::step(stack, state, caller, method)?;
+    Some((method, ContextId(context)))
 }
 
 /// The slot of the frame that code without hooks is about to call.
@@ -224,6 +287,17 @@ pub fn next_slot(stack: &Stack, env: Env, state: &ThreadState) -> Option<Slot> {
 pub type SiteFor<'a> = dyn FnMut(Stands, SiteId) -> Option<SiteId> + 'a;
 
 impl Callers {
+    /// Of frames that stand there, outermost first, all that there are: none is known by a slot.
+    fn without_slots(state: &ThreadState, stands: Vec<Stands>) -> Callers {
+        Callers {
+            slot: state.first_slot(),
+            innermost: None,
+            missing: stands,
+            bare: Vec::new(),
+            whole: true,
+        }
+    }
+
     /// The VM enters a frame, whose pointer was `pointer`: its slot.
     pub fn begin(
         &self,
@@ -236,6 +310,7 @@ impl Callers {
         state.forget_above(self.slot, next);
         let changed = self.correct_innermost(site_for);
         let slot = self.fill(site_for);
+        slot.clear_downcall();
         state.push(Upcall {
             slot,
             pointer,
@@ -290,11 +365,8 @@ pub fn callers(book: &Book, state: &ThreadState, frames: &[Frame]) -> Option<Cal
     let whole = are_known(frames);
     let Some(innermost) = known.iter().rposition(|(_, frame)| frame.has_slot()) else {
         return Some(Callers {
-            slot: state.first_slot(),
-            innermost: None,
-            missing: stand(&known),
-            bare: Vec::new(),
             whole,
+            ..Callers::without_slots(state, stand(&known))
         });
     };
     let (below, above) = known.split_at(innermost);
@@ -330,7 +402,7 @@ fn shown(frames: &[Frame]) -> Vec<(MethodId, &Frame)> {
     shown.collect()
 }
 
-fn are_known(frames: &[Frame]) -> bool {
+pub fn are_known(frames: &[Frame]) -> bool {
     let mut kinds = frames.iter().map(|frame| frame.method.kind);
     kinds.all(|kind| kind != MethodKind::Unknown)
 }

@@ -56,6 +56,18 @@ pub fn begin(counters: &Counters, env: Env, thread: jobject) {
     }
 }
 
+/// Begins the current thread, which the VM has just started and which has no frames. What the VM has run before, to make the
+/// object of a native thread, has left the pointer behind.
+pub fn begin_started(counters: &Counters, env: Env, thread: jobject) {
+    begin(counters, env, thread);
+    if let Some(fields) = thread_fields(counters, env, thread)
+        && let Some(state) = held(counters, env, thread).get()
+    {
+        let first = state.first_slot().pointer();
+        env.set_long(thread, fields.pointer.id(), first as jlong);
+    }
+}
+
 /// Begins the current thread, if all of its frames have ended. Where its pointer was left does not matter.
 pub fn begin_anew(counters: &Counters, env: Env) {
     let Some(thread) = counters.jvmti.current_thread() else {

@@ -41,6 +41,8 @@ struct Checked {
     mismatches: u64,
     /// Events that could not be compared, by reason.
     not_compared: BTreeMap<String, u64>,
+    /// Methods that the JVM entered and whose caller is not known: events in them have no trace.
+    lost_entries: u64,
     /// Numbers with events, and those of them that do not decode.
     numbers: u64,
     unknown: u64,
@@ -153,6 +155,7 @@ impl Checked {
                 .saturating_sub(outside)
                 .max(found),
             not_compared: reasons.collect(),
+            lost_entries: profile.stat("agent.upcalls_lost"),
             numbers: profile.events.ids().len() as u64,
             unknown: summary.unknown.len() as u64,
             outside: Outside {
@@ -185,6 +188,13 @@ impl Checked {
         )?;
         for (reason, count) in self.not_compared.iter().filter(|(_, count)| **count > 0) {
             writeln!(out, "  not compared: {} {count}", Text(reason))?;
+        }
+        if self.lost_entries > 0 {
+            let entries = plural(self.lost_entries, "method");
+            writeln!(
+                out,
+                "  entered by the JVM from an unknown caller: {entries}; events in them have no trace and count as lost"
+            )?;
         }
         if self.outside.mismatches > 0 {
             let outside = mismatches(self.outside.mismatches);

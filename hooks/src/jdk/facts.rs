@@ -57,6 +57,9 @@ pub fn named() -> Vec<Fact> {
     for (class, method) in &roles::CALLED_BY_UNSAFE {
         add("roles", class, method);
     }
+    for (class, method) in &roles::CUSTOMIZING {
+        add("roles", class, method);
+    }
     for method in &roles::MOUNTING {
         add("roles", "java/lang/Thread", method);
     }

@@ -4,6 +4,7 @@
 pub mod agents;
 mod differences;
 mod facts;
+pub mod foreign;
 pub mod hidden;
 pub mod intrinsics;
 pub mod io;

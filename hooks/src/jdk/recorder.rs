@@ -8,7 +8,7 @@
 //! - behind `shouldCommit` the code makes texts of paths and addresses, by `StringBuilder` and others that
 //!   cannot ask the VM: from there on the frame's callees have no number ([`loses`]).
 //!
-//! What a method that was made has for a frame is in no book, and so is no trace through it.
+//! A method that was made gets into the book when it is first seen on a stack (`known::add_method` in the agent).
 
 /// Class and method, as in `vm_calls`: what that code calls, and has hooks.
 pub const CALLED: [(&str, &str); 6] = [

@@ -5,10 +5,17 @@ use lucce_bytecode::{Call, ClassFile, Code, Method, Scan};
 
 use crate::helpers::RT;
 use crate::jdk::leaves::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
-use crate::jdk::{agents, recorder, vm_calls};
+use crate::jdk::{agents, foreign, recorder, vm_calls};
 use crate::shape::{FrameKind, Shape};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
+/// The VM enters the last method of these without a hook before it, for an upcall stub (`java.lang.foreign`). It compiles a
+/// handle for its target, once. The others only lead there, so they have no hooks, and that one asks the VM.
+pub const CUSTOMIZING: [(&str, &str); 3] = [
+    ("java/lang/invoke/Invokers", "checkCustomized"),
+    ("java/lang/invoke/Invokers", "maybeCustomize"),
+    ("java/lang/invoke/MethodHandle", "maybeCustomize"),
+];
 const CONTINUATION: &str = "jdk/internal/vm/Continuation";
 /// Its methods that have nothing to do with mounting. In all others the pointer must not change: the VM
 /// may unmount a thread between a call's hook and the callee's entry.
@@ -76,7 +83,7 @@ pub fn frame(class: &str, method: &Method<'_>, shape: &Shape) -> FrameKind {
     } else if recorder::loses(class, &method.name) {
         FrameKind::Vm
     } else if !shape.restores.is_empty() || !shape.unseen.is_empty() {
-        peek(&method.name)
+        unshown_frame(class, method)
     } else if shape.places.is_empty() {
         FrameKind::Leaf
     } else {
@@ -112,10 +119,11 @@ pub fn is_pinned(class: &str, method: &str) -> bool {
 
 const VIRTUAL_THREAD_CONTINUATION: &str = "java/lang/VirtualThread$VThreadContinuation";
 
-pub fn peek(method: &str) -> FrameKind {
-    match method {
+/// The frame of a method that is not shown. `class`: by its [`role_name`].
+pub fn unshown_frame(class: &str, method: &Method<'_>) -> FrameKind {
+    match &*method.name {
         CLASS_INITIALIZER => FrameKind::PeekVm,
-        _ => FrameKind::Peek,
+        name => foreign::stub_frame(class, name).unwrap_or(FrameKind::Peek),
     }
 }
 
@@ -125,14 +133,12 @@ pub fn has_handlers(method: &Method<'_>) -> bool {
 }
 
 /// The calls of a method that is not shown, unless it only passes one call on.
-pub fn restores(method: &Method<'_>, scan: &Scan<'_>) -> Vec<u16> {
+pub fn restores(frame: FrameKind, method: &Method<'_>, scan: &Scan<'_>) -> Vec<u16> {
     let calls = scan.calls.iter();
     let calls = calls.filter(|call| !is_leaf_call(call));
     let calls: Vec<_> = calls.map(|call| call.bci).collect();
     match calls.len() {
-        1 if !scan.has_loops && !has_handlers(method) && method.name != CLASS_INITIALIZER => {
-            Vec::new()
-        }
+        1 if !scan.has_loops && !has_handlers(method) && frame == FrameKind::Peek => Vec::new(),
         _ => calls,
     }
 }
@@ -197,6 +203,11 @@ pub const MOUNTING: [&str; 6] = [
     "setCurrentThread",
 ];
 
+/// Whether this is one of [`CUSTOMIZING`].
+pub fn leads_to_customizing(class: &str, method: &Method<'_>) -> bool {
+    CUSTOMIZING.contains(&(class, &*method.name))
+}
+
 /// Whether entries are counted where they are asked for. Callers say nothing to leaves.
 pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
     // With code in it, an empty finalize() would make every object finalizable.
@@ -215,6 +226,7 @@ pub fn is_counted(class: &str, method: &Method<'_>) -> bool {
         && !of_unsafe
         && !mounts
         && !is_leaf(class, &method.name)
+        && !leads_to_customizing(class, method)
         && !is_excluded(class, method)
         && !switches(class, method)
 }

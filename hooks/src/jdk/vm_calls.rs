@@ -3,7 +3,7 @@
 //! How the lists were made: `HotSpot` enters Java by `JavaCalls` (and by the stubs of foreign
 //! functions and of continuations, whose methods are hidden ones). Every call of `JavaCalls::*` in the
 //! code of the `libjvm.so` of JDK 17 and of JDK 25 was looked up, and which names and descriptors it
-//! passes. Not in the lists:
+//! passes. The stubs of foreign functions are in `foreign`. Not in the lists:
 //!
 //! - what JNI calls: that is bracketed; reflection's natives: bracketed as well;
 //! - `Thread.run`: a thread's first frame, for which the pointer is right; what makes a `Thread` for
@@ -33,7 +33,7 @@ const ANY_CLASS: [&str; 5] = [
 
 /// Class and method, with the descriptor where other overloads are called often. `*`: every prefix
 /// match.
-pub const METHODS: [(&str, &str); 56] = [
+pub const METHODS: [(&str, &str); 58] = [
     // In the middle of any method: linking, loading and initialising.
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     (
@@ -86,6 +86,13 @@ pub const METHODS: [(&str, &str); 56] = [
         "jdk/internal/foreign/abi/ProgrammableUpcallHandler",
         "invoke",
     ),
+    // Upcalls without classes of their own (-Djdk.internal.foreign.UpcallLinker.USE_SPEC=false).
+    (
+        "jdk/internal/foreign/abi/UpcallLinker",
+        "invokeInterpBindings",
+    ),
+    // See `roles::CUSTOMIZING`.
+    ("java/lang/invoke/MethodHandle", "customize"),
     // The ends of threads and of the VM.
     ("java/lang/Thread", "dispatchUncaughtException"),
     ("java/lang/Thread", "exit"),

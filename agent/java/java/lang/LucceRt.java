@@ -330,6 +330,57 @@ public final class LucceRt {
         return p;
     }
 
+    // ---- C code: java.lang.foreign ----------------------------------------------------------------
+    //
+    // C code calls Java by a stub, from wherever it is. Which frames lie below, natives among them, the VM knows. To ask it
+    // costs much more than the call, so a downcall leaves a word in the slot of what is called next: the slot is right,
+    // and no native method lies between. The word is in place of the memo, for calls on the way to C code (checkExactType)
+    // write sites.
+
+    /** Before the call of a C function, from a frame that traces do not show: slot `p` is that of what the function calls. */
+    @Hidden @ForceInline
+    public static void downcall(long p) {
+        restore(p);
+        if (LIVE) Memory.U.putLong(p + CONTEXT + BASE, IN_DOWNCALL);
+    }
+
+    /** After it. */
+    @Hidden @ForceInline
+    public static void downcalled(long p, int unused) {
+        if (LIVE) Memory.U.putLong(p + CONTEXT + BASE, 0);
+    }
+
+    /** An exception leaves the frame. */
+    @Hidden @DontInline
+    public static void unwindDowncall(long p) {
+        restore(p);
+        downcalled(p, 0);
+    }
+
+    /** Entry of what C code calls, which traces do not show. In bit 0: a downcall has left the slot. */
+    @Hidden @ForceInline
+    public static long enterUpcall() {
+        if (!LIVE) return enter();
+        Thread t = Thread.currentThread();
+        long p = t.$fp;
+        if (t.$ts == 0 || !owns(t, p) || Memory.U.getLong(p + CONTEXT + BASE) != IN_DOWNCALL) return enterVm(0);
+        // What is called now has the slot, and may call C code itself.
+        Memory.U.putLong(p + CONTEXT + BASE, 0);
+        return p | 1;
+    }
+
+    /** As restore. */
+    @Hidden @ForceInline
+    public static void restoreUpcall(long p) {
+        restore(p & ~1L);
+    }
+
+    @Hidden @ForceInline
+    public static void exitUpcall(long p) {
+        if ((p & 1) == 0) exitVm(p);
+        else downcall(p & ~1L);
+    }
+
     // ---- look-up ----------------------------------------------------------------------------------
 
     /** The number of the context of `site` in the frame with slot `p`; 0: unknown. */

@@ -1,5 +1,5 @@
 /*
- * Natives that call back into Java, for io.lucce.programs.NativeCallback, NativeThreads and VmCalls:
+ * Natives that call back into Java, for io.lucce.programs.NativeCallback, NativeThreads, VmCalls and ForeignUpcalls:
  *
  *   cc -shared -fPIC -I$JAVA_HOME/include -I$JAVA_HOME/include/linux \
  *      -o liblucce_callback.so lucce_callback.c -lpthread
@@ -217,4 +217,130 @@ JNIEXPORT jboolean JNICALL Java_io_lucce_programs_NativeLibrary_attach(
     }
     (*env)->DeleteGlobalRef(env, work.runnable);
     return started == threads && !work.failed;
+}
+
+/* Functions that java.lang.foreign makes of Java methods: int f(int). */
+typedef jint (*upcall_t)(jint);
+
+static jint failed_upcall(jint argument) {
+    return -argument;
+}
+
+static upcall_t registered = failed_upcall;
+static jobject registered_runnable;
+
+/* Called by java.lang.foreign: calls the function. */
+JNIEXPORT jint JNICALL lucce_upcall(jlong function, jint argument) {
+    return ((upcall_t) function)(argument);
+}
+
+/* Called by java.lang.foreign: calls the function later. */
+JNIEXPORT void JNICALL lucce_register(jlong function) {
+    registered = (upcall_t) function;
+}
+
+JNIEXPORT jint JNICALL lucce_fire(jint argument) {
+    return registered(argument);
+}
+
+/* The first frame of a thread. */
+JNIEXPORT void JNICALL Java_io_lucce_programs_ForeignUpcalls_00024NativeMain_run(JNIEnv *env, jobject self) {
+    (void) env;
+    (void) self;
+    registered(1);
+    registered(0);
+}
+
+/* Called by java.lang.foreign: calls Java by JNI. */
+JNIEXPORT jint JNICALL lucce_run_registered(void) {
+    JNIEnv *env;
+    if ((*vm)->GetEnv(vm, (void **) &env, JNI_VERSION_1_8) != JNI_OK) {
+        return -1;
+    }
+    call(env, registered_runnable);
+    return (*env)->ExceptionCheck(env) ? -1 : 0;
+}
+
+JNIEXPORT void JNICALL Java_io_lucce_programs_NativeLibrary_registerRunnable(
+        JNIEnv *env, jclass type, jobject runnable) {
+    (void) type;
+    registered_runnable = (*env)->NewGlobalRef(env, runnable);
+}
+
+/* In a native method: calls the function this many times. */
+JNIEXPORT jint JNICALL Java_io_lucce_programs_NativeLibrary_upcall(
+        JNIEnv *env, jclass type, jlong function, jint argument, jint times) {
+    jint result = 0;
+    (void) env;
+    (void) type;
+    for (jint i = 0; i < times; i++) {
+        result = ((upcall_t) function)(argument);
+    }
+    return result;
+}
+
+/* In a native method: calls Java by JNI, the function, and Java once more. */
+JNIEXPORT jint JNICALL Java_io_lucce_programs_NativeLibrary_upcallBetween(
+        JNIEnv *env, jclass type, jlong function, jint argument, jobject runnable) {
+    (void) type;
+    call(env, runnable);
+    jint result = ((upcall_t) function)(argument);
+    call(env, runnable);
+    return result;
+}
+
+/* How a native thread becomes one of the VM's: the first upcall attaches it, or JNI does. */
+enum { BY_UPCALL, BY_JNI, AS_DAEMON };
+
+struct upcalls {
+    jlong function;
+    jobject runnable;
+    jint how;
+    jint rounds;
+    int failed;
+};
+
+static void *call_function(void *argument) {
+    struct upcalls *upcalls = argument;
+    upcall_t function = (upcall_t) upcalls->function;
+    for (jint round = 0; round < upcalls->rounds; round++) {
+        JNIEnv *env = NULL;
+        jint attached = JNI_OK;
+        if (upcalls->how == BY_JNI) {
+            attached = (*vm)->AttachCurrentThread(vm, (void **) &env, NULL);
+        } else if (upcalls->how == AS_DAEMON) {
+            attached = (*vm)->AttachCurrentThreadAsDaemon(vm, (void **) &env, NULL);
+        }
+        if (attached != JNI_OK || function(1) < 0 || function(0) < 0) {
+            upcalls->failed = 1;
+        }
+        /* The upcall has attached the thread. */
+        if (env == NULL) {
+            attached = (*vm)->GetEnv(vm, (void **) &env, JNI_VERSION_1_8);
+        }
+        if (attached != JNI_OK) {
+            upcalls->failed = 1;
+        } else {
+            call(env, upcalls->runnable);
+        }
+        if (function(0) < 0) {
+            upcalls->failed = 1;
+        }
+        (*vm)->DetachCurrentThread(vm);
+    }
+    return NULL;
+}
+
+/* Starts a native thread which calls the function and the object, detaches, and does so again; waits for it. */
+JNIEXPORT jboolean JNICALL Java_io_lucce_programs_NativeLibrary_upcallOnThread(
+        JNIEnv *env, jclass type, jlong function, jobject runnable, jint how, jint rounds) {
+    (void) type;
+    struct upcalls upcalls = {function, (*env)->NewGlobalRef(env, runnable), how, rounds, 0};
+    pthread_t id;
+    if (pthread_create(&id, NULL, call_function, &upcalls) != 0) {
+        return JNI_FALSE;
+    }
+    pthread_join(id, NULL);
+    (*env)->DeleteGlobalRef(env, upcalls.runnable);
+    return !upcalls.failed;
 }

@@ -64,4 +64,15 @@ final class NativeLibrary {
     static native void nonvirtual(Object receiver, Class<?> declaring);
 
     static native boolean attach(Runnable runnable, int threads, int rounds);
+
+    /** Calls a C function {@code int f(int)} this many times; the result of the last call. */
+    static native int upcall(long function, int argument, int times);
+
+    /** Calls the object by JNI, a C function, and the object again. */
+    static native int upcallBetween(long function, int argument, Runnable runnable);
+
+    static native void registerRunnable(Runnable runnable);
+
+    /** {@code how} a native thread becomes one of the JVM's: 0 by its first upcall, 1 by JNI, 2 as a daemon. */
+    static native boolean upcallOnThread(long function, Runnable runnable, int how, int rounds);
 }

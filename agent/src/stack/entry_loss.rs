@@ -1,0 +1,157 @@
+//! Frames that the VM has entered and whose caller is not known: counted by reason, and told.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+use crate::book::Book;
+use crate::book::names::external;
+use crate::memory::counter::count;
+use crate::options::Level;
+use crate::stack::Stack;
+use crate::stack::frames::{Frame, MethodKind};
+use crate::stack::upcall;
+use crate::thread::ThreadState;
+
+/// Why the caller of a frame that the VM has entered is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossReason {
+    /// The VM does not say the frames.
+    NoStack,
+    /// The agent does not know the class of a frame.
+    UnknownFrame,
+    /// A slot is not that of the frame which must have it.
+    OtherSlot,
+}
+
+impl LossReason {
+    /// In the order of `Counts::upcalls_lost`.
+    pub const ALL: [LossReason; 3] = [
+        LossReason::NoStack,
+        LossReason::UnknownFrame,
+        LossReason::OtherSlot,
+    ];
+
+    /// In the log's counts.
+    pub fn key(self) -> &'static str {
+        match self {
+            LossReason::NoStack => "no_stack",
+            LossReason::UnknownFrame => "unknown_frame",
+            LossReason::OtherSlot => "other_slot",
+        }
+    }
+}
+
+/// A frame that the VM has entered, and whose caller is not known.
+pub struct EntryLoss<'f> {
+    pub reason: LossReason,
+    /// The frames that were entered, innermost first.
+    pub entered: &'f [Frame],
+    /// The frames below, as far as the VM says them.
+    pub callers: &'f [Frame],
+}
+
+impl<'f> EntryLoss<'f> {
+    /// What the innermost of these frames calls next. Innermost first; their slots cannot be counted.
+    pub fn of_callee(frames: &'f [Frame]) -> EntryLoss<'f> {
+        let reason = match upcall::are_known(frames) {
+            true => LossReason::OtherSlot,
+            false => LossReason::UnknownFrame,
+        };
+        EntryLoss {
+            reason,
+            entered: frames.get(..1).unwrap_or_default(),
+            callers: frames.get(1..).unwrap_or_default(),
+        }
+    }
+
+    pub fn count_and_report(&self, stack: &Stack, state: &ThreadState) {
+        let counts = &stack.counts.upcalls_lost;
+        let is_first = counts.iter().all(|of| of.load(Ordering::Relaxed) == 0);
+        if let Some(of_reason) = counts.get(self.reason as usize) {
+            count(of_reason);
+        }
+        // The VM says no frames once it has ended; threads may go on until the process ends.
+        if !stack.ended.has_ended() {
+            self.report(stack, state, is_first);
+        }
+    }
+
+    /// Tells the user: the first time in a run, and each time with `log=debug`.
+    fn report(&self, stack: &Stack, state: &ThreadState, is_first: bool) {
+        let is_debugging = Level::Debug >= stack.options.log;
+        let level = match is_first {
+            true => Level::Warn,
+            false => Level::Debug,
+        };
+        if !is_first && !is_debugging {
+            return;
+        }
+        let entered = match self.entered.first() {
+            Some(frame) => name_of(frame),
+            None => "a method that native code calls".to_owned(),
+        };
+        let unknown = self.callers.iter();
+        let unknown = unknown.filter(|frame| frame.method.kind == MethodKind::Unknown);
+        let why = match self.reason {
+            LossReason::NoStack => "the VM does not say the thread's frames".to_owned(),
+            LossReason::UnknownFrame => match unknown.last() {
+                Some(frame) => format!(
+                    "{} below it is in no class that the agent has seen",
+                    name_of(frame)
+                ),
+                None => "a frame below it is in no class that the agent has seen".to_owned(),
+            },
+            LossReason::OtherSlot => "a frame below it was entered in an unknown way".to_owned(),
+        };
+        let told = format!(
+            "the VM entered {entered}, and from where is not known: {why}. Events in it have no trace and count as lost; other events \
+             are not concerned. `lucce check` says how often this was so (agent.upcalls_lost). Please report it with the output of \
+             log=debug"
+        );
+        stack.say(level, &told);
+        if is_debugging {
+            stack.say(Level::Debug, &self.dump(stack, state));
+        }
+    }
+
+    /// The frames as the VM says them and the slots as they are, outermost first.
+    fn dump(&self, stack: &Stack, state: &ThreadState) -> String {
+        let mut text = String::from("frames and slots of that entry, outermost first:");
+        let book = stack.book();
+        for frame in self.callers.iter().rev() {
+            let slot = if frame.has_slot() { "slot" } else { "no slot" };
+            let _ = write!(text, "\n  {}:{} {slot}", name_of(frame), frame.line());
+        }
+        for slot in state
+            .first_slot()
+            .until(state.first_slot().up(self.callers.len()))
+        {
+            let site = slot.site();
+            let _ = match book.site(site.0) {
+                Some(info) => write!(
+                    text,
+                    "\n  {} {}:{}",
+                    site.0,
+                    name_by_id(&book, info.method),
+                    book.line(&info)
+                ),
+                None => write!(text, "\n  {}", site.0),
+            };
+        }
+        text
+    }
+}
+
+fn name_of(frame: &Frame) -> String {
+    let method = &frame.method;
+    format!("{}.{}", external(&method.class_name), method.method_name)
+}
+
+fn name_by_id(book: &Book, method: u32) -> String {
+    let name = || {
+        let info = book.method(method)?;
+        let class = book.text(book.class(info.class)?.name);
+        Some(format!("{}.{}", external(class), book.text(info.name)))
+    };
+    name().unwrap_or_default()
+}

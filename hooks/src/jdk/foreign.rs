@@ -1,0 +1,53 @@
+//! `java.lang.foreign`: the hidden classes by which Java code calls C functions, and C code calls Java methods.
+//!
+//! `BindingSpecializer` (JDK 21, 25) makes one for each type of function. Each has one method, which converts arguments and
+//! result. The VM calls an *upcall stub* from wherever a C function is: below a downcall, below a native method, or on a
+//! native thread without any Java frame. JDK 17 has no such classes.
+
+use lucce_bytecode::Call;
+
+use crate::shape::FrameKind;
+
+const DOWNCALL_STUB: &str = "jdk/internal/foreign/abi/DowncallStub";
+const UPCALL_STUB: &str = "jdk/internal/foreign/abi/UpcallStub";
+const METHOD: &str = "invoke";
+
+/// The frame of a stub's method. `class`: by its `role_name`. `None`: the method is another one.
+pub fn stub_frame(class: &str, method: &str) -> Option<FrameKind> {
+    match class {
+        DOWNCALL_STUB if method == METHOD => Some(FrameKind::Downcall),
+        UPCALL_STUB if method == METHOD => Some(FrameKind::Upcall),
+        _ => None,
+    }
+}
+
+/// Whether the call, in a downcall stub, is that of the C function.
+pub fn calls_function(call: &Call<'_>) -> bool {
+    (&*call.owner, &*call.name) == ("java/lang/invoke/MethodHandle", "invokeExact")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::tests::call;
+
+    #[test]
+    fn only_the_methods_of_stubs_have_frames_of_their_own() {
+        assert_eq!(
+            stub_frame(DOWNCALL_STUB, "invoke"),
+            Some(FrameKind::Downcall)
+        );
+        assert_eq!(stub_frame(UPCALL_STUB, "invoke"), Some(FrameKind::Upcall));
+        assert_eq!(stub_frame(UPCALL_STUB, "<clinit>"), None);
+        // The role of a program's class.
+        assert_eq!(stub_frame("", "invoke"), None);
+        assert!(calls_function(&call(
+            "java/lang/invoke/MethodHandle",
+            "invokeExact"
+        )));
+        assert!(!calls_function(&call(
+            "java/lang/invoke/MethodHandle",
+            "invoke"
+        )));
+    }
+}
