@@ -128,7 +128,7 @@ fn silenced(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
 }
 
 /// Nothing but what says where the agent `class` is, and what it needs.
-fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
+pub fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
     let (manifest, jar) = (
         java.folder().join("manifest"),
         java.folder().join("agent.jar"),

@@ -39,6 +39,7 @@ mod real_java_agents;
 mod recipe;
 mod recorded;
 mod recorded_calls;
+mod replaced;
 mod running;
 mod samples;
 mod starts;
@@ -157,6 +158,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         push::tests(setup),
         recorded::tests(setup),
         recorded_calls::tests(setup),
+        replaced::tests(setup),
         planned::tests(setup),
         vm_events::tests(setup),
         streams::tests(setup),
@@ -183,6 +185,7 @@ const DIFFERENT: [&str; 18] = [
     "native_api",
     "programs",
     "real_java_agents",
+    "replaced",
     "tasks",
     "vm-events",
     "walked",

@@ -3,6 +3,7 @@
 pub mod alike;
 pub mod announced;
 pub mod calls;
+pub mod class_versions;
 pub mod contexts;
 pub mod frames;
 pub mod here;
@@ -13,6 +14,7 @@ pub mod scopes;
 #[cfg(test)]
 mod simulated;
 pub mod tasks;
+pub mod throwable_trace;
 pub mod trace;
 pub mod unloading;
 pub mod upcall;
@@ -26,6 +28,7 @@ use alike::Alike;
 use announced::Announced;
 use frames::FrameCache;
 use tasks::Tasks;
+use throwable_trace::ThrowableTraces;
 use trace::Archive;
 
 pub use known::add as add_class;
@@ -41,6 +44,8 @@ pub struct Stack {
     pub archive: Archive,
     /// Where tasks of executors were submitted.
     pub tasks: Tasks,
+    /// For frames that may run older code.
+    pub throwables: ThrowableTraces,
 }
 
 impl Deref for Stack {
@@ -60,6 +65,7 @@ impl Stack {
             alike: Alike::default(),
             archive: Archive::default(),
             tasks: Tasks::default(),
+            throwables: ThrowableTraces::default(),
         }
     }
 }
