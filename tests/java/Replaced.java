@@ -7,9 +7,11 @@ import java.lang.instrument.ClassDefinition;
 import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
 import java.security.ProtectionDomain;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
@@ -19,7 +21,7 @@ import org.objectweb.asm.Opcodes;
 
 /**
  * A class whose code is replaced while frames run it: lines move by a thousand, and every other time instructions change, too. It
- * throws exceptions and says what their own traces are, as {@code STACK method:line;… COUNT}. Told {@code agent} a Java agent
+ * throws exceptions, from several threads in the end, and says what their own traces are, as {@code STACK method:line;… COUNT}. Told {@code agent} a Java agent
  * redefines and retransforms the class, told {@code debugger} a debugger does.
  */
 public final class Replaced implements ClassFileTransformer {
@@ -53,6 +55,12 @@ public final class Replaced implements ClassFileTransformer {
                 tick();
             }
         }
+
+        static void storm() {
+            for (int i = 0; i < 2000; i++) {
+                tick();
+            }
+        }
     }
 
     public static void premain(String arguments, Instrumentation instrumentation) {
@@ -72,6 +80,12 @@ public final class Replaced implements ClassFileTransformer {
         Thread later = new Thread(Swap::tick);
         later.start();
         later.join();
+        // Its code is replaced at any moment of what three threads do.
+        List<Thread> storm = Stream.generate(() -> new Thread(Swap::storm)).limit(3).toList();
+        storm.forEach(Thread::start);
+        while (storm.stream().anyMatch(Thread::isAlive)) {
+            replace();
+        }
         COUNTS.forEach((stack, count) -> System.out.println("STACK " + stack + " " + count));
         System.out.println("OK " + replaced);
         if (debugged != null) {

@@ -33,9 +33,9 @@ impl Threads {
         self.lock().values().copied().for_each(stack);
     }
 
-    /// As [`each`](Threads::each): what their fields hold.
-    pub fn each_field(&self, field: impl FnMut(jlong)) {
-        self.lock().keys().copied().for_each(field);
+    /// What their fields hold. None of them ends meanwhile.
+    pub fn read_fields<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = jlong>) -> T) -> T {
+        read(&mut self.lock().keys().copied())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<jlong, SlotRange>> {

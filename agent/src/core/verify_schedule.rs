@@ -105,6 +105,18 @@ struct ScheduledThreads {
     shared: FxHashMap<usize, Arc<VerifyCountdown>>,
 }
 
+impl ScheduledThreads {
+    fn end(&mut self, countdown: &VerifyCountdown, interval: u32) {
+        if interval == 0 {
+            return;
+        }
+        let left = countdown.left.load(Ordering::Relaxed);
+        let left = u32::try_from(left).unwrap_or(0).clamp(1, interval);
+        self.left.push(left);
+        self.ended.add(countdown.sums(interval));
+    }
+}
+
 impl VerifySchedule {
     pub fn new(interval: u32) -> VerifySchedule {
         VerifySchedule {
@@ -140,29 +152,23 @@ impl VerifySchedule {
 
     /// As [`end_thread`](VerifySchedule::end_thread), for what `begin_shared` made.
     pub fn end_shared(&self, countdown: &Arc<VerifyCountdown>) {
-        self.end_thread(countdown);
+        let mut threads = self.threads();
+        threads.end(countdown, self.interval);
         let key = Arc::as_ptr(countdown).addr();
-        self.threads().shared.remove(&key);
+        threads.shared.remove(&key);
     }
 
     /// The countdown of a thread that ends: a thread that begins later goes on with it.
     pub fn end_thread(&self, countdown: &VerifyCountdown) {
-        if self.interval == 0 {
-            return;
-        }
-        let left = countdown.left.load(Ordering::Relaxed);
-        let left = u32::try_from(left).unwrap_or(0).clamp(1, self.interval);
-        let mut threads = self.threads();
-        threads.left.push(left);
-        threads.ended.add(countdown.sums(self.interval));
+        self.threads().end(countdown, self.interval);
     }
 
-    /// Of the threads that ended, and of those that live: `each_living` hands over the countdowns that are not shared.
-    pub fn sums(&self, each_living: impl FnOnce(&mut dyn FnMut(&VerifyCountdown))) -> VerifySums {
-        let mut sums = VerifySums::default();
-        each_living(&mut |countdown| sums.add(countdown.sums(self.interval)));
+    /// Of the threads that ended, and of those that live: `living` are the countdowns that are not shared. No thread of
+    /// theirs ends meanwhile.
+    pub fn sums<'c>(&self, living: impl Iterator<Item = &'c VerifyCountdown>) -> VerifySums {
         let threads = self.threads();
-        sums.add(threads.ended);
+        let mut sums = threads.ended;
+        living.for_each(|countdown| sums.add(countdown.sums(self.interval)));
         for countdown in threads.shared.values() {
             sums.add(countdown.sums(self.interval));
         }
@@ -196,12 +202,12 @@ mod verify_schedule_tests {
                 .sum();
             let wanted = 16_000 * 51 / u64::from(interval);
             assert!(compared.abs_diff(wanted) <= 1, "{interval}: {compared}");
-            let sums = schedule.sums(|_| {});
+            let sums = schedule.sums([].into_iter());
             assert_eq!((sums.events, sums.threads), (16_000 * 51, 16_000));
             let least = 16_000_u64.saturating_sub(compared);
             assert!(sums.threads_not_compared >= least, "{interval}: {sums:?}");
             assert_eq!(run_thread(&schedule, 0, interval), 0);
-            assert_eq!(schedule.sums(|_| {}).threads, 16_000);
+            assert_eq!(schedule.sums([].into_iter()).threads, 16_000);
         }
     }
 
@@ -216,7 +222,7 @@ mod verify_schedule_tests {
             let each = (0..events(thread)).filter(|_| countdown.count_event(interval));
             compared += each.count() as u64;
         }
-        let sums = schedule.sums(|each| living.iter().for_each(each));
+        let sums = schedule.sums(living.iter());
         let all: u64 = (0..living.len()).map(events).sum();
         assert_eq!((sums.events, sums.threads), (all, 16_000));
         assert_eq!(sums.threads_not_compared, 16_000 - compared);
@@ -234,7 +240,7 @@ mod verify_schedule_tests {
         let compared = (0..25).filter(|_| one.count_event(10)).count();
         assert_eq!(compared, 3);
         let sums = || {
-            let sums = schedule.sums(|_| {});
+            let sums = schedule.sums([].into_iter());
             (sums.events, sums.threads, sums.threads_not_compared)
         };
         assert_eq!(sums(), (25, 1, 0));
@@ -250,9 +256,9 @@ mod verify_schedule_tests {
     fn every_event_is_compared_if_that_is_wanted_and_none_if_not() {
         let all = VerifySchedule::new(1);
         assert_eq!(run_thread(&all, 100, 1), 100);
-        assert_eq!(all.sums(|_| {}).threads_not_compared, 0);
+        assert_eq!(all.sums([].into_iter()).threads_not_compared, 0);
         let none = VerifySchedule::new(0);
         assert_eq!(run_thread(&none, 100, 0), 0);
-        assert_eq!(none.sums(|_| {}), VerifySums::default());
+        assert_eq!(none.sums([].into_iter()), VerifySums::default());
     }
 }

@@ -99,9 +99,7 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
     if stack.mismatched() >= MOST_RECORDS {
         return;
     }
-    let expected = real
-        .iter()
-        .fold(String::new(), |text, frame| expected_line(text, frame));
+    let expected = real.iter().fold(String::new(), expected_line);
     let decoded = match decoded {
         Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
             found_line(text, &book, frame.site.0)

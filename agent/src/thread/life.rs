@@ -126,14 +126,13 @@ pub fn name_of(env: Env, thread: jobject, fields: ThreadFields) -> String {
 
 /// Of how many events of all threads some were to be compared.
 pub fn sum_verified(counters: &Counters) -> VerifySums {
-    counters.verify.sums(|each| {
-        counters.threads.each_field(|field| {
-            // SAFETY: the state lives, as its thread takes it from the list before it frees it. Only atomics are read.
-            let own = unsafe { OwnState::of_field(field) };
-            if let Some(state) = own.get() {
-                each(&state.countdown);
-            }
-        });
+    counters.threads.read_fields(|fields| {
+        // SAFETY: a thread takes its state from the list before it frees it, so it lives. Only atomics of it are read.
+        let states: Vec<_> = fields
+            .map(|field| unsafe { OwnState::of_field(field) })
+            .collect();
+        let living = states.iter().filter_map(OwnState::get);
+        counters.verify.sums(living.map(|state| &state.countdown))
     })
 }
 
