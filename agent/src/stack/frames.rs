@@ -103,18 +103,13 @@ impl Resolved {
         }
     }
 
-    /// Whether the two are of one class, of which one count tells.
-    pub fn shares_version(&self, other: &Resolved) -> bool {
-        match (&self.version, &other.version) {
-            (
-                MethodVersion::Counted { class, count, .. },
-                MethodVersion::Counted {
-                    class: other_class,
-                    count: other_count,
-                    ..
-                },
-            ) => Arc::ptr_eq(class, other_class) && count == other_count,
-            _ => false,
+    /// The class and its count: methods for which this is equal are current or not together.
+    pub fn version_key(&self) -> Option<(usize, i32)> {
+        match &self.version {
+            MethodVersion::Counted { class, count, .. } => {
+                Some((Arc::as_ptr(class).addr(), *count))
+            }
+            MethodVersion::Fixed | MethodVersion::Early => None,
         }
     }
 

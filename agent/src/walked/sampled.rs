@@ -334,7 +334,7 @@ impl Local {
         (can_watch, older): (bool, &mut OlderLines),
     ) -> Option<()> {
         let mut common = 0;
-        let mut asked: Option<Arc<Resolved>> = None;
+        let mut checked = CheckedVersions::default();
         let outermost_first = || frames.iter().enumerate().rev();
         for ((index, frame), known) in outermost_first().zip(&self.last) {
             let method = &known.place.method;
@@ -342,10 +342,7 @@ impl Local {
             if !is_same {
                 break;
             }
-            let was_asked = asked
-                .as_ref()
-                .is_some_and(|asked| asked.shares_version(method));
-            if !was_asked && !method.is_current(env, can_watch) {
+            if !checked.is_current(env, method, can_watch) {
                 break;
             }
             if method.has_older_lines() {
@@ -353,9 +350,6 @@ impl Local {
                 if standing != known.standing() {
                     break;
                 }
-            }
-            if !was_asked {
-                asked = Some(Arc::clone(method));
             }
             common += 1;
         }
@@ -476,6 +470,31 @@ impl Local {
     /// One more event: whether it is the one to compare, of so many.
     fn must_verify(&mut self) -> bool {
         self.countdown.count_event(self.counting.options.verify)
+    }
+}
+
+/// Versions that were found to be current in this walk, the last few: stacks go to and fro between a few classes.
+#[derive(Default)]
+struct CheckedVersions {
+    keys: [Option<(usize, i32)>; 8],
+    next: usize,
+}
+
+impl CheckedVersions {
+    fn is_current(&mut self, env: Env, method: &Resolved, can_watch: bool) -> bool {
+        let key = method.version_key();
+        if key.is_some() && self.keys.contains(&key) {
+            return true;
+        }
+        let is_current = method.is_current(env, can_watch);
+        if is_current
+            && key.is_some()
+            && let Some(place) = self.keys.get_mut(self.next)
+        {
+            *place = key;
+            self.next = (self.next + 1) % self.keys.len();
+        }
+        is_current
     }
 }
 
