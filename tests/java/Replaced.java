@@ -28,7 +28,7 @@ public final class Replaced implements ClassFileTransformer {
     private static final Map<String, Integer> COUNTS = new TreeMap<>();
 
     private static Instrumentation instrumentation;
-    private static VirtualMachine debugged;
+    private static boolean isDebugged;
     private static byte[] plain;
     private static byte[] wanted;
     private static int replaced;
@@ -73,7 +73,8 @@ public final class Replaced implements ClassFileTransformer {
             plain = file.readAllBytes();
         }
         if (args[0].equals("debugger")) {
-            debugged = attach();
+            Debugger.attach();
+            isDebugged = true;
         }
         Swap.loop(2);
         // Its code was replaced before this thread began.
@@ -88,8 +89,8 @@ public final class Replaced implements ClassFileTransformer {
         }
         COUNTS.forEach((stack, count) -> System.out.println("STACK " + stack + " " + count));
         System.out.println("OK " + replaced);
-        if (debugged != null) {
-            debugged.dispose();
+        if (isDebugged) {
+            Debugger.jvm.dispose();
         }
     }
 
@@ -106,8 +107,8 @@ public final class Replaced implements ClassFileTransformer {
     static void replace() throws Exception {
         replaced++;
         wanted = changed(replaced * 1000 % 30_000, replaced % 2 == 0);
-        if (debugged != null) {
-            debugged.redefineClasses(Map.of(debugged.classesByName("Replaced$Swap").get(0), wanted));
+        if (isDebugged) {
+            Debugger.redefine(wanted);
         } else if (replaced % 3 == 0) {
             instrumentation.retransformClasses(Swap.class);
         } else {
@@ -150,20 +151,30 @@ public final class Replaced implements ClassFileTransformer {
         return writer.toByteArray();
     }
 
-    /** To this JVM itself, by the socket that its debugging agent listens at. */
-    private static VirtualMachine attach() throws Exception {
-        Class<?> support = Class.forName("jdk.internal.vm.VMSupport");
-        Properties properties = (Properties) support.getMethod("getAgentProperties").invoke(null);
-        String address = properties.getProperty("sun.jdwp.listenerAddress");
-        String port = address.substring(address.lastIndexOf(':') + 1);
-        for (AttachingConnector connector : Bootstrap.virtualMachineManager().attachingConnectors()) {
-            if (connector.name().equals("com.sun.jdi.SocketAttach")) {
-                var arguments = connector.defaultArguments();
-                arguments.get("hostname").setValue("127.0.0.1");
-                arguments.get("port").setValue(port);
-                return connector.attach(arguments);
+    /** Of this JVM itself. Run-time images may lack what it takes, so nothing else names its types. */
+    private static final class Debugger {
+        static VirtualMachine jvm;
+
+        /** By the socket that the JVM's debugging agent listens at. */
+        static void attach() throws Exception {
+            Class<?> support = Class.forName("jdk.internal.vm.VMSupport");
+            Properties properties = (Properties) support.getMethod("getAgentProperties").invoke(null);
+            String address = properties.getProperty("sun.jdwp.listenerAddress");
+            String port = address.substring(address.lastIndexOf(':') + 1);
+            for (AttachingConnector connector : Bootstrap.virtualMachineManager().attachingConnectors()) {
+                if (connector.name().equals("com.sun.jdi.SocketAttach")) {
+                    var arguments = connector.defaultArguments();
+                    arguments.get("hostname").setValue("127.0.0.1");
+                    arguments.get("port").setValue(port);
+                    jvm = connector.attach(arguments);
+                    return;
+                }
             }
+            throw new IOException("no connector by socket");
         }
-        throw new IOException("no connector by socket");
+
+        static void redefine(byte[] bytes) {
+            jvm.redefineClasses(Map.of(jvm.classesByName("Replaced$Swap").get(0), bytes));
+        }
     }
 }

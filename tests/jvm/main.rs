@@ -170,7 +170,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 18] = [
+const DIFFERENT: [&str; 19] = [
     "attach",
     "cache",
     "classes",
