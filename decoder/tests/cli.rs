@@ -43,6 +43,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::started(&dir.join("started.log"));
     fixture::killed_while_comparing(&dir.join("compared.log"), true);
     fixture::killed_while_comparing(&dir.join("untold.log"), false);
+    fixture::partly_compared(&dir.join("partly.log"));
     fixture::stream::streams(dir);
     fixture::calls::record(&dir.join("figure.calls"));
     let figure = fs::read(dir.join("figure.calls")).unwrap();

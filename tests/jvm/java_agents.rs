@@ -170,7 +170,7 @@ fn changes(setup: &Setup, jdk: &Jdk, (program, how): (&str, &str)) -> Checked {
 }
 
 /// Nothing but what says where the agent `class` is, and what it needs.
-fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
+pub fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
     let (manifest, jar) = (
         java.folder().join("manifest"),
         java.folder().join("agent.jar"),

@@ -41,6 +41,7 @@ mod real_java_agents;
 mod recipe;
 mod recorded;
 mod recorded_calls;
+mod replaced;
 mod running;
 mod samples;
 mod starts;
@@ -163,6 +164,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         push::tests(setup),
         recorded::tests(setup),
         recorded_calls::tests(setup),
+        replaced::tests(setup),
         planned::tests(setup),
         vm_events::tests(setup),
         streams::tests(setup),
@@ -174,7 +176,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 20] = [
+const DIFFERENT: [&str; 22] = [
     "attach",
     "cache",
     "classes",
@@ -191,6 +193,7 @@ const DIFFERENT: [&str; 20] = [
     "native_api",
     "programs",
     "real_java_agents",
+    "replaced",
     "tasks",
     "vm-events",
     "walked",

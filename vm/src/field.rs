@@ -3,7 +3,7 @@
 use jvmti_bindings::sys::jni::jfieldID;
 
 /// A field id: valid in every thread as long as its class.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Field(usize);
 
 impl Field {

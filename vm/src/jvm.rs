@@ -345,6 +345,13 @@ impl Jvmti {
         lines
     }
 
+    /// The location of the method's last instruction; -1: the VM does not say.
+    pub fn last_location(self, method: jmethodID) -> i64 {
+        let (mut first, mut last) = (-1, -1);
+        let found = call!(self, GetMethodLocation, method, &mut first, &mut last);
+        if found.is_ok() { last } else { -1 }
+    }
+
     /// A method's code as the VM runs it.
     pub fn bytecodes(self, method: jmethodID) -> Vec<u8> {
         let (mut count, mut code) = (0, ptr::null_mut());
@@ -617,6 +624,10 @@ impl Env {
         jni!(self, GetLongField, object, field)
     }
 
+    pub fn get_int(self, object: jobject, field: jfieldID) -> i32 {
+        jni!(self, GetIntField, object, field)
+    }
+
     pub fn set_long(self, object: jobject, field: jfieldID, value: i64) {
         jni!(self, SetLongField, object, field, value);
     }
@@ -758,6 +769,11 @@ impl Env {
     pub fn new_objects(self, class: jclass, length: i32) -> Option<jobject> {
         let array = jni!(self, NewObjectArray, length, class, ptr::null_mut());
         self.checked(array)
+    }
+
+    /// A local reference to an element of an array that has so many.
+    pub fn get_element(self, array: jobject, index: i32) -> jobject {
+        jni!(self, GetObjectArrayElement, array, index)
     }
 
     pub fn set_element(self, array: jobject, index: i32, value: jobject) {

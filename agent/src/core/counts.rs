@@ -15,6 +15,10 @@ pub struct Counts {
     pub events_lost: AtomicU64,
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
+    /// Events that were to be compared and have no number: they are dropped.
+    pub dropped_uncompared: AtomicU64,
+    /// Events that were to be compared while the VM did not give their frames.
+    pub frames_unknown: AtomicU64,
     pub upcalls: AtomicU64,
     /// Of those, where one frame or two have told enough.
     pub upcalls_near: AtomicU64,

@@ -12,6 +12,7 @@ mod place;
 mod scope;
 mod streamer;
 mod threads;
+mod verify_schedule;
 mod warnings;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -43,6 +44,7 @@ pub use place::Here;
 pub use scope::{holds, is_without_the_jdk, may_be_created, may_create};
 pub use streamer::Streamer;
 pub use threads::Threads;
+pub use verify_schedule::{VerifyCountdown, VerifySchedule, VerifySums};
 pub use warnings::Warnings;
 
 pub struct Core {
@@ -71,6 +73,8 @@ pub struct Core {
     pub jni: AtomicPtr<JNINativeInterface_>,
     pub fields: OnceLock<ThreadFields>,
     pub threads: Threads,
+    /// Which events `verify=N` compares.
+    pub verify: VerifySchedule,
     pub counts: Counts,
     /// Of them, in the order of `TOTALS`, those that a log must tell when the JVM is killed.
     totals: Option<Counters<Total>>,
@@ -137,6 +141,7 @@ impl Core {
             jni: AtomicPtr::default(),
             fields: OnceLock::new(),
             threads: Threads::default(),
+            verify: VerifySchedule::new(options.verify),
             counts: Counts::default(),
             totals,
             gate: Gate::new(options.events.gates()),

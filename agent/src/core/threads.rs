@@ -17,8 +17,11 @@ impl Threads {
         self.lock().insert(field, slots);
     }
 
-    pub fn remove(&self, field: jlong) {
-        self.lock().remove(&field);
+    /// `end`: runs while no other thread looks at the thread.
+    pub fn remove(&self, field: jlong, end: impl FnOnce()) {
+        let mut threads = self.lock();
+        threads.remove(&field);
+        end();
     }
 
     pub fn len(&self) -> usize {
@@ -28,6 +31,11 @@ impl Threads {
     /// None of them ends meanwhile.
     pub fn each(&self, stack: impl FnMut(SlotRange)) {
         self.lock().values().copied().for_each(stack);
+    }
+
+    /// What their fields hold. None of them ends meanwhile.
+    pub fn read_fields<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = jlong>) -> T) -> T {
+        read(&mut self.lock().keys().copied())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<jlong, SlotRange>> {

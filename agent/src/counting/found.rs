@@ -42,7 +42,7 @@ pub fn verify(
     (here, location): (Option<Here>, Option<i64>),
 ) {
     if let Some(here) = here
-        && state.must_verify(counting.options.verify)
+        && state.countdown.count_event(counting.options.verify)
     {
         let number = contexts::event(counting, state, here);
         let frames = Walk::new(counting, env, 256).standing_at(location);
@@ -58,7 +58,7 @@ pub fn verify_below(
     (here, own): (Option<Here>, usize),
 ) {
     if let Some(here) = here
-        && state.must_verify(counting.options.verify)
+        && state.countdown.count_event(counting.options.verify)
     {
         let number = contexts::event(counting, state, here);
         let frames = Walk::new(counting, env, 256).below(own);

@@ -266,10 +266,9 @@ pub extern "system" fn Java_java_lang_LucceRtEvents_verify(
     returned: jint,
 ) {
     guard((), |agent| {
+        // Without a thread's state it is bound, not called.
         if let Some(state) = own.get() {
-            state.verify_again_after(agent.options.verify);
-        }
-        if number != 0 {
+            state.countdown.restart(agent.options.verify);
             let number = ContextId(number as u64);
             verify::compare(agent, agent.env(env), number, returned as usize);
         }

@@ -73,7 +73,7 @@ fn record(counting: &Counting, env: Env, state: &ThreadState, class: jclass, siz
         number,
         (size, bytes),
     );
-    if state.must_verify(counting.options.verify) {
+    if state.countdown.count_event(counting.options.verify) {
         verify::compare(counting, env, number, 0);
     }
 }

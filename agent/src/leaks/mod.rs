@@ -438,7 +438,7 @@ fn context(counting: &'static Counting, env: Env) -> Result<Option<ContextId>, N
         Made::Unknown => Ok(None),
         Made::Here(here) => {
             let number = contexts::event(counting, state, here);
-            if number != ContextId::UNKNOWN && state.must_verify(counting.options.verify) {
+            if state.countdown.count_event(counting.options.verify) {
                 verify::compare(counting, env, number, 0);
             }
             Ok(Some(number))

@@ -59,20 +59,20 @@ shared! {
     STATE_INDEX: usize = 0;
     /// Events until the next one is compared.
     STATE_LEFT: usize = 8;
-    STATE_START: usize = 16;
-    STATE_END: usize = 24;
+    STATE_START: usize = 24;
+    STATE_END: usize = 32;
     /// With `tracking=cct`: the tree's table.
-    STATE_TREE: usize = 32;
+    STATE_TREE: usize = 40;
     /// Of what the thread is doing that takes time: when it began, 0: nothing.
-    SINCE: usize = 40;
+    SINCE: usize = 48;
     /// And an amount, such as the bytes that it was given.
-    AMOUNT: usize = 48;
+    AMOUNT: usize = 56;
     /// The slot of the frame that has called `Object.clone` itself, until that returns.
-    CLONING: usize = 56;
+    CLONING: usize = 64;
     /// Bytes of the text that an exception is made with, until its trace has been noted.
-    TEXT: usize = 64;
+    TEXT: usize = 72;
     /// With `record=stream`: where the thread's next event goes.
-    PLACE: usize = 72;
+    PLACE: usize = 80;
 
     // ---- fields for contexts that go on elsewhere: see `tasks` -----------------------------------------------------------
 

@@ -172,6 +172,9 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
     if let Some(interval) = agent.sampled_bytes() {
         agent.meta("sampled.bytes", &interval.to_string());
     }
+    if let Some(env) = env {
+        live::watch_classes(agent, agent.env(env));
+    }
     agent.live.store(true, Ordering::Release);
     if let Some(attached) = agent.attached.filter(|_| samples_objects(wanted)) {
         jvmti
@@ -330,6 +333,8 @@ pub fn leave() {
             let env = agent.env(env);
             kept::let_go(agent.jvmti, env);
             agent.loaders.let_go(env);
+            agent.frames.versions.release_all(env);
+            agent.throwables.release(env);
             agent.jvmti.dispose();
         });
     });

@@ -18,6 +18,7 @@ use crate::session::control;
 use crate::session::fate;
 use crate::session::push;
 use crate::stack::entry_loss::LossReason;
+use crate::thread::life::sum_verified;
 
 /// The VM ends, or the agent leaves it.
 pub fn finish(agent: &Agent) {
@@ -81,6 +82,8 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
     for (key, count) in [
         ("verify.compared", &counts.compared),
         ("verify.mismatches", &counts.mismatches),
+        ("verify.skipped.dropped", &counts.dropped_uncompared),
+        ("verify.skipped.frames_unknown", &counts.frames_unknown),
         ("classes.rewritten", &counts.classes),
         ("classes.cached", &counts.classes_cached),
         ("classes.skipped", &counts.classes_skipped),
@@ -97,6 +100,12 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
     }
     note_lost_entries(agent);
     note_lock_waits(agent);
+    if agent.options.verify > 0 {
+        let sums = sum_verified(agent);
+        agent.stat("verify.events", sums.events);
+        agent.stat("verify.threads", sums.threads);
+        agent.stat("verify.threads_not_compared", sums.threads_not_compared);
+    }
     agent.stat("graph.slow_lookups", graph.slow_lookups);
     agent.stat("graph.unknown", graph.unknown);
     agent.stat("graph.memory", graph.memory as u64);

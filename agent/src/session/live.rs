@@ -42,6 +42,7 @@ pub fn describe(agent: &Agent) {
 
 /// The VM is initialised. `doors`: see [`Doors`].
 pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
+    watch_classes(agent, env);
     let helper = helper_class::find(env)?;
     helper_class::prepare(agent, env, helper, doors.bracket)?;
     if agent.options.is_partial() {
@@ -69,6 +70,12 @@ pub fn go_live(agent: &'static Agent, env: Env, doors: &Doors) -> Option<()> {
         );
     }
     tell_programs(agent, env)
+}
+
+/// From now on the agent finds out when the code of a class was replaced.
+pub fn watch_classes(agent: &Agent, env: Env) {
+    agent.frames.versions.prepare(env);
+    agent.throwables.prepare(agent.jvmti, env);
 }
 
 /// What classes of the interface for programs look at when they are initialised.

@@ -1,15 +1,15 @@
-//! Numbers with the traces that they were found to decode to, so that the oracle looks twice at none.
+//! Numbers with the traces that they were found to decode to, so that the oracle looks seldom at one again.
 //!
 //! A number always decodes to one trace, and a method and location of the VM to one line until classes
 //! change or go. So an event whose number and frames, as the VM gives them, were compared before needs no second
-//! comparison. Kept is a hash of 64 bits: that two of a million differ and have one hash is less likely
+//! comparison. Every so often there is one nevertheless, as it is what is verified that says whether classes have changed. Kept is a hash of 64 bits: that two of a million differ and have one hash is less likely
 //! than one in ten million.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::MutexGuard;
 
 use lucce_callgraph::ContextId;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use lucce_vm::FrameInfo;
 
@@ -17,6 +17,8 @@ use crate::memory::locks::WatchedMutex;
 
 /// With more of them all are forgotten: 16 MB at most.
 const MOST: usize = 1 << 20;
+/// A pair is compared again when it comes for the so manieth time.
+const AGAIN: u8 = 32;
 
 /// A number and the frames that the VM gave with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +44,8 @@ pub struct Age(u64);
 
 #[derive(Default)]
 struct Known {
-    pairs: FxHashSet<u64>,
+    /// How often they came since they were compared.
+    pairs: FxHashMap<u64, u8>,
     changes: u64,
 }
 
@@ -52,10 +55,13 @@ pub struct Alike(WatchedMutex<Known>);
 impl Alike {
     /// Whether the pair was found to be alike; else what `add` wants to know once it is.
     pub fn holds(&self, pair: Pair) -> Result<(), Age> {
-        let known = self.known();
-        match known.pairs.contains(&pair.0) {
+        let mut known = self.known();
+        let age = Age(known.changes);
+        let times = known.pairs.get_mut(&pair.0).ok_or(age)?;
+        *times += 1;
+        match *times < AGAIN {
             true => Ok(()),
-            false => Err(Age(known.changes)),
+            false => Err(age),
         }
     }
 
@@ -68,7 +74,12 @@ impl Alike {
         if known.pairs.len() >= MOST {
             known.pairs.clear();
         }
-        known.pairs.insert(pair.0);
+        known.pairs.insert(pair.0, 0);
+    }
+
+    /// The pair is not alike any more.
+    pub fn remove(&self, pair: Pair) {
+        self.known().pairs.remove(&pair.0);
     }
 
     /// Methods may have other code now, whose lines begin elsewhere, or are gone.
@@ -108,6 +119,22 @@ mod tests {
         assert!(alike.holds(pair).is_err());
         alike.add(pair, age);
         assert!(alike.holds(pair).is_err(), "code changed in between");
+    }
+
+    #[test]
+    fn a_pair_is_compared_again_now_and_then() {
+        let alike = Alike::default();
+        let pair = Pair::of(ContextId(7), 0, &frames(&[1]));
+        let mut compared = 0;
+        for _ in 0..4 * u32::from(AGAIN) {
+            if let Err(age) = alike.holds(pair) {
+                compared += 1;
+                alike.add(pair, age);
+            }
+        }
+        assert_eq!(compared, 4);
+        alike.remove(pair);
+        assert!(alike.holds(pair).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Frames as the VM reports them, matched with the book.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use lucce_bytecode::{call_places, last_places};
@@ -11,9 +12,10 @@ use crate::book::{Loader, NATIVE, NO_LINE};
 use crate::core::holds;
 use crate::memory::locks::WatchedRwLock;
 use crate::stack::Stack;
+use crate::stack::class_versions::{ClassVersions, VersionedClass};
 use crate::stack::{known, unloading};
 use lucce_hooks::{FrameKind, INHERITED, is_leaf};
-use lucce_vm::{Env, Failed, FrameInfo};
+use lucce_vm::{Env, Failed, Field, FrameInfo};
 
 /// What a method is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,13 +54,72 @@ pub struct Resolved {
     pub unwind: Option<(i64, i64)>,
     /// (start, line) of the code that the VM runs, sorted.
     lines: Vec<(i64, i32)>,
+    /// The last instruction of that code.
+    last_location: i64,
+    version: MethodVersion,
+    /// Frames may run older code, with other lines, that the VM calls by the same id.
+    older_lines: bool,
     /// Of its class.
     loader: Loader,
     pub class_name: String,
     pub method_name: String,
 }
 
+/// As long as what is, a method has the code that was resolved.
+#[derive(Clone, Debug)]
+enum MethodVersion {
+    /// It always has.
+    Fixed,
+    /// It was looked at before classes could be watched.
+    Early,
+    /// Its class has this count.
+    Counted {
+        class: Arc<VersionedClass>,
+        field: Field,
+        count: i32,
+    },
+}
+
+impl MethodVersion {
+    fn count(&self) -> i32 {
+        match self {
+            MethodVersion::Counted { count, .. } => *count,
+            MethodVersion::Fixed | MethodVersion::Early => 0,
+        }
+    }
+}
+
 impl Resolved {
+    /// Whether the method still has the code that was resolved. It must be alive, as one that the current thread runs.
+    /// `can_watch`: see [`can_watch`].
+    pub fn is_current(&self, env: Env, can_watch: bool) -> bool {
+        match &self.version {
+            _ if !can_watch => true,
+            MethodVersion::Fixed => true,
+            MethodVersion::Early => false,
+            MethodVersion::Counted {
+                class,
+                field,
+                count,
+            } => class.count(env, *field) == *count,
+        }
+    }
+
+    /// The class and its count: methods for which this is equal are current or not together.
+    pub fn version_key(&self) -> Option<(usize, i32)> {
+        match &self.version {
+            MethodVersion::Counted { class, count, .. } => {
+                Some((Arc::as_ptr(class).addr(), *count))
+            }
+            MethodVersion::Fixed | MethodVersion::Early => None,
+        }
+    }
+
+    /// Whether frames of this method may run older code with other lines: only a `Throwable` knows them.
+    pub fn has_older_lines(&self) -> bool {
+        self.older_lines
+    }
+
     pub fn vm_id(&self) -> jmethodID {
         self.vm_id as jmethodID
     }
@@ -93,20 +154,25 @@ impl Resolved {
 
     /// As `StackTraceElement` has it.
     pub fn line(&self, location: i64) -> i32 {
-        if self.native {
-            return NATIVE;
+        match self.native {
+            true => NATIVE,
+            false => line_at(&self.lines, location),
         }
-        // As HotSpot does: the first entry that begins right there, else the last one of the nearest.
-        let before = self.lines.partition_point(|(start, _)| *start < location);
-        let found = match self.lines.get(before) {
-            Some((start, line)) if *start == location => Some(*line),
-            _ => before
-                .checked_sub(1)
-                .and_then(|at| self.lines.get(at))
-                .map(|one| one.1),
-        };
-        found.unwrap_or(NO_LINE)
     }
+}
+
+/// As HotSpot does: the first entry that begins right there, else the last one of the nearest. `lines`: sorted by location, those
+/// of one location as the VM has them.
+pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
+    let before = lines.partition_point(|(start, _)| *start < location);
+    let found = match lines.get(before) {
+        Some((start, line)) if *start == location => Some(*line),
+        _ => before
+            .checked_sub(1)
+            .and_then(|at| lines.get(at))
+            .map(|one| one.1),
+    };
+    found.unwrap_or(NO_LINE)
 }
 
 #[cfg(test)]
@@ -125,6 +191,9 @@ impl Resolved {
             counts_what_it_makes: false,
             unwind: None,
             lines,
+            last_location: -1,
+            version: MethodVersion::Fixed,
+            older_lines: false,
             loader: Loader::BOOT,
             class_name: "a/B".into(),
             method_name: "m".into(),
@@ -132,9 +201,15 @@ impl Resolved {
     }
 }
 
-/// Method ids live as long as their class; the VM does not reuse them.
+/// Method ids live as long as their class; the VM does not reuse them. A method whose class has other code now is resolved
+/// anew.
 #[derive(Default)]
-pub struct FrameCache(WatchedRwLock<Known>);
+pub struct FrameCache {
+    methods: WatchedRwLock<Known>,
+    pub versions: ClassVersions,
+    /// How often a method was resolved.
+    resolutions: AtomicU64,
+}
 
 #[derive(Default)]
 struct Known {
@@ -154,19 +229,28 @@ impl Known {
 impl FrameCache {
     pub fn resolve(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
         let known = {
-            let map = self.0.read();
+            let map = self.methods.read();
             map.get(method).cloned()
         };
-        known.unwrap_or_else(|| self.resolve_new(stack, env, method))
+        let current = known.filter(|known| known.is_current(env, can_watch(stack, env)));
+        current.unwrap_or_else(|| self.resolve_new(stack, env, method))
+    }
+
+    /// A number that changes when a method is resolved. What is current after frames were asked for, and the number is what it
+    /// was before, holds for the code that these frames run.
+    pub fn resolutions(&self) -> u64 {
+        self.resolutions.load(Ordering::Acquire)
     }
 
     /// What `found` are, without the helper's own frames.
     pub fn resolve_all(&self, stack: &Stack, env: Env, found: &[FrameInfo]) -> Vec<Frame> {
-        let read = || self.0.read();
+        let read = || self.methods.read();
         let mut frames = Vec::with_capacity(found.len());
+        let can_watch = can_watch(stack, env);
         let mut map = read();
         for info in found {
-            let method = match map.get(info.method) {
+            let known = map.get(info.method);
+            let method = match known.filter(|known| known.is_current(env, can_watch)) {
                 Some(known) => Arc::clone(known),
                 None => {
                     drop(map);
@@ -185,7 +269,7 @@ impl FrameCache {
 
     /// Methods may have other code now, and their lines begin elsewhere.
     pub fn forget_all(&self) {
-        let mut map = self.0.write();
+        let mut map = self.methods.write();
         *map = Known {
             added: std::mem::take(&mut map.added),
             ..Known::default()
@@ -200,36 +284,73 @@ impl FrameCache {
         add: impl FnOnce() -> Option<u32>,
     ) -> Option<u32> {
         let key = (class, name.to_owned(), descriptor.to_owned());
-        let known = self.0.read().added.get(&key).copied();
+        let known = self.methods.read().added.get(&key).copied();
         if known.is_some() {
             return known;
         }
         // Two threads may add it at once: both ids stand for it.
         let id = add()?;
-        self.0.write().added.insert(key, id);
+        self.methods.write().added.insert(key, id);
         Some(id)
     }
 
     /// The VM has unloaded these loaders' classes.
     pub fn forget(&self, loaders: &[Loader]) {
-        let mut map = self.0.write();
+        let mut map = self.methods.write();
         for loader in loaders {
             for method in map.of_loader.remove(loader).unwrap_or_default() {
                 map.methods.remove(&method);
             }
         }
+        self.versions.forget(loaders);
     }
 
     fn resolve_new(&self, stack: &Stack, env: Env, method: jmethodID) -> Arc<Resolved> {
-        let resolved = Arc::new(resolve(stack, env, method));
-        let mut map = self.0.write();
+        let before = {
+            let map = self.methods.read();
+            map.get(method).cloned()
+        };
+        if before.is_some() {
+            // The code of its class was replaced.
+            stack.announced.forget_all();
+            stack.alike.forget_all();
+        }
+        let mut resolved = resolve(stack, env, method);
+        resolved.older_lines = has_older_lines(stack, &resolved, before.as_deref());
+        let resolved = Arc::new(resolved);
+        let mut map = self.methods.write();
         let known = map.methods.insert(method as usize, Arc::clone(&resolved));
+        self.resolutions.fetch_add(1, Ordering::Release);
         if known.is_none() && resolved.loader != Loader::BOOT {
             let of_loader = map.of_loader.entry(resolved.loader).or_default();
             of_loader.push(method as usize);
         }
         resolved
     }
+}
+
+/// Whether the VM counts how often classes were changed, and can be asked for it.
+pub fn can_watch(stack: &Stack, env: Env) -> bool {
+    stack.is_live() && stack.frames.versions.field().is_some() && !env.has_exception()
+}
+
+/// Whether frames may run older code that the VM calls by the id of `resolved`, with other lines. `before`: what the id meant
+/// before.
+///
+/// Code that differs in its instructions gets an id of its own. If only lines differ, the older code shares the id.
+fn has_older_lines(stack: &Stack, resolved: &Resolved, before: Option<&Resolved>) -> bool {
+    let count = resolved.version.count();
+    if count == 0 || resolved.native || stack.jvmti.is_obsolete(resolved.vm_id()) {
+        return false;
+    }
+    let Some(before) = before else {
+        // What it was before it was seen first is not known.
+        return true;
+    };
+    let is_next = count == before.version.count() + 1;
+    let is_shared =
+        resolved.last_location == before.last_location && resolved.lines != before.lines;
+    before.older_lines || !is_next || is_shared
 }
 
 fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
@@ -245,6 +366,9 @@ fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
         counts_what_it_makes: false,
         unwind: None,
         lines: Vec::new(),
+        last_location: -1,
+        version: MethodVersion::Early,
+        older_lines: false,
         loader: Loader::BOOT,
         class_name: String::new(),
         method_name: String::new(),
@@ -252,6 +376,10 @@ fn resolve(stack: &Stack, env: Env, method: jmethodID) -> Resolved {
     if let Some(class) = stack.jvmti.declaring_class(method) {
         fill(stack, env, method, class, &mut resolved);
         env.forget(class);
+    }
+    if let (MethodVersion::Early, true) = (&resolved.version, can_watch(stack, env)) {
+        // The VM does not say what it is, nor will it.
+        resolved.version = MethodVersion::Fixed;
     }
     resolved
 }
@@ -275,24 +403,31 @@ fn fill(
     let is_inherited = name == "java/lang/Object" && resolved.method_name.starts_with(INHERITED);
     if name.starts_with("java/lang/LucceRt") || is_inherited {
         resolved.kind = MethodKind::Helper;
+        resolved.version = MethodVersion::Fixed;
         return None;
     }
     // The name of a hidden class has a suffix behind a dot, which becomes one in its signature.
     if name.contains('.') {
         resolved.kind = MethodKind::Hidden;
         resolved.restores = !stack.options.is_partial();
+        // The VM replaces no code of hidden classes.
+        resolved.version = MethodVersion::Fixed;
         // Forms are code of the JDK that calls these natives as it calls any method: without a hook.
         resolved.counts_what_it_makes = !stack.options.is_partial() && !name.starts_with(FORMS);
         return None;
     }
-    resolved.lines = stack.jvmti.lines(method);
-    // In a stable order: those that begin at one place stay as they are.
-    resolved.lines.sort_by_key(|(start, _)| *start);
+    read_lines(stack, env, method, (class, name), resolved);
     if !holds(stack, id, name) {
         resolved.kind = MethodKind::Hidden;
         return None;
     }
-    if stack.attached.is_some() && stack.book().class_named(id, name).is_none() {
+    let is_known = || {
+        let book = stack.book();
+        let class = book.class_named(id, name)?;
+        book.find_method(class, &resolved.method_name, &descriptor)
+    };
+    // A class that was replaced may have more methods than it had, if the VM was told to allow that.
+    if stack.attached.is_some() && is_known().is_none() {
         let gone = stack.loaders.gone(env);
         if !gone.is_empty() {
             unloading::forget(stack, &gone);
@@ -340,6 +475,44 @@ fn fill(
     Some(())
 }
 
+/// Lines and version of one and the same code.
+fn read_lines(
+    stack: &Stack,
+    env: Env,
+    method: jmethodID,
+    (class, name): (jobject, &str),
+    resolved: &mut Resolved,
+) {
+    let versions = &stack.frames.versions;
+    let field = versions.field().filter(|_| can_watch(stack, env));
+    let watched = field.map(|field| {
+        let class = versions.watch(env, class, (resolved.loader, name));
+        (class, field)
+    });
+    let count = || {
+        watched
+            .as_ref()
+            .map(|(class, field)| class.count(env, *field))
+    };
+    let count = loop {
+        let before = count();
+        resolved.lines = stack.jvmti.lines(method);
+        resolved.last_location = stack.jvmti.last_location(method);
+        if count() == before {
+            break before;
+        }
+    };
+    // In a stable order: those that begin at one place stay as they are.
+    resolved.lines.sort_by_key(|(start, _)| *start);
+    if let (Some((class, field)), Some(count)) = (watched, count) {
+        resolved.version = MethodVersion::Counted {
+            class,
+            field,
+            count,
+        };
+    }
+}
+
 const SYNCHRONIZED: u16 = 0x20;
 const FORMS: &str = "java/lang/invoke/LambdaForm$";
 
@@ -379,14 +552,6 @@ impl Frame {
 
     pub fn line(&self) -> i32 {
         self.method.line(self.location)
-    }
-
-    /// The method's id and line, if traces show it.
-    pub fn shown(&self) -> Option<(MethodId, i32)> {
-        match self.method.kind {
-            MethodKind::Known(id) => Some((MethodId(id), self.line())),
-            _ => None,
-        }
     }
 }
 
@@ -456,6 +621,11 @@ impl<'a> Walk<'a> {
 
     pub fn own(&self) -> usize {
         self.own
+    }
+
+    /// Whether the innermost frame stands at another location than the VM says.
+    pub fn stands_elsewhere(&self) -> bool {
+        self.stands.is_some()
     }
 
     pub fn env(&self) -> Env {

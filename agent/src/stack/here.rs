@@ -67,8 +67,22 @@ pub fn standing_at(
     asked(stack, env, state, (0, location)).here
 }
 
-/// First for the innermost frames alone, then for all.
-fn asked(
+/// First for the innermost frames alone, then for all. Again, if a method was resolved meanwhile: its code may have been replaced
+/// behind the walk.
+fn asked(stack: &Stack, env: Env, state: &ThreadState, place: (usize, Option<i64>)) -> Asked {
+    const MOST_WALKS: usize = 8;
+    let mut walks = 1;
+    loop {
+        let before = stack.frames.resolutions();
+        let asked = asked_once(stack, env, state, place);
+        if stack.frames.resolutions() == before || walks == MOST_WALKS {
+            return asked;
+        }
+        walks += 1;
+    }
+}
+
+fn asked_once(
     stack: &Stack,
     env: Env,
     state: &ThreadState,
@@ -142,19 +156,22 @@ pub fn locate(stack: &Stack, state: &ThreadState, callers: &Callers) -> Option<H
 /// The innermost frame with a slot, or without any such frame the thread's first one.
 fn innermost(stack: &Stack, state: &ThreadState, callers: &Callers) -> Option<Here> {
     let slot = callers.slot.below();
-    let (stands, context) = match callers.innermost {
-        Some(stands) => (stands, context(stack, state, slot, stands.method)?),
-        None => {
-            let &stands = callers.missing.first()?;
-            (stands, contexts::first(stack, state, stands.method)?)
-        }
+    let (stands, known) = match callers.innermost {
+        Some(stands) => (stands, slot.site()),
+        None => (*callers.missing.first()?, SiteId(0)),
     };
-    let known = callers.innermost.map_or(SiteId(0), |_| slot.site());
     let site = upcall::wanted_site(stack, stands, known).unwrap_or(known);
+    let site = known_site(site)?;
+    // The frame may run older code, whose site it has, and which has another id.
+    let method = method(stack.method_of_site.get(site.0))?;
+    let context = match callers.innermost {
+        Some(_) => context(stack, state, slot, method)?,
+        None => contexts::first(stack, state, method)?,
+    };
     Some(Here {
         context,
-        site: known_site(site)?,
-        method: stands.method,
+        site,
+        method,
     })
 }
 

@@ -33,7 +33,14 @@ pub fn add(stack: &Stack, class: jclass, loader: Loader, name: &str) -> Option<(
         .collect();
     let source = jvmti.source_file(class);
     let mut book = stack.book_mut();
-    if book.class_named(loader, name).is_some() {
+    let is_known = |(name_of_method, descriptor, _): &(&str, &str, u16)| {
+        let class = book.class_named(loader, name);
+        class.is_some_and(|class| {
+            book.find_method(class, name_of_method, descriptor)
+                .is_some()
+        })
+    };
+    if book.class_named(loader, name).is_some() && methods.iter().all(is_known) {
         // Another thread was faster.
         return Some(());
     }
@@ -89,7 +96,7 @@ fn told(jvmti: Jvmti, method: jvmti_bindings::sys::jni::jmethodID) -> Option<Tol
 }
 
 /// The JDK's feature release. 0: the VM does not say.
-fn release(jvmti: Jvmti) -> u32 {
+pub fn release(jvmti: Jvmti) -> u32 {
     static RELEASE: OnceLock<u32> = OnceLock::new();
     *RELEASE.get_or_init(|| {
         let version = jvmti.system_property(c"java.vm.specification.version");

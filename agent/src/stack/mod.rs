@@ -3,6 +3,7 @@
 pub mod alike;
 pub mod announced;
 pub mod calls;
+pub mod class_versions;
 pub mod contexts;
 pub mod ended;
 pub mod entry_loss;
@@ -15,6 +16,7 @@ pub mod scopes;
 #[cfg(test)]
 mod simulated;
 pub mod tasks;
+pub mod throwable_trace;
 pub mod trace;
 pub mod uninstrumented;
 pub mod unloading;
@@ -29,6 +31,7 @@ use alike::Alike;
 use announced::Announced;
 use frames::FrameCache;
 use tasks::Tasks;
+use throwable_trace::ThrowableTraces;
 use trace::Archive;
 
 pub use known::add as add_class;
@@ -44,6 +47,8 @@ pub struct Stack {
     pub archive: Archive,
     /// Where tasks of executors were submitted.
     pub tasks: Tasks,
+    /// For frames that may run older code.
+    pub throwables: ThrowableTraces,
 }
 
 impl Deref for Stack {
@@ -70,6 +75,7 @@ impl Stack {
             alike: Alike::default(),
             archive: Archive::default(),
             tasks: Tasks::default(),
+            throwables: ThrowableTraces::default(),
         }
     }
 }

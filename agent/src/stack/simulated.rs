@@ -11,6 +11,7 @@ use lucce_callgraph::{MethodId, SiteId};
 use proptest::prelude::*;
 
 use crate::book::{Book, Loader, NewClass};
+use crate::core::VerifyCountdown;
 use crate::memory::map;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::frames::{Frame, Resolved};
@@ -88,7 +89,7 @@ impl Thread {
             Arc::new(Resolved::simulated(id, has_hooks(method), lines()))
         };
         let region = map::shared().take(1 << 20).unwrap();
-        let state = ThreadState::new(region, false, 0);
+        let state = ThreadState::new(region, false, VerifyCountdown::new(0));
         // What an earlier thread has left.
         let first = state.first_slot();
         first

@@ -1,6 +1,10 @@
 //! The oracle: the VM's own stack trace against the decoded number, frame by frame.
+//!
+//! Lines are those that the VM says at that moment; where the code of a class was replaced, those of a `Throwable`
+//! (`throwable_trace`), as frames may run older code. Nothing that a trace is made of is read for it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::Mismatch;
@@ -8,21 +12,30 @@ use lucce_tracelog::escape::Text;
 
 use crate::book::names::external;
 use crate::book::{Book, NATIVE};
+use crate::memory::counter::count;
 use crate::options::Level;
 use crate::stack::Stack;
 use crate::stack::alike::Pair;
-use crate::stack::frames::{Frame, MethodKind, Walk};
+use crate::stack::frames::{MethodKind, Resolved, Walk, can_watch, line_at};
 use crate::stack::scopes;
-use lucce_vm::Env;
+use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
+use lucce_vm::{Env, FrameInfo};
 
 /// How many mismatches are written down; all are counted.
 const MOST_RECORDS: u64 = 1000;
 
-/// A frame as traces show it: ids of names, and the line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A frame as traces show it.
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Shown {
-    class: crate::book::Name,
-    method: crate::book::Name,
+    /// `a/b/C`
+    class: String,
+    method: String,
+    line: i32,
+}
+
+/// A frame as the VM has it now, which is asked for the line each time.
+struct TrueFrame {
+    method: Arc<Resolved>,
     line: i32,
 }
 
@@ -32,10 +45,18 @@ pub fn compare(stack: &Stack, env: Env, number: ContextId, returned: usize) {
     compare_with(stack, Walk::new(stack, env, 256), number, returned);
 }
 
-/// Compares the number with the current thread's `frames`. Nothing is compared if the VM does not say them.
+/// Compares the number with the current thread's `frames`.
+///
+/// An event without a number is dropped, and has no trace that could be wrong. It is not compared, nor is one whose frames
+/// the VM does not give.
 pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned: usize) {
-    let (env, own) = (frames.env(), frames.own());
+    let (env, own, stands) = (frames.env(), frames.own(), frames.stands_elsewhere());
+    if number == ContextId::UNKNOWN {
+        count(&stack.counts.dropped_uncompared);
+        return;
+    }
     let Some(raw) = frames.raw() else {
+        count(&stack.counts.frames_unknown);
         return;
     };
     let at = stack.compared() + 1;
@@ -43,7 +64,8 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
     let Err(age) = stack.alike.holds(pair) else {
         return;
     };
-    let mut real = stack.frames.resolve_all(stack, env, &raw);
+    let mut real = true_frames(stack, env, &raw, stands);
+    real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
     let decoded = stack.encoder.decode(number, MethodId::EVENT);
@@ -53,11 +75,11 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
             let frames = frames.get(..stack.tasks.own(frames)).unwrap_or_default();
             // Below a scope the trace goes on in another thread.
             let above = real.iter().position(|frame| {
-                let shown = frame.shown();
-                shown.is_some_and(|(method, _)| scopes::goes_on(&book, method.0))
+                let method = frame.method.id();
+                method.is_some_and(|method| scopes::goes_on(&book, method.0))
             });
             let shown = above.map_or(real.len(), |at| at + 1);
-            let expected = real.iter().take(shown).map(|frame| expected(&book, frame));
+            let expected = real.iter().take(shown).map(expected);
             let shown = above.map_or(usize::MAX, |at| at + 1);
             let found = frames
                 .iter()
@@ -73,12 +95,11 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
         stack.alike.add(pair, age);
         return;
     }
+    stack.alike.remove(pair);
     if stack.mismatched() >= MOST_RECORDS {
         return;
     }
-    let expected = real.iter().fold(String::new(), |text, frame| {
-        expected_line(text, &book, frame)
-    });
+    let expected = real.iter().fold(String::new(), expected_line);
     let decoded = match decoded {
         Ok(frames) => frames.iter().fold(String::new(), |text, frame| {
             found_line(text, &book, frame.site.0)
@@ -98,14 +119,66 @@ pub fn compare_with(stack: &Stack, frames: Walk<'_>, number: ContextId, returned
     });
 }
 
+/// What the VM says of its frames at this moment: nothing is kept, and nothing is taken from what is verified but the names
+/// of methods, which never change, and which of them traces show. `stands`: the innermost frame stands elsewhere than the VM says.
+fn true_frames(stack: &Stack, env: Env, raw: &[FrameInfo], stands: bool) -> Vec<TrueFrame> {
+    let frame = |info: &FrameInfo| {
+        let method = stack.frames.resolve(stack, env, info.method);
+        let line = match stack.jvmti.is_native(info.method) {
+            true => NATIVE,
+            false => {
+                let mut lines = stack.jvmti.lines(info.method);
+                lines.sort_by_key(|(start, _)| *start);
+                line_at(&lines, info.location)
+            }
+        };
+        TrueFrame { method, line }
+    };
+    let mut frames: Vec<TrueFrame> = raw.iter().map(frame).collect();
+    if !raw.iter().any(|info| was_replaced(stack, env, info)) {
+        return frames;
+    }
+    // Frames of old code may have other lines than their methods say.
+    let Some(trace) = read_trace(stack, env) else {
+        return frames;
+    };
+    let classes: Vec<String> = frames
+        .iter()
+        .map(|frame| external(&frame.method.class_name))
+        .collect();
+    let names = classes.iter().zip(&frames);
+    let names = names.map(|(class, frame)| (class.as_str(), frame.method.method_name.as_str()));
+    let lines = match_lines(&trace, names);
+    for (frame, line) in frames.iter_mut().zip(lines).skip(usize::from(stands)) {
+        if let TraceLine::Line(line) = line {
+            frame.line = line;
+        }
+    }
+    frames
+}
+
+/// Whether the code of the frame's class was ever replaced.
+fn was_replaced(stack: &Stack, env: Env, info: &FrameInfo) -> bool {
+    if !can_watch(stack, env) {
+        return false;
+    }
+    let field = stack.frames.versions.field();
+    let class = stack.jvmti.declaring_class(info.method);
+    let (Some(field), Some(class)) = (field, class) else {
+        return false;
+    };
+    let count = env.get_int(class, field.id());
+    env.forget(class);
+    count > 0
+}
+
 /// `None`: the VM shows a frame that the book does not know.
-fn expected(book: &Book, frame: &Frame) -> Option<Shown> {
-    let (id, line) = frame.shown()?;
-    let info = book.method(id.0)?;
+fn expected(frame: &TrueFrame) -> Option<Shown> {
+    frame.method.id()?;
     Some(Shown {
-        class: book.class(info.class)?.name,
-        method: info.name,
-        line,
+        class: frame.method.class_name.clone(),
+        method: frame.method.method_name.clone(),
+        line: frame.line,
     })
 }
 
@@ -114,15 +187,15 @@ fn found(book: &Book, site: u32) -> Option<Shown> {
     let info = book.site(site)?;
     let method = book.method(info.method)?;
     Some(Shown {
-        class: book.class(method.class)?.name,
-        method: method.name,
+        class: book.text(book.class(method.class)?.name).to_string(),
+        method: book.text(method.name).to_string(),
         line: book.line(&info),
     })
 }
 
-fn expected_line(mut text: String, book: &Book, frame: &Frame) -> String {
-    match expected(book, frame) {
-        Some(shown) => show(text, book, shown),
+fn expected_line(mut text: String, frame: &TrueFrame) -> String {
+    match expected(frame) {
+        Some(shown) => show(text, &shown),
         None => {
             let method = &frame.method;
             let _ = writeln!(
@@ -138,14 +211,14 @@ fn expected_line(mut text: String, book: &Book, frame: &Frame) -> String {
 
 fn found_line(text: String, book: &Book, site: u32) -> String {
     match found(book, site) {
-        Some(shown) => show(text, book, shown),
+        Some(shown) => show(text, &shown),
         None => text + "\tat an unknown site\n",
     }
 }
 
-fn show(mut text: String, book: &Book, shown: Shown) -> String {
-    let class = external(book.text(shown.class));
-    let (class, method) = (Text(&class), Text(book.text(shown.method)));
+fn show(mut text: String, shown: &Shown) -> String {
+    let class = external(&shown.class);
+    let (class, method) = (Text(&class), Text(&shown.method));
     let _ = match shown.line {
         NATIVE => writeln!(text, "\tat {class}.{method}(Native Method)"),
         line => writeln!(text, "\tat {class}.{method}:{line}"),

@@ -6,7 +6,7 @@ use jvmti_bindings::sys::jni::{jint, jlong, jobject};
 use lucce_callgraph::ContextId;
 use lucce_vm::Env;
 
-use crate::core::{ThreadFields, thread_fields};
+use crate::core::{ThreadFields, VerifySums, thread_fields};
 use crate::memory::map::stack_size;
 use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
@@ -98,7 +98,7 @@ pub fn enlist(counters: &Counters, env: Env, thread: jobject, pointer: Slot) -> 
     let boot = counters.stacks.of_boot(pointer);
     let region = boot.or_else(|| counters.stacks.take(stack_size()))?;
     let is_virtual = env.is_virtual_thread(thread);
-    let mut state = ThreadState::new(region, is_virtual, counters.options.verify);
+    let mut state = ThreadState::new(region, is_virtual, counters.verify.begin_thread());
     state.ticket = taken_ticket(env, thread, fields);
     let origin = env.get_long(thread, fields.origin.id());
     // A running thread's field says something else, see `LucceRt.schedules`.
@@ -136,6 +136,18 @@ pub fn name_of(env: Env, thread: jobject, fields: ThreadFields) -> String {
     text
 }
 
+/// Of how many events of all threads some were to be compared.
+pub fn sum_verified(counters: &Counters) -> VerifySums {
+    counters.threads.read_fields(|fields| {
+        // SAFETY: a thread takes its state from the list before it frees it, so it lives. Only atomics of it are read.
+        let states: Vec<_> = fields
+            .map(|field| unsafe { OwnState::of_field(field) })
+            .collect();
+        let living = states.iter().filter_map(OwnState::get);
+        counters.verify.sums(living.map(|state| &state.countdown))
+    })
+}
+
 /// A thread has ended: its shadow stack is free again. Its cells stay in the log.
 pub fn detach(counters: &Counters, env: Env, thread: jobject) {
     let Some(fields) = counters.fields.get() else {
@@ -155,7 +167,11 @@ pub fn detach(counters: &Counters, env: Env, thread: jobject) {
     ] {
         env.set_long(thread, field.id(), 0);
     }
-    counters.threads.remove(own.field());
+    counters.threads.remove(own.field(), || {
+        if let Some(state) = own.get() {
+            counters.verify.end_thread(&state.countdown);
+        }
+    });
     // SAFETY: the thread's field forgot it just now, and this is the last that the thread does.
     let Some(mut state) = (unsafe { own.end() }) else {
         return;

@@ -18,7 +18,7 @@ use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use jvmti_bindings::sys::jni::jlong;
@@ -28,7 +28,7 @@ use lucce_tracelog::{Counters as CellBlock, EventCell, ThreadId};
 
 use crate::book::calls::Recorded;
 use crate::comparison::{Comparison, Own, Tree};
-use crate::core::{Core, Here};
+use crate::core::{Core, Here, VerifyCountdown};
 use crate::memory::locks::WatchedMutex;
 use crate::memory::map::Range;
 use crate::memory::shared_layout as layout;
@@ -113,8 +113,8 @@ pub struct Upcall {
 pub struct ThreadState {
     /// Address of the lane's index; 0: none yet.
     index: AtomicU64,
-    /// Events until the next one is verified.
-    left: AtomicI32,
+    /// Until the next event is compared.
+    pub countdown: VerifyCountdown,
     /// Of the shadow stack.
     start: u64,
     end: u64,
@@ -154,7 +154,7 @@ pub struct ThreadState {
 
 // Where Java code looks for them.
 const _: () = assert!(offset_of!(ThreadState, index) == layout::STATE_INDEX);
-const _: () = assert!(offset_of!(ThreadState, left) == layout::STATE_LEFT);
+const _: () = assert!(offset_of!(ThreadState, countdown) == layout::STATE_LEFT);
 const _: () = assert!(offset_of!(ThreadState, start) == layout::STATE_START);
 const _: () = assert!(offset_of!(ThreadState, end) == layout::STATE_END);
 const _: () = assert!(offset_of!(ThreadState, children) == layout::STATE_TREE);
@@ -166,11 +166,11 @@ const _: () = assert!(offset_of!(ThreadState, place) == layout::PLACE);
 
 impl ThreadState {
     /// With its shadow stack in `region`.
-    pub fn new(region: Range, is_virtual: bool, verify: u32) -> ThreadState {
+    pub fn new(region: Range, is_virtual: bool, countdown: VerifyCountdown) -> ThreadState {
         let start = Slot::of_address(region.start()).pointer();
         ThreadState {
             index: AtomicU64::new(0),
-            left: AtomicI32::new(verify as i32),
+            countdown,
             start: start as u64,
             end: (start + region.bytes()) as u64,
             children: AtomicU64::new(0),
@@ -207,20 +207,6 @@ impl ThreadState {
     /// The first slot of a frame; the sentinel lies below.
     pub fn first_slot(&self) -> Slot {
         self.slots().start.above()
-    }
-
-    pub fn verify_again_after(&self, events: u32) {
-        self.left.store(events as i32, Ordering::Relaxed);
-    }
-
-    /// One more event: whether it is the one to compare, of so many; 0: none is.
-    pub fn must_verify(&self, every: u32) -> bool {
-        // Relaxed: this thread's own.
-        let must = every > 0 && self.left.fetch_sub(1, Ordering::Relaxed) <= 1;
-        if must {
-            self.verify_again_after(every);
-        }
-        must
     }
 
     pub fn push(&self, upcall: Upcall) {
@@ -348,7 +334,8 @@ mod tests {
     use super::*;
 
     fn state() -> ThreadState {
-        ThreadState::new(Range::of_nothing(0x1000, 0x1000), false, 0)
+        let region = Range::of_nothing(0x1000, 0x1000);
+        ThreadState::new(region, false, VerifyCountdown::new(0))
     }
 
     #[test]

@@ -5,17 +5,21 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem;
+use std::sync::Arc;
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_tracelog::{EventTypeId, RunId};
 use lucce_vm::{Env, Failed, FrameInfo};
 
+use crate::book::names::external;
+use crate::core::VerifyCountdown;
 use crate::core::inside::Inside;
 use crate::counting::Counting;
 use crate::events::samples;
 use crate::memory::counter::count;
-use crate::stack::frames::{MethodKind, Walk};
+use crate::stack::frames::{MethodKind, Resolved, Walk, can_watch};
+use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::{scopes, verify};
 use crate::thread::cells;
 use crate::thread::lane::{Lane, kind};
@@ -74,12 +78,12 @@ pub struct Local {
     frames: Vec<FrameInfo>,
     /// The last stack, outermost frame first.
     last: Vec<Known>,
-    places: HashMap<(usize, i64), Standing>,
+    places: HashMap<(usize, i64), Place>,
     /// Whose it is: virtual threads', or its own; and what they count under.
     lanes: Vec<((bool, TagSet), Lane)>,
     /// The scopes that the last stack was seen with.
     scopes: Vec<Scope>,
-    until_verified: u32,
+    countdown: Arc<VerifyCountdown>,
     walked: Walked,
     /// It has been told of an allocation.
     is_told: bool,
@@ -115,12 +119,19 @@ pub fn walk_once(counting: &'static Counting, is_so: bool) {
 }
 
 /// A frame of the last stack.
-#[derive(Clone, Copy)]
 struct Known {
     method: usize,
     location: i64,
+    place: Place,
     /// The innermost shown frame up to here.
     at: Option<At>,
+}
+
+/// Where a frame stands, which holds as long as the method is current.
+#[derive(Clone)]
+struct Place {
+    method: Arc<Resolved>,
+    standing: Standing,
 }
 
 /// A shown frame: its context, and where in it its callee, or the event, is.
@@ -130,7 +141,7 @@ struct At {
     place: Site,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     NotShown,
     Shown(Site),
@@ -138,7 +149,7 @@ enum Standing {
     Unknown,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Site {
     method: MethodId,
     site: SiteId,
@@ -155,7 +166,7 @@ impl Local {
             places: HashMap::new(),
             lanes: Vec::new(),
             scopes: Vec::new(),
-            until_verified: 0,
+            countdown: counting.verify.begin_shared(),
             walked: Walked::EachTime,
             is_told: false,
         }
@@ -208,14 +219,23 @@ impl Local {
 
     fn walk(&mut self, (env, thread): (Env, jobject), spot: Spot) -> Option<()> {
         let since = often::begin();
-        self.stack(spot.own)?;
-        if let (Some(top), Some(location)) = (self.frames.first_mut(), spot.location) {
-            top.location = location;
-        }
         self.go_on_in(kept::scopes(self.counting, thread));
-        self.contexts(env)?;
-        often::walked(self.counting, self.frames.len(), since);
-        Some(())
+        // What a method is may be found out after frames were asked for, and after its code was replaced. Then the frames
+        // may be those of the old code, and are asked for again.
+        const MOST_WALKS: usize = 16;
+        for _ in 0..MOST_WALKS {
+            let before = self.counting.frames.resolutions();
+            self.stack(spot.own)?;
+            if let (Some(top), Some(location)) = (self.frames.first_mut(), spot.location) {
+                top.location = location;
+            }
+            let resolved = self.resolve_contexts(env, spot);
+            if self.counting.frames.resolutions() == before {
+                often::walked(self.counting, self.frames.len(), since);
+                return resolved;
+            }
+        }
+        None
     }
 
     /// Frames whose callers are others than in the last stack are looked at anew.
@@ -302,17 +322,49 @@ impl Local {
     }
 
     /// Brings `last` to what `frames` says.
-    fn contexts(&mut self, env: Env) -> Option<()> {
-        let same = |(known, frame): &(&Known, &FrameInfo)| {
-            known.method == frame.method as usize && known.location == frame.location
-        };
-        let frames = self.frames.iter().rev();
-        let common = self.last.iter().zip(frames).take_while(same).count();
+    fn resolve_contexts(&mut self, env: Env, spot: Spot) -> Option<()> {
+        let can_watch = can_watch(self.counting, env);
+        let mut older = OlderLines::new(spot);
+        let frames = mem::take(&mut self.frames);
+        let resolved = self.resolve_frames(env, &frames, (can_watch, &mut older));
+        self.frames = frames;
+        resolved
+    }
+
+    fn resolve_frames(
+        &mut self,
+        env: Env,
+        frames: &[FrameInfo],
+        (can_watch, older): (bool, &mut OlderLines),
+    ) -> Option<()> {
+        let mut common = 0;
+        let mut checked = CheckedVersions::default();
+        let outermost_first = || frames.iter().enumerate().rev();
+        for ((index, frame), known) in outermost_first().zip(&self.last) {
+            let method = &known.place.method;
+            let is_same = known.method == frame.method as usize && known.location == frame.location;
+            if !is_same {
+                break;
+            }
+            if !checked.is_current(env, method, can_watch) {
+                break;
+            }
+            if method.has_older_lines() {
+                let standing = older.standing(self.counting, env, (frames, index), &known.place);
+                if standing != known.standing() {
+                    break;
+                }
+            }
+            common += 1;
+        }
         self.last.truncate(common);
         let mut at = self.last.last().and_then(|known| known.at);
-        let frames: Vec<FrameInfo> = self.frames.iter().rev().skip(common).copied().collect();
-        for frame in frames {
-            match self.place(env, frame) {
+        for (index, frame) in outermost_first().skip(common) {
+            let mut place = self.place(env, *frame, can_watch);
+            if place.method.has_older_lines() {
+                place.standing = older.standing(self.counting, env, (frames, index), &place);
+            }
+            match place.standing {
                 Standing::NotShown => {}
                 Standing::Unknown => return None,
                 Standing::Shown(place) => {
@@ -335,6 +387,7 @@ impl Local {
             self.last.push(Known {
                 method: frame.method as usize,
                 location: frame.location,
+                place,
                 at,
             });
         }
@@ -350,34 +403,22 @@ impl Local {
         found.flatten()
     }
 
-    fn place(&mut self, env: Env, frame: FrameInfo) -> Standing {
+    fn place(&mut self, env: Env, frame: FrameInfo, can_watch: bool) -> Place {
         let key = (frame.method as usize, frame.location);
-        if let Some(known) = self.places.get(&key) {
-            return *known;
+        if let Some(known) = self.places.get(&key)
+            && known.method.is_current(env, can_watch)
+        {
+            return known.clone();
         }
-        let method = self
-            .counting
-            .frames
-            .resolve(self.counting, env, frame.method);
-        let place = match method.kind {
-            MethodKind::Hidden | MethodKind::Helper => Standing::NotShown,
-            MethodKind::Unknown => Standing::Unknown,
-            MethodKind::Known(id) => {
-                let line = method.line(frame.location);
-                match self.counting.extra_site(id, line) {
-                    0 => Standing::Unknown,
-                    site => Standing::Shown(Site {
-                        method: MethodId(id),
-                        site: SiteId(site),
-                        line,
-                    }),
-                }
-            }
-        };
+        let counting = self.counting;
+        let method = counting.frames.resolve(counting, env, frame.method);
+        let line = method.line(frame.location);
+        let standing = standing(counting, &method, line);
+        let place = Place { method, standing };
         if self.places.len() >= MOST_PLACES {
             self.places.clear();
         }
-        self.places.insert(key, place);
+        self.places.insert(key, place.clone());
         place
     }
 
@@ -432,13 +473,105 @@ impl Local {
 
     /// One more event: whether it is the one to compare, of so many.
     fn must_verify(&mut self) -> bool {
-        self.until_verified = self.until_verified.saturating_sub(1);
-        let must = self.counting.options.verify > 0 && self.until_verified == 0;
-        if must {
-            self.until_verified = self.counting.options.verify;
-        }
-        must
+        self.countdown.count_event(self.counting.options.verify)
     }
+}
+
+/// Versions that were found to be current in this walk, the last few: stacks go to and fro between a few classes.
+#[derive(Default)]
+struct CheckedVersions {
+    keys: [Option<(usize, i32)>; 8],
+    next: usize,
+}
+
+impl CheckedVersions {
+    fn is_current(&mut self, env: Env, method: &Resolved, can_watch: bool) -> bool {
+        let key = method.version_key();
+        if key.is_some() && self.keys.contains(&key) {
+            return true;
+        }
+        let is_current = method.is_current(env, can_watch);
+        if is_current
+            && key.is_some()
+            && let Some(place) = self.keys.get_mut(self.next)
+        {
+            *place = key;
+            self.next = (self.next + 1) % self.keys.len();
+        }
+        is_current
+    }
+}
+
+impl Known {
+    fn standing(&self) -> Standing {
+        self.place.standing
+    }
+}
+
+/// Where a frame of `method` at `line` stands.
+fn standing(counting: &Counting, method: &Resolved, line: i32) -> Standing {
+    match method.kind {
+        MethodKind::Hidden | MethodKind::Helper => Standing::NotShown,
+        MethodKind::Unknown => Standing::Unknown,
+        MethodKind::Known(id) => match counting.extra_site(id, line) {
+            0 => Standing::Unknown,
+            site => Standing::Shown(Site {
+                method: MethodId(id),
+                site: SiteId(site),
+                line,
+            }),
+        },
+    }
+}
+
+/// Lines of frames that may run older code, which the VM is asked for once in a walk, if at all.
+struct OlderLines {
+    spot: Spot,
+    /// By frame, innermost first.
+    lines: Option<Vec<TraceLine>>,
+}
+
+impl OlderLines {
+    fn new(spot: Spot) -> OlderLines {
+        OlderLines { spot, lines: None }
+    }
+
+    /// Where the frame with this index stands, counted from the innermost one. `place`: where it would stand in code as it is now.
+    fn standing(
+        &mut self,
+        counting: &Counting,
+        env: Env,
+        (frames, index): (&[FrameInfo], usize),
+        place: &Place,
+    ) -> Standing {
+        if place.standing == Standing::NotShown || index == 0 && self.spot.location.is_some() {
+            return place.standing;
+        }
+        let lines = self
+            .lines
+            .get_or_insert_with(|| older_lines(counting, env, frames));
+        match lines.get(index) {
+            Some(TraceLine::Line(line)) => standing(counting, &place.method, *line),
+            Some(TraceLine::NotShown) => place.standing,
+            Some(TraceLine::TooDeep) | None => Standing::Unknown,
+        }
+    }
+}
+
+/// The lines of all frames, innermost first, as a `Throwable` has them.
+fn older_lines(counting: &Counting, env: Env, frames: &[FrameInfo]) -> Vec<TraceLine> {
+    let Some(trace) = read_trace(counting, env) else {
+        return Vec::new();
+    };
+    let resolve = |frame: &FrameInfo| counting.frames.resolve(counting, env, frame.method);
+    let methods: Vec<_> = frames.iter().map(resolve).collect();
+    let classes: Vec<_> = methods
+        .iter()
+        .map(|method| external(&method.class_name))
+        .collect();
+    let names = classes.iter().zip(&methods);
+    let names = names.map(|(class, method)| (class.as_str(), method.method_name.as_str()));
+    match_lines(&trace, names)
 }
 
 impl Drop for Local {
@@ -449,6 +582,7 @@ impl Drop for Local {
         if !inside.is_of(self.run) {
             return;
         }
+        self.counting.verify.end_shared(&self.countdown);
         for ((_, tags), lane) in lanes {
             match tags == TagSet::NONE {
                 true => cells::give(self.counting, lane),

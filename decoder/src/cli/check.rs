@@ -9,7 +9,7 @@ use lucce_decoder::{Mismatch, Profile, Summary};
 use serde::Serialize;
 
 use super::classes::Classes;
-use super::output::{json, plural, stdout};
+use super::output::{grouped, json, plural, stdout};
 use super::progress::Bar;
 use super::{End, Failure, ending_of};
 
@@ -43,6 +43,8 @@ struct Checked {
     not_compared: BTreeMap<String, u64>,
     /// Methods that the JVM entered and whose caller is not known: events in them have no trace.
     lost_entries: u64,
+    /// Of the events of which every N-th was to be compared; null: the log does not say it.
+    coverage: Option<ComparisonCoverage>,
     /// Numbers with events, and those of them that do not decode.
     numbers: u64,
     unknown: u64,
@@ -55,6 +57,44 @@ struct Checked {
     unsealed: u64,
     /// The log's size.
     bytes: u64,
+}
+
+/// How much of a run was compared.
+#[derive(Serialize)]
+struct ComparisonCoverage {
+    events: u64,
+    events_not_compared: u64,
+    /// Threads with events.
+    threads: u64,
+    /// Of them, those without any event that was compared.
+    threads_not_compared: u64,
+}
+
+impl ComparisonCoverage {
+    fn from_profile(profile: &Profile) -> Option<Self> {
+        let events = *profile.stats.get("verify.events")?;
+        Some(ComparisonCoverage {
+            events,
+            events_not_compared: events.saturating_sub(profile.stat("verify.compared")),
+            threads: profile.stat("verify.threads"),
+            threads_not_compared: profile.stat("verify.threads_not_compared"),
+        })
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let events = plural(self.events, "event");
+        write!(
+            out,
+            "  not compared: {} of {events}",
+            grouped(self.events_not_compared)
+        )?;
+        if self.threads_not_compared > 0 {
+            let threads = plural(self.threads, "thread");
+            let left_out = grouped(self.threads_not_compared);
+            write!(out, "; {left_out} of {threads} had no event compared")?;
+        }
+        writeln!(out)
+    }
 }
 
 #[derive(Serialize)]
@@ -154,7 +194,8 @@ impl Checked {
                 .stat("verify.mismatches")
                 .saturating_sub(outside)
                 .max(found),
-            not_compared: reasons.collect(),
+            not_compared: reasons.filter(|(_, count)| *count > 0).collect(),
+            coverage: ComparisonCoverage::from_profile(profile),
             lost_entries: profile.stat("agent.upcalls_lost"),
             numbers: profile.events.ids().len() as u64,
             unknown: summary.unknown.len() as u64,
@@ -186,7 +227,11 @@ impl Checked {
             Line(&self.file),
             self.unknown
         )?;
-        for (reason, count) in self.not_compared.iter().filter(|(_, count)| **count > 0) {
+        let is_partial = |coverage: &&ComparisonCoverage| coverage.events_not_compared > 0;
+        if let Some(coverage) = self.coverage.as_ref().filter(is_partial) {
+            coverage.write(out)?;
+        }
+        for (reason, count) in &self.not_compared {
             writeln!(out, "  not compared: {} {count}", Text(reason))?;
         }
         if self.lost_entries > 0 {

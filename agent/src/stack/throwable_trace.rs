@@ -1,0 +1,240 @@
+//! The current thread's frames as a `Throwable` has them.
+//!
+//! A frame that runs old code of a class has a method of its own in the tool interface only if the new code differs. Where
+//! lines alone moved, the VM gives the frame the new method, whose lines are not those of the frame. A `Throwable`
+//! keeps the version of each frame's class, and has the right line. It takes many microseconds, and has the innermost
+//! 1,024 frames only (`MaxJavaStackTraceDepth`). No Java code runs: the natives are called that `Throwable` calls.
+
+use std::sync::OnceLock;
+
+use jvmti_bindings::sys::jni::{jmethodID, jobject, jvalue};
+
+use crate::stack::Stack;
+use crate::stack::known::release;
+use lucce_vm::{Env, Field, Jvmti};
+
+/// A `StackTraceElement`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceElement {
+    /// `a.b.C`
+    pub class: String,
+    pub method: String,
+    pub line: i32,
+}
+
+/// What it takes to make a `Throwable` and to read its frames. Classes are global references.
+#[derive(Default)]
+pub struct ThrowableTraces(OnceLock<Option<TraceClasses>>);
+
+/// References and ids as numbers, so that all threads may use them.
+#[derive(Clone, Copy)]
+struct TraceClasses {
+    throwables: usize,
+    fill: usize,
+    depth: Field,
+    backtrace: Field,
+    elements: usize,
+    initialize: usize,
+    /// The native that makes elements wants their number and what the `Throwable` keeps; else the `Throwable`.
+    has_depth: bool,
+    class: Field,
+    method: Field,
+    line: Field,
+}
+
+impl ThrowableTraces {
+    /// Looks everything up. The VM is initialised, and the current thread runs no code of the program's.
+    pub fn prepare(&self, jvmti: Jvmti, env: Env) {
+        self.0.get_or_init(|| TraceClasses::find(jvmti, env));
+    }
+
+    /// The frames that a `Throwable` made here has, innermost first. `None`: this VM makes none, or an exception is pending.
+    pub fn read(&self, env: Env) -> Option<Vec<TraceElement>> {
+        let classes = self.0.get().copied().flatten()?;
+        match env.has_exception() {
+            true => None,
+            false => classes.read(env),
+        }
+    }
+
+    /// The agent leaves the VM.
+    pub fn release(&self, env: Env) {
+        if let Some(classes) = self.0.get().copied().flatten() {
+            env.forget_global(classes.throwables as jobject);
+            env.forget_global(classes.elements as jobject);
+        }
+    }
+}
+
+/// The current thread's trace, which is the agent's own to make.
+pub fn read_trace(stack: &Stack, env: Env) -> Option<Vec<TraceElement>> {
+    stack.coverage.ours(env, || stack.throwables.read(env))
+}
+
+impl TraceClasses {
+    fn find(jvmti: Jvmti, env: Env) -> Option<TraceClasses> {
+        let throwables = env.find_class(c"java/lang/Throwable")?;
+        let elements = env.find_class(c"java/lang/StackTraceElement")?;
+        let field = |class, name, descriptor| env.field(class, name, descriptor).map(Field::new);
+        let text = c"Ljava/lang/String;";
+        let has_depth = release(jvmti) >= 21;
+        let descriptor = match has_depth {
+            true => c"([Ljava/lang/StackTraceElement;Ljava/lang/Object;I)V",
+            false => c"([Ljava/lang/StackTraceElement;Ljava/lang/Throwable;)V",
+        };
+        let fill = c"fillInStackTrace";
+        let initialize = env.static_method(elements, c"initStackTraceElements", descriptor)?;
+        let found = TraceClasses {
+            fill: env.method(throwables, fill, c"(I)Ljava/lang/Throwable;")? as usize,
+            depth: field(throwables, c"depth", c"I")?,
+            backtrace: field(throwables, c"backtrace", c"Ljava/lang/Object;")?,
+            throwables: env.global(throwables) as usize,
+            initialize: initialize as usize,
+            has_depth,
+            class: field(elements, c"declaringClass", text)?,
+            method: field(elements, c"methodName", text)?,
+            line: field(elements, c"lineNumber", c"I")?,
+            elements: env.global(elements) as usize,
+        };
+        env.forget(throwables);
+        env.forget(elements);
+        Some(found)
+    }
+
+    fn read(&self, env: Env) -> Option<Vec<TraceElement>> {
+        let thrown = env.allocate(self.throwables as jobject)?;
+        let trace = self.read_thrown(env, thrown);
+        env.forget(thrown);
+        trace
+    }
+
+    fn read_thrown(&self, env: Env, thrown: jobject) -> Option<Vec<TraceElement>> {
+        let fill = self.fill as jmethodID;
+        env.forget(env.call_object(thrown, fill, &[jvalue { i: 0 }])?);
+        let depth = env.get_int(thrown, self.depth.id());
+        let array = env.new_objects(self.elements as jobject, depth)?;
+        let trace = self.read_elements(env, thrown, (array, depth));
+        env.forget(array);
+        trace
+    }
+
+    fn read_elements(
+        &self,
+        env: Env,
+        thrown: jobject,
+        (array, depth): (jobject, i32),
+    ) -> Option<Vec<TraceElement>> {
+        for index in 0..depth {
+            let element = env.allocate(self.elements as jobject)?;
+            env.set_element(array, index, element);
+            env.forget(element);
+        }
+        let (elements, initialize) = (self.elements as jobject, self.initialize as jmethodID);
+        let filled = if self.has_depth {
+            let backtrace = env.get_object(thrown, self.backtrace.id());
+            let arguments = [
+                jvalue { l: array },
+                jvalue { l: backtrace },
+                jvalue { i: depth },
+            ];
+            let filled = env.call_void(elements, initialize, &arguments);
+            env.forget(backtrace);
+            filled
+        } else {
+            let arguments = [jvalue { l: array }, jvalue { l: thrown }];
+            env.call_void(elements, initialize, &arguments)
+        };
+        if !filled {
+            env.clear();
+            return None;
+        }
+        let read = |index: i32| {
+            let element = env.get_element(array, index);
+            let text = |field: Field| {
+                let string = env.get_object(element, field.id());
+                let text = (!string.is_null()).then(|| env.text(string, i32::MAX as usize));
+                env.forget(string);
+                text.unwrap_or_default()
+            };
+            let read = TraceElement {
+                class: text(self.class),
+                method: text(self.method),
+                line: env.get_int(element, self.line.id()),
+            };
+            env.forget(element);
+            read
+        };
+        Some((0..depth).map(read).collect())
+    }
+}
+
+/// What a trace says of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceLine {
+    Line(i32),
+    /// The trace shows frames below this one, and not this one: a hidden frame, or a constructor of the `Throwable`.
+    NotShown,
+    /// The trace ends above it.
+    TooDeep,
+}
+
+/// What the trace says of each frame, given as class (`a.b.C`) and method, innermost first. The trace may have frames that the
+/// caller left out.
+pub fn match_lines<'f>(
+    trace: &[TraceElement],
+    frames: impl Iterator<Item = (&'f str, &'f str)>,
+) -> Vec<TraceLine> {
+    /// More frames than that, one below the other, are in no trace alone.
+    const MOST_LEFT_OUT: usize = 8;
+    let mut rest = trace;
+    let find = |(class, method): (&str, &str)| {
+        let is_that = |element: &TraceElement| element.class == class && element.method == method;
+        let at = rest.iter().take(MOST_LEFT_OUT + 1).position(is_that);
+        let Some((at, element)) = at.and_then(|at| Some((at, rest.get(at)?))) else {
+            return TraceLine::TooDeep;
+        };
+        rest = rest.get(at + 1..).unwrap_or_default();
+        TraceLine::Line(element.line)
+    };
+    let mut lines: Vec<TraceLine> = frames.map(find).collect();
+    let is_found = |line: &TraceLine| matches!(line, TraceLine::Line(_));
+    let last = lines.iter().rposition(is_found).unwrap_or(0);
+    for line in lines.iter_mut().take(last) {
+        if *line == TraceLine::TooDeep {
+            *line = TraceLine::NotShown;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod throwable_trace_tests {
+    use super::*;
+
+    fn element((method, line): (&str, i32)) -> TraceElement {
+        TraceElement {
+            class: "a.B".into(),
+            method: method.into(),
+            line,
+        }
+    }
+
+    #[test]
+    fn frames_find_their_lines_past_hidden_ones_and_those_that_were_left_out() {
+        let trace = [("f", 1), ("helper", 2), ("f", 3), ("g", 4)].map(element);
+        let frames = ["hidden", "f", "hidden", "f", "g", "deep"];
+        let lines = match_lines(&trace, frames.iter().map(|method| ("a.B", *method)));
+        let (not_shown, line) = (TraceLine::NotShown, TraceLine::Line);
+        let expected = [
+            not_shown,
+            line(1),
+            not_shown,
+            line(3),
+            line(4),
+            TraceLine::TooDeep,
+        ];
+        assert_eq!(lines, expected);
+        let others = match_lines(&trace, [("a.C", "f")].into_iter());
+        assert_eq!(others, [TraceLine::TooDeep]);
+    }
+}
