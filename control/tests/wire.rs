@@ -1,7 +1,7 @@
 //! Every command comes back from its line; no line, however hostile, does more than fail.
 
 use lucce_control::wire::{decode_reply_head, reply_head};
-use lucce_control::{Command, Walks};
+use lucce_control::{Command, LeaksRequest, Walks};
 use proptest::prelude::*;
 
 fn commands() -> impl Strategy<Value = Command> {
@@ -15,6 +15,9 @@ fn commands() -> impl Strategy<Value = Command> {
         "[a-z]{1,8}=[^\n\r\u{0}]{0,40}".prop_map(Command::Set),
         (any::<u64>(), proptest::option::of(walks()))
             .prop_map(|(number, walks)| Command::Holders(number, walks)),
+        Just(Command::Leaks(LeaksRequest::Look)),
+        Just(Command::Leaks(LeaksRequest::Collect)),
+        Just(Command::Leaks(LeaksRequest::Cost)),
     ]
 }
 

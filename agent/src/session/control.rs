@@ -17,6 +17,7 @@ use crate::session::attach;
 use crate::session::dump;
 use crate::session::guard::guard;
 use crate::session::holders;
+use crate::session::leaks;
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_vm::signals;
@@ -105,6 +106,7 @@ fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
             return dump::dump(agent, file.as_deref());
         }
         Command::Holders(number, walks) => return holders::answer(agent, *number, walks.as_ref()),
+        Command::Leaks(request) => return leaks::answer(agent, *request),
         Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }
