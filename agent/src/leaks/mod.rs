@@ -61,7 +61,7 @@ use lucce_vm::{Env, Failed, Vm};
 const MOST: usize = 1 << 14;
 /// Snapshots are at least as far apart, and a part of the time that has passed: a run of a year has
 /// hardly more than one of a day.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(20);
 const PART: u32 = 20;
 /// The same of censuses.
 const CENSUS_PAUSE: Duration = Duration::from_secs(1);

@@ -149,6 +149,8 @@ public final class LeakSuite {
             round.run(number);
             if (collects && number % COLLECT == 0) {
                 System.gc();
+                // Snapshots are 20 ms apart, or a twentieth of the time.
+                Thread.sleep(10);
             }
         }
         hang();
