@@ -36,4 +36,4 @@ pub use hotspot::{LoadError, load};
 pub use listen::{Conversation, Listener};
 pub use perf::{is_starting, java_command};
 pub use place::{NoProcess, SocketPlace, sweep};
-pub use wire::{Command, Walks};
+pub use wire::{Command, LeaksRequest, Walks};

@@ -44,8 +44,39 @@ pub enum Command {
     /// What holds objects that are followed, of contexts by their numbers; older agents know one number. `None`: what a
     /// search would take, and of which types they are.
     Holders(Vec<u64>, Option<Walks>),
+    /// What lives of the objects that are followed is written into the log now.
+    Leaks(LeaksRequest),
     /// Take the hooks out of the JVM.
     Detach,
+}
+
+/// What happens before the agent writes what lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaksRequest {
+    /// Nothing.
+    Look,
+    /// A collection of the whole heap, for which the program stands still.
+    Collect,
+    /// Nothing is written: how large the heap is.
+    Cost,
+}
+
+impl LeaksRequest {
+    const ALL: [(&'static str, LeaksRequest); 3] = [
+        ("look", LeaksRequest::Look),
+        ("collect", LeaksRequest::Collect),
+        ("cost", LeaksRequest::Cost),
+    ];
+
+    fn decode(text: &str) -> Option<LeaksRequest> {
+        let found = Self::ALL.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, request)| request)
+    }
+
+    fn word(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, request)| *request == self);
+        found.map_or("look", |(name, _)| name)
+    }
 }
 
 /// How a search goes.
@@ -87,7 +118,7 @@ impl fmt::Display for Malformed {
             ),
             Malformed::Verb(verb) => write!(
                 f,
-                "unknown command '{verb}'; there are start, stop, status, dump, set, holders and detach"
+                "unknown command '{verb}'; there are start, stop, status, dump, set, holders, leaks and detach"
             ),
             Malformed::Argument(wanted) => write!(f, "malformed command: {wanted}"),
             Malformed::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
@@ -126,6 +157,7 @@ impl Command {
                 }
                 ("holders", Some(argument.into()))
             }
+            Command::Leaks(request) => ("leaks", Some(request.word().into())),
             Command::Detach => ("detach", None),
         }
     }
@@ -162,6 +194,10 @@ impl Command {
             "holders" => argument.and_then(holders).ok_or(Malformed::Argument(
                 "holders wants a number, 0x…, how many walks there may be, and a type",
             )),
+            "leaks" => match argument.and_then(LeaksRequest::decode) {
+                Some(request) => Ok(Command::Leaks(request)),
+                None => Err(Malformed::Argument("leaks wants look, collect or cost")),
+            },
             other => Err(Malformed::Verb(shortened(other))),
         }
     }

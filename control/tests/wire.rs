@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lucce_control::wire::{decode_reply_head, reply_head};
-use lucce_control::{Command, Walks};
+use lucce_control::{Command, LeaksRequest, Walks};
 use proptest::prelude::*;
 
 fn commands() -> impl Strategy<Value = Command> {
@@ -20,6 +20,9 @@ fn commands() -> impl Strategy<Value = Command> {
             proptest::option::of(walks())
         )
             .prop_map(|(numbers, walks)| Command::Holders(numbers, walks)),
+        Just(Command::Leaks(LeaksRequest::Look)),
+        Just(Command::Leaks(LeaksRequest::Collect)),
+        Just(Command::Leaks(LeaksRequest::Cost)),
     ]
 }
 

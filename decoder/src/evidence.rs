@@ -143,7 +143,7 @@ fn all_ages(thirds: [u64; 3]) -> bool {
 }
 
 /// The point that tested what was born before `end`, more or less.
-fn nearest(course: &[Point], end: u64, at_most: u64) -> Option<&Point> {
+pub(crate) fn nearest(course: &[Point], end: u64, at_most: u64) -> Option<&Point> {
     let distance = |point: &&Point| point.tested.abs_diff(end);
     let nearest = course.iter().min_by_key(distance)?;
     (distance(&nearest) <= at_most).then_some(nearest)

@@ -8,6 +8,9 @@ use lucce_tracelog::{Damage, Snapshot};
 
 use crate::evidence::{Evidence, LEAST, Point};
 use crate::profile::{Profile, Tick};
+use crate::sufficiency::{
+    LiveCourse, MissingEvidence, Sufficiency, judge_course, judge_sufficiency,
+};
 use crate::survivors::{Moment, Row};
 
 /// A log's leaks, and what they were looked for in.
@@ -25,6 +28,8 @@ pub struct Leaks {
     pub snapshots: u64,
     /// The last of them.
     pub last: Option<Snapshot>,
+    /// Whether the snapshots suffice to say that nothing leaks.
+    pub sufficiency: Option<Sufficiency>,
     /// The log's, or that it names a number that it does not explain.
     pub damage: Option<Damage>,
 }
@@ -44,7 +49,7 @@ pub struct Leak {
 }
 
 /// Objects of one type, made in one context, that lived at the end; nothing is proven of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Suspect {
     /// The smallest number of the trace.
     pub id: ContextId,
@@ -59,15 +64,24 @@ pub struct Suspect {
 }
 
 /// How far one is from knowing whether it is a leak.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Verdict {
     /// Objects of too few ages live for anything to be said. If more come at the pace until now, about so many collections of the
     /// old generation are enough.
     Open { old_collections: u64 },
-    /// Objects of enough ages live, and so many bytes more than in the middle of the run; that is no proof.
-    Growing { more_bytes: u64 },
-    /// Objects of enough ages live, and about as much as in the middle of the run: as of a cache, or of what the start-up has made.
-    Steady,
+    /// Objects of enough ages live, and what is known of the amount.
+    Aged(LiveCourse),
+}
+
+impl Leaks {
+    /// Why it cannot be said that nothing leaks. `None`: nothing is missing, or leaks were found.
+    #[must_use]
+    pub fn missing(&self) -> Option<MissingEvidence> {
+        match self.sufficiency? {
+            Sufficiency::Sufficient => None,
+            Sufficiency::Missing(missing) => Some(missing),
+        }
+    }
 }
 
 impl Suspect {
@@ -81,7 +95,7 @@ const CHANCE: f64 = 0.01;
 const BEYOND: f64 = 1e-6;
 
 /// A stack trace's content id, and a type.
-type TracedType = (StackId, String);
+pub(crate) type TracedType = (StackId, String);
 
 /// One place's rows over all snapshots, and its numbers.
 struct Course {
@@ -96,7 +110,8 @@ impl Profile {
     #[must_use]
     pub fn leaks(&self, tick: Tick<'_>) -> Leaks {
         let moments = self.following.moments();
-        let (places, unknown) = self.places(tick);
+        let rows = moments.iter().flat_map(|moment| &moment.rows);
+        let (places, unknown) = self.places(rows.map(|row| row.key), tick);
         let courses = courses(moments, &places);
         let last = moments.len().wrapping_sub(1);
         let alive = courses
@@ -111,7 +126,11 @@ impl Profile {
             .filter_map(|course| leak(course, moments, judged));
         let mut findings: Vec<Leak> = leaks.filter(|leak| leak.chance <= CHANCE).collect();
         findings.sort_by(order);
-        let suspects = suspects(&courses, &findings, last, moments.len() as u64);
+        let run = RunExtent {
+            moments,
+            collections: self.followed_collections(),
+        };
+        let suspects = suspects(&courses, &findings, &run);
         Leaks {
             findings,
             suspects,
@@ -119,15 +138,35 @@ impl Profile {
             judged,
             snapshots: moments.len() as u64,
             last: moments.last().map(|moment| moment.at),
+            sufficiency: Some(run.sufficiency()),
             damage: self.damage.clone().or(unknown),
         }
     }
 
+    /// Collections until the end of the run, or until the log was written last.
+    #[must_use]
+    pub fn followed_collections(&self) -> u64 {
+        let moment = self.following.moments().last();
+        let census = self.following.last_census();
+        [
+            moment.map(|moment| moment.at.collections),
+            census.map(|census| census.at.collections),
+            Some(self.stat("leak.collections")),
+        ]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(0)
+    }
+
     /// Where the objects of each key were made. A trace may have several numbers, and a class that many
     /// loaders have defined is another one each time: what a trace shows tells traces apart here.
-    fn places(&self, tick: Tick<'_>) -> (HashMap<u32, (ContextId, TracedType)>, Option<Damage>) {
-        let rows = self.following.moments().iter().flat_map(|m| &m.rows);
-        let mut keys: Vec<u32> = rows.map(|row| row.key).collect();
+    pub(crate) fn places(
+        &self,
+        keys: impl Iterator<Item = u32>,
+        tick: Tick<'_>,
+    ) -> (HashMap<u32, (ContextId, TracedType)>, Option<Damage>) {
+        let mut keys: Vec<u32> = keys.collect();
         keys.sort_unstable();
         keys.dedup();
         let named: Vec<_> = keys
@@ -209,15 +248,7 @@ fn add(point: &mut Point, row: &Row) {
 }
 
 fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
-    let points: Vec<Point> = moments
-        .iter()
-        .enumerate()
-        .map(|(index, moment)| {
-            let known = course.points.get(&index);
-            known.cloned().unwrap_or_else(|| point(moment))
-        })
-        .collect();
-    let evidence = Evidence::of(&points)?;
+    let evidence = Evidence::of(&course.all_points(moments))?;
     let mut ids = course.ids.clone();
     ids.sort_unstable();
     ids.dedup();
@@ -232,13 +263,26 @@ fn leak(course: &Course, moments: &[Moment], judged: u64) -> Option<Leak> {
     })
 }
 
+/// The snapshots of a run, and how many collections there were until its end.
+struct RunExtent<'m> {
+    moments: &'m [Moment],
+    collections: u64,
+}
+
+impl RunExtent<'_> {
+    fn sufficiency(&self) -> Sufficiency {
+        let points: Vec<Point> = self.moments.iter().map(point).collect();
+        judge_sufficiency(&points, 0, self.collections)
+    }
+}
+
 /// What lives and is not found to leak.
 fn suspects(
     courses: &HashMap<&TracedType, Course>,
     findings: &[Leak],
-    last: usize,
-    snapshots: u64,
+    run: &RunExtent<'_>,
 ) -> Vec<Suspect> {
+    let last = run.moments.len().wrapping_sub(1);
     let is_found = |id, of: &str| findings.iter().any(|leak| leak.id == id && leak.of == of);
     let suspect = |course: &Course| {
         let point = course.points.get(&last)?;
@@ -251,11 +295,7 @@ fn suspects(
             objects: point.objects,
             bytes: point.bytes,
             generations,
-            verdict: verdict(
-                generations,
-                snapshots,
-                (course.bytes_at(last / 2), point.bytes),
-            ),
+            verdict: verdict(course, generations, run),
         })
     };
     let mut suspects: Vec<_> = courses.values().filter_map(suspect).collect();
@@ -263,22 +303,32 @@ fn suspects(
     suspects
 }
 
-/// `generations`: how many ages live after `snapshots` collections of the old generation that were written down; `bytes`: in the middle
-/// of the run, and at its end.
-fn verdict(generations: u64, snapshots: u64, (middle, end): (u64, u64)) -> Verdict {
-    let more_bytes = end.saturating_sub(middle);
+/// Objects of so many ages live.
+fn verdict(course: &Course, generations: u64, run: &RunExtent<'_>) -> Verdict {
     match Suspect::ENOUGH.saturating_sub(generations) {
-        0 if more_bytes > middle / 10 => Verdict::Growing { more_bytes },
-        0 => Verdict::Steady,
+        0 => Verdict::Aged(judge_course(
+            &course.all_points(run.moments),
+            run.collections,
+        )),
         missing => Verdict::Open {
-            old_collections: (missing * snapshots).div_ceil(generations.max(1)).max(1),
+            old_collections: more_collections(missing, generations, run.moments.len() as u64),
         },
     }
 }
 
+/// How many collections of the old generation bring so many ages more, if they come as `generations` did in `snapshots`.
+fn more_collections(missing: u64, generations: u64, snapshots: u64) -> u64 {
+    (missing * snapshots).div_ceil(generations.max(1)).max(1)
+}
+
 impl Course {
-    fn bytes_at(&self, snapshot: usize) -> u64 {
-        self.points.get(&snapshot).map_or(0, |point| point.bytes)
+    /// Of all snapshots of a run.
+    fn all_points(&self, moments: &[Moment]) -> Vec<Point> {
+        let points = moments.iter().enumerate().map(|(index, moment)| {
+            let known = self.points.get(&index);
+            known.cloned().unwrap_or_else(|| point(moment))
+        });
+        points.collect()
     }
 }
 
@@ -298,16 +348,10 @@ mod tests {
 
     #[test]
     fn a_verdict_says_what_is_missing() {
-        let open = |old_collections| Verdict::Open { old_collections };
         // 9 ages in 9 collections: 3 more bring 3 more.
-        assert_eq!(verdict(9, 9, (0, 100)), open(3));
-        assert_eq!(verdict(4, 2, (0, 100)), open(4));
-        assert_eq!(verdict(1, 14, (0, 100)), open(154));
-        assert_eq!(verdict(11, 1, (0, 100)), open(1));
-        let more_bytes = 100;
-        assert_eq!(verdict(12, 9, (0, 100)), Verdict::Growing { more_bytes });
-        assert_eq!(verdict(50, 9, (900, 1000)), Verdict::Growing { more_bytes });
-        assert_eq!(verdict(50, 9, (1000, 1100)), Verdict::Steady);
-        assert_eq!(verdict(50, 9, (1000, 10)), Verdict::Steady);
+        assert_eq!(more_collections(3, 9, 9), 3);
+        assert_eq!(more_collections(8, 4, 2), 4);
+        assert_eq!(more_collections(11, 1, 14), 154);
+        assert_eq!(more_collections(1, 11, 1), 1);
     }
 }

@@ -7,7 +7,7 @@
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
 //! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `amounts` (what was counted, by kind), `asked` (what the run was asked for), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
-//! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence` and `leaks` (which of them leak);
+//! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
 #![deny(
     clippy::indexing_slicing,
@@ -56,7 +56,11 @@ mod labels;
 mod calls;
 
 mod evidence;
+mod sufficiency;
+
 mod leaks;
+
+mod alive;
 
 mod tree;
 
@@ -66,6 +70,7 @@ mod exported;
 
 mod view;
 
+pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow};
 pub use bursts::Bursts;
 pub use calls::{Count, Origin, Told, of_log, of_recording};
 pub use code::{Code, type_name};
@@ -88,10 +93,13 @@ pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
 pub use source::{Source, header_of, log_file};
 pub use streamed::{Told as ToldEvent, Window};
-pub use survivors::{Following, Moment, Row};
+pub use sufficiency::{LiveCourse, MissingEvidence, Sufficiency, judge_course, judge_sufficiency};
+pub use survivors::{Census, Following, Moment, Row};
 pub use symbols::Extract;
 pub use tags::{UNTAGGED, tags_in_line};
 pub use taken::Taken;
 pub use traces::{Listed, Sums, Trace, Traces, Visit};
 pub use tree::{FrameKey, NodeId, Tree};
-pub use view::{LeakText, LeaksText, Opening, Page, Refresh, RunText, SuspectText};
+pub use view::{
+    AliveTable, AliveText, LeakText, LeaksText, Opening, Page, Refresh, RunText, SuspectText,
+};

@@ -162,6 +162,7 @@ impl Profile {
             Record::Followed(r) => self.following.followed(r),
             Record::Snapshot(r) => self.following.snapshot(r),
             Record::Survivors(r) => self.following.survivors(r),
+            Record::HeapCensus(r) => self.following.census(r),
         }
         Ok(())
     }

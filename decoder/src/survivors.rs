@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{Followed, Generation, Snapshot, Survivors};
+use lucce_tracelog::{CensusCause, Followed, Generation, HeapCensus, Snapshot, Survivors};
 
 use crate::code::type_name;
 
@@ -12,8 +12,25 @@ use crate::code::type_name;
 pub struct Following {
     names: HashMap<u32, (ContextId, String)>,
     moments: Vec<Moment>,
-    /// A snapshot whose rows are not all there yet: that of a JVM that was killed then, or that runs.
-    begun: Option<Moment>,
+    last_census: Option<Census>,
+    exhaustion: Option<Census>,
+    /// What lacks rows: of a JVM that was killed then, or that runs.
+    begun: Option<Begun>,
+}
+
+/// A snapshot or a census whose rows are not all there yet.
+#[derive(Clone, Debug)]
+enum Begun {
+    Moment(Moment),
+    Census(Census),
+}
+
+/// All followed objects that were not known to be dead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Census {
+    pub at: HeapCensus<'static>,
+    /// Rows of one key differ in the class of their ages.
+    pub rows: Vec<Row>,
 }
 
 /// What was alive after a collection of the old generation.
@@ -41,7 +58,17 @@ impl Following {
 
     pub(crate) fn snapshot(&mut self, at: Snapshot) {
         let rows = Vec::new();
-        self.begun = Some(Moment { at, rows });
+        self.begun = Some(Begun::Moment(Moment { at, rows }));
+        self.complete();
+    }
+
+    pub(crate) fn census(&mut self, at: HeapCensus<'_>) {
+        let at = HeapCensus {
+            detail: at.detail.into_owned().into(),
+            ..at
+        };
+        let rows = Vec::new();
+        self.begun = Some(Begun::Census(Census { at, rows }));
         self.complete();
     }
 
@@ -49,7 +76,7 @@ impl Following {
         let Some(begun) = &mut self.begun else {
             return;
         };
-        begun.rows.push(Row {
+        begun.rows_mut().push(Row {
             key: record.key,
             objects: record.objects,
             bytes: record.bytes,
@@ -59,8 +86,28 @@ impl Following {
     }
 
     fn complete(&mut self) {
-        let whole = |moment: &mut Moment| moment.rows.len() as u64 >= u64::from(moment.at.rows);
-        self.moments.extend(self.begun.take_if(whole));
+        match self.begun.take_if(|begun| begun.is_whole()) {
+            Some(Begun::Moment(moment)) => self.moments.push(moment),
+            Some(Begun::Census(census)) => {
+                if census.at.cause == CensusCause::HeapExhausted {
+                    self.exhaustion = Some(census.clone());
+                }
+                self.last_census = Some(census);
+            }
+            None => {}
+        }
+    }
+
+    /// The last census.
+    #[must_use]
+    pub fn last_census(&self) -> Option<&Census> {
+        self.last_census.as_ref()
+    }
+
+    /// What lived when the VM said for the last time that the heap was exhausted.
+    #[must_use]
+    pub fn exhaustion(&self) -> Option<&Census> {
+        self.exhaustion.as_ref()
     }
 
     #[must_use]
@@ -72,6 +119,23 @@ impl Following {
     #[must_use]
     pub fn name(&self, key: u32) -> Option<&(ContextId, String)> {
         self.names.get(&key)
+    }
+}
+
+impl Begun {
+    fn is_whole(&self) -> bool {
+        let (rows, wanted) = match self {
+            Begun::Moment(moment) => (moment.rows.len(), moment.at.rows),
+            Begun::Census(census) => (census.rows.len(), census.at.rows),
+        };
+        rows as u64 >= u64::from(wanted)
+    }
+
+    fn rows_mut(&mut self) -> &mut Vec<Row> {
+        match self {
+            Begun::Moment(moment) => &mut moment.rows,
+            Begun::Census(census) => &mut census.rows,
+        }
     }
 }
 
@@ -109,5 +173,25 @@ mod tests {
         following.snapshot(snapshot(0));
         let rows: Vec<_> = following.moments().iter().map(|m| m.rows.len()).collect();
         assert_eq!(rows, [2, 0]);
+    }
+
+    #[test]
+    fn a_census_is_no_snapshot() {
+        let mut following = Following::default();
+        let census = |rows, cause| HeapCensus {
+            rows,
+            cause,
+            ..HeapCensus::default()
+        };
+        following.census(census(1, CensusCause::HeapExhausted));
+        assert!(following.exhaustion().is_none());
+        following.survivors(row(1));
+        following.census(census(0, CensusCause::Regular));
+        following.snapshot(snapshot(1));
+        following.survivors(row(2));
+        let rows = |census: Option<&Census>| census.map(|census| census.rows.len());
+        assert_eq!(rows(following.last_census()), Some(0));
+        assert_eq!(rows(following.exhaustion()), Some(1));
+        assert_eq!(following.moments().len(), 1);
     }
 }

@@ -38,6 +38,7 @@ fn logs(dir: &Path) -> Ids {
     fixture::leaks::clean(&dir.join("clean.log"));
     fixture::leaks::cut(&dir.join("cut.log"));
     fixture::leaks::early(&dir.join("early.log"));
+    fixture::leaks::exhausted(&dir.join("exhausted.log"));
     fixture::leaks::full(&dir.join("full-leaks.log"));
     fixture::without_events(&dir.join("no-lock.log"), "events=lock,out=no-lock.log");
     fixture::started(&dir.join("started.log"));

@@ -1,7 +1,9 @@
 //! Programs that are known to leak or not, as a model: objects are born, live and die by rules, and the
 //! followed ones are counted as the agent counts them.
 
-use lucce_decoder::{Evidence, Point};
+use lucce_decoder::{
+    Evidence, LiveCourse, MissingEvidence, Point, Sufficiency, judge_course, judge_sufficiency,
+};
 use lucce_tracelog::Generation;
 
 /// Marsaglia's xorshift; every run is the same.
@@ -304,5 +306,104 @@ fn whatever_the_numbers_there_is_an_answer() {
             assert!((0.0..=1.0).contains(&evidence.chance), "{evidence:?}");
             assert!((0.0..=1.0).contains(&evidence.kept), "{evidence:?}");
         }
+    }
+}
+
+/// Some of the snapshots that there might have been: many, few, those of one part of the run alone.
+fn some_snapshots(course: &[Point], random: &mut Random) -> Vec<Point> {
+    let all = course.len() as u64;
+    let (from, to) = (random.below(all), random.below(all) + 1);
+    let one_in = 1 + random.below(12);
+    let is_in_part = |at: u64| (from.min(to)..from.max(to)).contains(&at);
+    let mut some: Vec<Point> = Vec::new();
+    for (at, point) in (0..).zip(course) {
+        if is_in_part(at) && random.below(one_in) == 0 {
+            some.push(point.clone());
+        }
+    }
+    some
+}
+
+/// Whichever snapshots there were: nobody says of a leak that it is none.
+#[test]
+fn no_leak_is_denied() {
+    let mut random = Random::new(11);
+    let (mut growing, mut unknown) = (0, 0);
+    for seed in 1..=2_000 {
+        let births = [0.15, 0.5, 2.0, 8.0][(seed % 4) as usize];
+        let run = Run { births, ..RUN };
+        let life = match seed % 3 {
+            0 => Life::Some(3, 40.0),
+            _ => Life::Leak,
+        };
+        let course = some_snapshots(&simulate(life, run, seed), &mut random);
+        let enough = course.last().map_or(0, |last| last.generations.len());
+        if enough < 12 {
+            continue;
+        }
+        match judge_course(&course, run.collections) {
+            LiveCourse::Steady => panic!("{life:?} {births} {seed}: {course:#?}"),
+            LiveCourse::Growing { .. } => growing += 1,
+            LiveCourse::Unknown(_) => unknown += 1,
+        }
+    }
+    assert!(growing > 300 && unknown > 100, "{growing} {unknown}");
+}
+
+/// What is full since the start-up is denied once there are snapshots enough.
+#[test]
+fn what_does_not_grow_is_denied_where_the_evidence_suffices() {
+    let run = Run { births: 6.0, ..RUN };
+    let is_denied = |seed: &u64| {
+        let course = simulate(Life::Cache(400), run, *seed);
+        judge_course(&course, run.collections) == LiveCourse::Steady
+    };
+    let denied = (1..=SEEDS).filter(is_denied).count() as u64;
+    assert!(denied >= SEEDS * 9 / 10, "{denied} of {SEEDS}");
+}
+
+/// Snapshots of the end alone, too few, or of the beginning alone.
+#[test]
+fn what_is_missing_is_said() {
+    let course = simulate(Life::Cache(400), Run { births: 6.0, ..RUN }, 1);
+    let judge = |points: &[Point]| judge_sufficiency(points, 0, RUN.collections);
+    assert_eq!(judge(&course), Sufficiency::Sufficient);
+    let (seen, needed) = (0, 4);
+    let none = Sufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
+    assert_eq!(judge(&[]), none);
+    let late = judge(&course[course.len() - 3..]);
+    let Sufficiency::Missing(MissingEvidence::EarlySnapshots { first_percent }) = late else {
+        panic!("{late:?}");
+    };
+    assert!((90..=100).contains(&first_percent), "{first_percent}");
+    let early = judge(&course[..course.len() / 2]);
+    let Sufficiency::Missing(MissingEvidence::LateSnapshots { last_percent }) = early else {
+        panic!("{early:?}");
+    };
+    assert!((40..=55).contains(&last_percent), "{last_percent}");
+    let thirds = [1, 2, 3].map(|third| course[course.len() * third / 3 - 1].clone());
+    let (seen, needed) = (3, 4);
+    let few = Sufficiency::Missing(MissingEvidence::Snapshots { seen, needed });
+    assert_eq!(judge(&thirds), few);
+}
+
+/// A log that is not one of ours.
+#[test]
+fn whatever_the_snapshots_there_is_a_judgement() {
+    let mut random = Random::new(5);
+    for _ in 0..2_000 {
+        let mut course = some_snapshots(&simulate(Life::Leak, RUN, random.next()), &mut random);
+        for point in &mut course {
+            let value = [0, 1, u64::MAX, u64::MAX / 2][random.below(4) as usize];
+            match random.below(4) {
+                0 => point.tested = value,
+                1 => point.bytes = value,
+                2 => point.objects = value,
+                _ => point.generations.iter_mut().for_each(|g| g.born = value),
+            }
+        }
+        let collections = [0, RUN.collections, u64::MAX][random.below(3) as usize];
+        let _ = judge_course(&course, collections);
+        let _ = judge_sufficiency(&course, random.below(700), collections);
     }
 }

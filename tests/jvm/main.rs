@@ -28,6 +28,7 @@ mod io;
 mod java_agents;
 mod jdk_facts;
 mod junit;
+mod leak_suite;
 mod leaks;
 mod log_lines;
 mod loss;
@@ -158,6 +159,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         java_agents::tests(setup),
         jdk_facts::tests(setup),
         real_java_agents::tests(setup),
+        leak_suite::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),

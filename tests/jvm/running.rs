@@ -59,6 +59,17 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
+    /// A program that prints this line once.
+    pub fn with_line(java: Java<'a>, line: &str) -> Result<Self, String> {
+        let child = Process(java.spawn()?);
+        let mut running = Running { java, child };
+        running.until(line, |running| {
+            let printed = running.java.printed("stdout");
+            Ok(printed.lines().any(|printed| printed == line))
+        })?;
+        Ok(running)
+    }
+
     /// Waits until the program has done more than it had.
     pub fn works_on(&mut self) -> Checked {
         let lines = |java: &Java| java.printed("stdout").matches("working").count();

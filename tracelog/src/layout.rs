@@ -58,7 +58,7 @@
 //!   Since then, and skipped by readers that do not know them: blocks of kinds 4
 //!   and 5, records of kind 23 (such a reader adds up what tags tell apart).
 //! * 4 (2026-11-26): blocks of cells are sealed when the log is closed; who skips that takes damaged counters for
-//!   whole ones.
+//!   whole ones. Since then, and skipped by readers that do not know them: records of kind 24.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

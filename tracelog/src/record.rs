@@ -32,6 +32,7 @@
 //! | 21 | `ThreadOrigin` | n thread, q context |
 //! | 22 | `Change::Base` | n version, n bits of anchors from here on, where the header says otherwise |
 //! | 23 | `ThreadTag` | n thread, t key, t value |
+//! | 24 | `HeapCensus` | n rows, n cause, t detail, n milliseconds, n collections, n full collections + 1 or 0, n survived, n tested, n sampled, n following, n thinned, n used bytes + 1 or 0, n largest bytes + 1 or 0 |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -49,7 +50,7 @@ mod run;
 
 pub use code::{Class, ClassId, LoaderId, Method, Site, SiteKind, SiteSize};
 pub use event::{EventType, EventTypeId};
-pub use leak::{Followed, Generation, Snapshot, Survivors};
+pub use leak::{CensusCause, Followed, Generation, HeapCensus, Snapshot, Survivors};
 use lucce_callgraph::{Anchor, Base, Change, Node, Transition};
 pub use run::{
     End, Meta, Mismatch, Skipped, Stat, Thread, ThreadEnd, ThreadId, ThreadOrigin, ThreadTag,
@@ -87,6 +88,7 @@ pub enum Record<'a> {
     Survivors(Survivors<'a>),
     ThreadOrigin(ThreadOrigin),
     ThreadTag(ThreadTag<'a>),
+    HeapCensus(HeapCensus<'a>),
 }
 
 /// A record's kind: the first byte of the record.
@@ -117,6 +119,7 @@ impl RecordKind {
     const THREAD_ORIGIN: u8 = 21;
     const DIVIDED_BASE: u8 = 22;
     const THREAD_TAG: u8 = 23;
+    const HEAP_CENSUS: u8 = 24;
 
     /// The kind's name, for people.
     #[must_use]
@@ -145,6 +148,7 @@ impl RecordKind {
             Self::THREAD_ORIGIN => "thread-origin",
             Self::DIVIDED_BASE => "divided-base",
             Self::THREAD_TAG => "thread-tag",
+            Self::HEAP_CENSUS => "heap-census",
             _ => "unknown",
         }
     }
@@ -179,6 +183,7 @@ impl Record<'_> {
             Record::Survivors(_) => RecordKind::SURVIVORS,
             Record::ThreadOrigin(_) => RecordKind::THREAD_ORIGIN,
             Record::ThreadTag(_) => RecordKind::THREAD_TAG,
+            Record::HeapCensus(_) => RecordKind::HEAP_CENSUS,
         })
     }
 
@@ -212,6 +217,7 @@ impl Record<'_> {
             Record::Survivors(r) => r.encode(out),
             Record::ThreadOrigin(r) => r.encode(out),
             Record::ThreadTag(r) => r.encode(out),
+            Record::HeapCensus(r) => r.encode(out),
         }
     }
 }
@@ -284,6 +290,7 @@ impl<'a> Record<'a> {
             RecordKind::SURVIVORS => Record::Survivors(Survivors::decode(input)?),
             RecordKind::THREAD_ORIGIN => Record::ThreadOrigin(ThreadOrigin::decode(input)?),
             RecordKind::THREAD_TAG => Record::ThreadTag(ThreadTag::decode(input)?),
+            RecordKind::HEAP_CENSUS => Record::HeapCensus(HeapCensus::decode(input)?),
             RecordKind::DIVIDED_BASE => Record::Change(Change::Base(Divided::decode(input)?)),
             _ => return Ok(None),
         };
@@ -321,7 +328,8 @@ into_record!(
     Snapshot,
     Survivors<'a>,
     ThreadOrigin,
-    ThreadTag<'a>
+    ThreadTag<'a>,
+    HeapCensus<'a>
 );
 
 #[cfg(test)]

@@ -86,6 +86,38 @@ pub fn compile_long_methods(vm: Vm) -> bool {
     done() == Some(true)
 }
 
+/// The largest size of the Java heap, in bytes. `None`: the VM does not say.
+pub fn max_heap_bytes(vm: *mut JavaVM) -> Option<u64> {
+    Flags::of(vm)?.number(c"MaxHeapSize")
+}
+
+/// The flag with which this JVM ends as soon as its heap is exhausted, before it tells an agent. `None`: it goes on.
+pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
+    let flags = Flags::of(vm)?;
+    let names = [c"ExitOnOutOfMemoryError", c"CrashOnOutOfMemoryError"];
+    let name = names
+        .into_iter()
+        .find(|name| flags.is_on(name) == Some(true))?;
+    name.to_str().ok()
+}
+
+/// The value of a static field of the VM's, of one word. `None`: the VM does not describe it.
+pub(crate) fn static_word(vm: *mut JavaVM, class: &'static CStr, field: &[u8]) -> Option<usize> {
+    let library = Library::of(vm)?;
+    let fields = Table::new(&library, "Struct", "TypeName")?;
+    let part = |name| library.number(&format!("gHotSpotVMStructEntry{name}Offset"));
+    let (field_name, fixed) = (part("FieldName")?, part("Address")?);
+    // SAFETY: a part of an entry of the VM's, at the place that the VM says.
+    let name_of = |entry: &usize| unsafe { text_at(entry + field_name) };
+    let mut entries = fields.entries(class);
+    let entry =
+        entries.find(|entry| name_of(entry).is_some_and(|name| name.to_bytes() == field))?;
+    // SAFETY: as above.
+    let address = unsafe { word(entry + fixed) };
+    // SAFETY: the address of the VM's own variable.
+    (address != 0).then(|| unsafe { word(address) })
+}
+
 /// All flags, in their places.
 struct Flags {
     first: usize,

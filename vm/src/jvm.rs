@@ -13,8 +13,8 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use jvmti_bindings::sys::jni::{
-    JNI_OK, JNI_VERSION_10, JNIEnv, JNINativeInterface_, JavaVM, jclass, jfieldID, jint, jlong,
-    jmethodID, jobject, jvalue,
+    JNI_OK, JNI_VERSION_10, JNIEnv, JNINativeInterface_, JavaVM, JavaVMAttachArgs, jclass,
+    jfieldID, jint, jlong, jmethodID, jobject, jvalue,
 };
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
@@ -55,12 +55,19 @@ impl Vm {
         (code == JNI_OK).then_some(env.cast())
     }
 
-    /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code.
+    /// Runs `body` while the VM knows the calling thread, which it does not otherwise. Runs Java code. The thread has a name,
+    /// because one without takes the number of a program's next thread.
     pub fn in_thread<T>(self, body: impl FnOnce(*mut JNIEnv) -> T) -> Result<T, Failed> {
+        const NAME: &CStr = c"lucce";
         let mut env = ptr::null_mut();
-        // SAFETY: `vm` is the VM's own; no arguments means no name and no group.
-        let code =
-            unsafe { ((**self.0).AttachCurrentThreadAsDaemon)(self.0, &mut env, ptr::null_mut()) };
+        let mut arguments = JavaVMAttachArgs {
+            version: JNI_VERSION_10,
+            name: NAME.as_ptr().cast_mut(),
+            group: ptr::null_mut(),
+        };
+        let arguments = (&raw mut arguments).cast();
+        // SAFETY: `vm` is the VM's own, which only reads the arguments and copies the name.
+        let code = unsafe { ((**self.0).AttachCurrentThreadAsDaemon)(self.0, &mut env, arguments) };
         if code != JNI_OK {
             return Err(Failed(code));
         }
@@ -69,6 +76,20 @@ impl Vm {
         unsafe { ((**self.0).DetachCurrentThread)(self.0) };
         Ok(result)
     }
+}
+
+/// Whether HotSpot has cleared a weak global reference, read without a call of the VM: for callbacks that must not call it,
+/// while all threads stand still. Only collectors that stop the program to clear references store a plain null; a caller
+/// compares with [`Env::is_gone`] before it relies on this.
+///
+/// # Safety
+/// `weak` is a weak global reference of this VM that nobody deletes meanwhile.
+pub unsafe fn is_slot_cleared(weak: jobject) -> bool {
+    // HotSpot's tags of references: bit 0, and bits 0 and 1 since JDK 21. A slot is a word.
+    const TAGS: usize = size_of::<usize>() - 1;
+    let slot = weak.expose_provenance() & !TAGS;
+    // SAFETY: the VM keeps a slot until its reference is deleted.
+    unsafe { ptr::with_exposed_provenance::<usize>(slot).read_volatile() == 0 }
 }
 
 /// A frame of a Java stack as the VM sees it.
@@ -134,6 +155,11 @@ impl Jvmti {
 
     fn notify(self, mode: ti::jvmtiEventMode, event: ti::jvmtiEvent) -> Result<(), Failed> {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
+    }
+
+    /// Collects the whole heap, as completely as the VM can; returns when that is done.
+    pub fn collect(self) -> Result<(), Failed> {
+        call!(self, ForceGarbageCollection)
     }
 
     /// Of the VM's Java: 17, 21, …

@@ -13,6 +13,37 @@ pub fn tests(args: &[&str]) -> Outcome {
     run(args, &[])
 }
 
+/// Programs that leak in a known way or not at all: all of them under each collector, on the oldest and the newest JDK.
+/// `args`: `--jdk VERSION`, `--gc NAME`, and a program.
+///
+/// # Errors
+/// As of `tests`, or an argument is not understood.
+pub fn leak_suite(args: &[&str]) -> Outcome {
+    let mut wanted = Vec::new();
+    let mut rest = args;
+    while let [first, after @ ..] = rest {
+        rest = match (*first, after) {
+            ("--jdk", [version, after @ ..]) => {
+                wanted.push(format!("jdk={version}"));
+                after
+            }
+            ("--gc", [name, after @ ..]) => {
+                wanted.push(format!("gc={name}"));
+                after
+            }
+            (program, after) if !program.starts_with('-') => {
+                wanted.push(format!("program={program}"));
+                after
+            }
+            (other, _) => return Err(format!("not understood: {other}")),
+        };
+    }
+    run(
+        &["leak_suite::"],
+        &[("LUCCE_LEAK_SUITE", &wanted.join(","))],
+    )
+}
+
 /// As many classes that come and go, in place of those few of the tests.
 ///
 /// # Errors

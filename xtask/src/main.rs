@@ -57,6 +57,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   java                  the Java side's own tests
   jvm-tests [FILTER]    whole-system tests on real JVMs, 17, 21 and 25
             [--quick]   a few of them on one JVM
+  leak-suite [PROGRAM]  programs that leak in a known way or not at all, under each collector, on 17 and 25
+            [--jdk VERSION]  on one JDK only
+            [--gc NAME]      with one collector only: Serial, Parallel, G1 or Z
   soak [CLASSES]        as many classes that come and go, of one name and of many, on each JDK: how much
                         the process grows (default 1000000, which takes an hour or more and 2 GB of disk)
   starve [--minutes N]  twelve JVMs on these processors, stopped at random for N minutes (default 10): the longest
@@ -145,6 +148,7 @@ fn run(args: &[&str]) -> Outcome {
         ["memory"] => checks::memory(),
         ["java"] => build::tested_java(),
         ["jvm-tests", rest @ ..] => build::all().and_then(|()| jvm::tests(rest)),
+        ["leak-suite", rest @ ..] => build::all().and_then(|()| jvm::leak_suite(rest)),
         ["starve", rest @ ..] => build::all().and_then(|()| starve::check(rest)),
         ["soak"] => build::all().and_then(|()| jvm::soak("1000000")),
         ["soak", classes] => build::all().and_then(|()| jvm::soak(classes)),

@@ -46,6 +46,25 @@ impl Log {
         self.lock().writer.append(record)
     }
 
+    /// Appends records that no other record may come between.
+    ///
+    /// # Errors
+    /// The log is full.
+    pub fn append_all(&self, records: Vec<Record<'_>>) -> Result<(), Full> {
+        let mut state = self.lock();
+        let mut records = records.into_iter();
+        records.try_for_each(|record| state.writer.append(record))
+    }
+
+    /// As `append_all`, where another thread may not be waited for. `false`: one writes just now, or the log is full.
+    pub fn try_append_all(&self, records: Vec<Record<'_>>) -> bool {
+        let Some(mut state) = self.state.try_lock() else {
+            return false;
+        };
+        let mut records = records.into_iter();
+        records.all(|record| state.writer.append(record).is_ok())
+    }
+
     /// # Errors
     /// The log is full.
     pub fn counters(&self, thread: ThreadId, cells: u32) -> Result<Counters, Full> {

@@ -43,6 +43,7 @@ pub fn doors() -> ti::jvmtiEventCallbacks {
     let mut callbacks = ti::jvmtiEventCallbacks::default();
     callbacks.SampledObjectAlloc = Some(allocated);
     callbacks.GarbageCollectionFinish = Some(callbacks::garbage_collection_finish);
+    callbacks.ResourceExhausted = Some(callbacks::resource_exhausted);
     callbacks.ThreadStart = Some(thread_start);
     callbacks.ThreadEnd = Some(thread_end);
     callbacks.VirtualThreadEnd = Some(virtual_thread_end);

@@ -23,7 +23,7 @@ use crate::session::Agent;
 use crate::session::finish::finish;
 use crate::session::guard::{guard, guard_event, told};
 use crate::session::live::Doors;
-use crate::session::{burst, control, fate, helper_class, live, push, start, trim};
+use crate::session::{burst, control, fate, helper_class, holders, live, push, start, trim};
 use crate::thread::life::state_of;
 use crate::thread::{ThreadState, life};
 
@@ -116,6 +116,7 @@ fn callbacks() -> ti::jvmtiEventCallbacks {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
+    callbacks.ResourceExhausted = Some(resource_exhausted);
     events::callbacks::<Instance>(&mut callbacks);
     callbacks
 }
@@ -151,7 +152,7 @@ pub fn initialized(agent: &'static Agent, env: Env) {
         );
     }
     if let Some(leaks) = &agent.leaks
-        && leaks::start(agent, agent.jvmti, leaks.interval()).is_err()
+        && leaks::start(agent, leaks, holders::vm()).is_err()
     {
         agent.say(Level::Error, "this VM does not sample allocations");
     }
@@ -263,7 +264,30 @@ unsafe extern "system" fn sampled_object_alloc(
 pub unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard((), |agent| {
         if let Some(leaks) = &agent.leaks {
-            leaks.collected();
+            leaks.collected(agent);
+        }
+    });
+}
+
+/// Only with `events=leak`; in the thread that gets the error, before it does.
+///
+/// # Safety
+/// Called by the VM.
+pub unsafe extern "system" fn resource_exhausted(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    flags: jint,
+    _: *const c_void,
+    description: *const c_char,
+) {
+    if flags & ti::JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP == 0 {
+        return;
+    }
+    // SAFETY: the VM passes a terminated string or null.
+    let what = unsafe { text(description) };
+    guard((), |agent| {
+        if let (Some(leaks), true) = (&agent.leaks, agent.is_live()) {
+            leaks.exhausted(agent, agent.env(env), &what);
         }
     });
 }

@@ -11,8 +11,13 @@
 //! ```
 //! A collection that takes a canary would have taken everything that is older and to which no reference leads.
 //! The VM also tells of pauses in which nothing is collected: these are no ticks.
+//!
+//! A collector that works beside the program counts pauses of its cycles, those that collect the whole heap apart. A
+//! probe that went while there were such pauses and no others was taken by a collection of the whole heap.
 
 use std::collections::VecDeque;
+
+use lucce_vm::gc_counters::CyclePauses;
 
 /// No collector of HotSpot lets an object survive more collections of the young generation in it: four bits.
 const TICKS: u64 = 16;
@@ -41,13 +46,21 @@ pub enum Freed<R> {
     Strong(R),
 }
 
+/// An object without any other reference.
+#[derive(Clone, Copy)]
+struct Probe<R> {
+    weak: R,
+    /// Collections before it was made.
+    born: u64,
+    pauses: Option<CyclePauses>,
+}
+
 pub struct Canaries<R> {
-    probe: Option<R>,
+    probe: Option<Probe<R>>,
     held: VecDeque<Since<Canary<R>>>,
     /// Let go, the oldest first.
     free: VecDeque<Since<R>>,
     ticks: u64,
-    old: u64,
 }
 
 /// What a look has found.
@@ -55,6 +68,8 @@ pub struct Canaries<R> {
 pub struct Look {
     /// The old generation was collected: what was born before this collection was tested.
     pub tested: Option<u64>,
+    /// There was a collection: what was born before this one has survived one.
+    pub survived: Option<u64>,
     /// A new canary and a new probe are wanted.
     pub wants: bool,
 }
@@ -66,27 +81,33 @@ impl<R: Copy> Canaries<R> {
             held: VecDeque::new(),
             free: VecDeque::new(),
             ticks: 0,
-            old: 0,
         }
     }
 
-    /// How many collections of the old generation were noticed.
-    pub fn old(&self) -> u64 {
-        self.old
-    }
-
-    pub fn look(&mut self, is_alive: impl Fn(R) -> bool, freed: impl Fn(Freed<R>)) -> Look {
+    /// `pauses` are those until now.
+    pub fn look(
+        &mut self,
+        is_alive: impl Fn(R) -> bool,
+        freed: impl Fn(Freed<R>),
+        pauses: impl Fn() -> Option<CyclePauses>,
+    ) -> Look {
         // First the canaries: one that is let go just now has not been looked for.
         let tested = self.collected(&is_alive, &freed);
-        if let Some(probe) = self.probe.take_if(|probe| !is_alive(*probe)) {
-            freed(Freed::Weak(probe));
+        let mut look = Look {
+            tested,
+            ..Look::default()
+        };
+        if let Some(probe) = self.probe.take_if(|probe| !is_alive(probe.weak)) {
+            freed(Freed::Weak(probe.weak));
             self.ticks += 1;
+            look.survived = Some(probe.born);
+            if is_of_the_whole_heap(probe.pauses, pauses()) {
+                look.tested = look.tested.max(Some(probe.born));
+            }
         }
         self.let_go(&freed);
-        Look {
-            tested,
-            wants: self.probe.is_none(),
-        }
+        look.wants = self.probe.is_none();
+        look
     }
 
     /// The birth of the youngest canary that is gone.
@@ -99,7 +120,6 @@ impl<R: Copy> Canaries<R> {
         if is_alive(oldest.what) {
             return None;
         }
-        self.old += 1;
         let mut tested = oldest.born;
         while let Some(canary) = pop_if(&mut self.free, |canary| !is_alive(canary.what)) {
             tested = canary.born;
@@ -139,7 +159,7 @@ impl<R: Copy> Canaries<R> {
         self.probe
             .take()
             .into_iter()
-            .for_each(|probe| freed(Freed::Weak(probe)));
+            .for_each(|probe| freed(Freed::Weak(probe.weak)));
         for canary in self.held.drain(..) {
             freed(Freed::Strong(canary.what.strong));
             freed(Freed::Weak(canary.what.weak));
@@ -149,15 +169,31 @@ impl<R: Copy> Canaries<R> {
             .for_each(|canary| freed(Freed::Weak(canary.what)));
     }
 
-    /// What was wanted; `born`: collections before.
-    pub fn give(&mut self, canary: Canary<R>, probe: R, born: u64) {
-        self.probe = Some(probe);
+    /// What was wanted; `born`: collections before both were made, `pauses`: those until then.
+    pub fn give(
+        &mut self,
+        (canary, probe): (Canary<R>, R),
+        born: u64,
+        pauses: Option<CyclePauses>,
+    ) {
+        self.probe = Some(Probe {
+            weak: probe,
+            born,
+            pauses,
+        });
         self.held.push_back(Since {
             what: canary,
             tick: self.ticks,
             born,
         });
     }
+}
+
+/// Whether there were pauses of cycles that collect the whole heap, and no others.
+fn is_of_the_whole_heap(before: Option<CyclePauses>, after: Option<CyclePauses>) -> bool {
+    before
+        .zip(after)
+        .is_some_and(|(before, after)| after.major > before.major && after.minor == before.minor)
 }
 
 fn pop_if<T>(queue: &mut VecDeque<T>, wanted: impl Fn(&T) -> bool) -> Option<T> {
@@ -210,6 +246,10 @@ mod tests {
     struct World {
         heap: RefCell<Heap>,
         canaries: Canaries<u32>,
+        /// Collections of the old generation that were noticed.
+        old: u64,
+        /// Of a collector that works beside the program.
+        pauses: Option<CyclePauses>,
     }
 
     impl World {
@@ -217,6 +257,8 @@ mod tests {
             World {
                 heap: RefCell::default(),
                 canaries: Canaries::new(),
+                old: 0,
+                pauses: None,
             }
         }
 
@@ -233,7 +275,7 @@ mod tests {
                     assert!(self.heap.borrow_mut().strong.remove(&id));
                 }
             };
-            let look = self.canaries.look(alive, freed);
+            let look = self.canaries.look(alive, freed, || self.pauses);
             if look.wants {
                 let mut heap = self.heap.borrow_mut();
                 let (id, probe) = (heap.make(), heap.make());
@@ -242,8 +284,10 @@ mod tests {
                     strong: id,
                     weak: id,
                 };
-                self.canaries.give(canary, probe, heap.collections);
+                let born = heap.collections;
+                self.canaries.give((canary, probe), born, self.pauses);
             }
+            self.old += u64::from(look.tested.is_some());
             look.tested
         }
     }
@@ -257,7 +301,7 @@ mod tests {
             // Pauses in which nothing is collected.
             (0..3).for_each(|_| world.heap.borrow_mut().pause());
         }
-        assert_eq!(world.canaries.old(), 0);
+        assert_eq!(world.old, 0);
         assert!(world.canaries.free.len() <= MOST + 1);
         assert!(world.heap.borrow().strong.len() <= TICKS as usize + 1);
     }
@@ -270,7 +314,26 @@ mod tests {
             world.heap.borrow_mut().collect(n % 30 == 0);
         }
         world.look();
-        assert_eq!(world.canaries.old(), 10);
+        assert_eq!(world.old, 10);
+    }
+
+    /// Of a collector that works beside the program the first cycle of the whole heap is enough.
+    #[test]
+    fn a_cycle_of_the_whole_heap_is_noticed_at_once() {
+        let mut world = World::new();
+        let pauses = |major, minor| Some(CyclePauses { major, minor });
+        world.pauses = pauses(0, 0);
+        world.look();
+        world.heap.borrow_mut().collect(true);
+        world.pauses = pauses(3, 0);
+        assert_eq!(world.look(), Some(0));
+        // One of the young generation alone, and both between two looks.
+        world.heap.borrow_mut().collect(false);
+        world.pauses = pauses(3, 3);
+        assert_eq!(world.look(), None);
+        world.heap.borrow_mut().collect(true);
+        world.pauses = pauses(6, 6);
+        assert_eq!(world.look(), None);
     }
 
     /// Garbage that is as old as what was tested is gone.

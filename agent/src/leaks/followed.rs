@@ -10,6 +10,7 @@
 //! random, and each stands for twice as many.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use lucce_callgraph::ContextId;
@@ -210,10 +211,12 @@ impl<R: Copy> Followed<R> {
         });
     }
 
-    /// Those that were born before collection `tested`, by place.
-    pub fn rows(&self, tested: u64) -> Vec<Row> {
+    /// The living objects before whose birth there were so many collections, by place.
+    pub fn rows(&self, born: Range<u64>, is_alive: impl Fn(R) -> bool) -> Vec<Row> {
         let mut rows: BTreeMap<u32, (f64, f64, BTreeMap<u64, u32>)> = BTreeMap::new();
-        for object in self.objects.iter().filter(|object| object.born < tested) {
+        let is_meant =
+            |object: &&Object<R>| born.contains(&object.born) && is_alive(object.reference);
+        for object in self.objects.iter().filter(is_meant) {
             let (objects, bytes, generations) = rows.entry(object.key).or_default();
             let stands_for = self.stands_for(object.size);
             *objects += stands_for;
@@ -241,11 +244,17 @@ impl<R: Copy> Followed<R> {
         f64::from(self.thinned).exp2() / sampled.max(f64::MIN_POSITIVE)
     }
 
-    /// The place of a row, when it is asked for the first time.
-    pub fn tell(&mut self, key: u32) -> Option<Arc<Birth>> {
-        let known = self.places.get_mut(&key)?;
-        let told = std::mem::replace(&mut known.told, true);
-        (!told).then(|| Arc::clone(&known.place))
+    /// The place of a row, as long as the log does not have its name.
+    pub fn untold(&self, key: u32) -> Option<Arc<Birth>> {
+        let known = self.places.get(&key)?;
+        (!known.told).then(|| Arc::clone(&known.place))
+    }
+
+    /// The log has the name of this place.
+    pub fn mark_told(&mut self, key: u32) {
+        if let Some(known) = self.places.get_mut(&key) {
+            known.told = true;
+        }
     }
 }
 
@@ -316,9 +325,12 @@ mod tests {
         };
         let first = row(1, 3, 80, vec![generation(0, 2), generation(5, 1)]);
         let last = row(3, 1, 16, vec![generation(7, 1)]);
-        assert_eq!(followed.rows(8), [first, last]);
-        assert_eq!(followed.tell(3).unwrap().context, ContextId(2));
-        assert!(followed.tell(3).is_none());
+        assert_eq!(followed.rows(0..8, |_| true), [first, last]);
+        let young = row(1, 1, 16, vec![generation(5, 1)]);
+        assert_eq!(followed.rows(1..8, |reference| reference != 5), [young]);
+        assert_eq!(followed.untold(3).unwrap().context, ContextId(2));
+        followed.mark_told(3);
+        assert!(followed.untold(3).is_none());
     }
 
     /// Many types are made at one line.
@@ -373,7 +385,7 @@ mod tests {
                     followed.add(place(1, "[B"), 0, size, n);
                 }
             }
-            let rows = followed.rows(1);
+            let rows = followed.rows(0..1, |_| true);
             let (objects, bytes) = (rows[0].objects as f64, rows[0].bytes as f64);
             let ratio = objects / ALL as f64;
             assert!((0.9..1.1).contains(&ratio), "{size}: {ratio}");
@@ -400,7 +412,7 @@ mod tests {
             }
         }
         assert!(*freed.borrow() >= 5 * CAPACITY / 2 - CAPACITY);
-        let rows = followed.rows(u64::MAX);
+        let rows = followed.rows(0..u64::MAX, |_| true);
         let all = rows[0].objects + rows[1].objects;
         // What is followed stands for all that there was, each context with its share.
         assert!((all as f64 / n as f64 - 1.0).abs() < 0.1, "{all} of {n}");
@@ -442,6 +454,6 @@ mod tests {
         }
         assert!(followed.keys.len() <= 16 && followed.places.len() == followed.keys.len());
         // One that lives keeps its number.
-        assert_eq!(followed.rows(1)[0].key, 1);
+        assert_eq!(followed.rows(0..1, |_| true)[0].key, 1);
     }
 }

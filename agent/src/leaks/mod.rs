@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! SampledObjectAlloc ─► context, type, weak reference ─► followed (a table)   on the allocating thread
-//!                    └► canaries: was the old generation collected since? ─► snapshot ─► log
-//! GarbageCollectionFinish ─► one more collection                              nothing else is allowed
+//!                    └► look: was the old generation collected since? ─► snapshot, census ─► log
+//! GarbageCollectionFinish ─► one more collection ─► watcher, its thread ─► look    nothing else is allowed
+//! ResourceExhausted  ─► a look, and a census of what fills the heap           on the thread that gets the error
 //! VMDeath            ─► a last look
 //! ```
+//! A snapshot has what a collection of the old generation has left alive; a census has everything that is not known to
+//! be dead.
+//!
 //! Without hooks, in a JVM that ran before the agent came, the context is what the VM's stack says (`walked`);
 //! nothing else differs.
 //!
-//! There is no thread for this: without allocations nothing leaks. Ages need no work at collections
-//! either: an object that is alive has survived all collections since its birth.
+//! Ages need no work at collections: an object that is alive has survived all collections since its birth.
 //!
 //! Lock: the state's, taken before the log's. Nothing is allocated in the heap under it, because an
 //! allocation may be sampled.
@@ -21,23 +24,29 @@ pub mod followed;
 pub mod holders;
 pub mod runs;
 pub mod search;
+pub mod taking;
+mod watcher;
+mod whole;
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{self as tracelog, Snapshot, Survivors};
+use lucce_tracelog::CensusCause;
 
 use crate::counting::Counting;
 use crate::counting::stream;
-use crate::leaks::canaries::{Canaries, Canary, Freed, Look};
+use crate::leaks::canaries::{Canaries, Canary, Freed};
 use crate::leaks::choice::{Most, survivors};
 use crate::leaks::followed::{Aged, Birth, Followed};
+use crate::leaks::taking::{Schedule, Slots, Times};
+use crate::leaks::watcher::Watcher;
+use crate::leaks::whole::WholeCollections;
 use crate::memory::counter::count;
 use crate::memory::gate;
 use crate::memory::locks::WatchedMutex;
@@ -47,14 +56,17 @@ use crate::stack::{contexts, verify};
 use crate::thread::coverage::Coverage;
 use crate::thread::life::current_state;
 use crate::walked::asked;
-use lucce_vm::{Env, Failed, Jvmti};
+use lucce_vm::{Env, Failed, Vm};
 
 /// Objects that are followed at a time. At 512 KB from one to the next they stand for 8 GB.
 const MOST: usize = 1 << 14;
 /// Snapshots are at least as far apart, and a part of the time that has passed: a run of a year has
 /// hardly more than one of a day.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(20);
 const PART: u32 = 20;
+/// The same of censuses.
+const CENSUS_PAUSE: Duration = Duration::from_secs(1);
+const CENSUS_PART: u32 = 10;
 /// The kind of events in a stream.
 const LEAK: &str = "leak";
 
@@ -63,6 +75,9 @@ pub struct Leaks {
     started: Instant,
     collections: AtomicU64,
     lost: AtomicU64,
+    /// Once the VM is initialised.
+    whole: OnceLock<WholeCollections>,
+    watcher: Watcher,
     state: WatchedMutex<State>,
 }
 
@@ -80,10 +95,25 @@ struct State {
     followed: Followed<usize>,
     canaries: Canaries<usize>,
     sampled: u64,
-    /// What the last collection of the old generation tested, and whether the log says so.
+    /// Collections of the old generation that were noticed.
+    old: u64,
+    /// What the last of them tested, and whether the log says so.
     tested: u64,
     told: bool,
-    next: Duration,
+    /// Collections of the whole heap that were noticed.
+    whole: u64,
+    /// Objects born before this collection have survived one.
+    survived: u64,
+    /// Collections before the last look.
+    looked: u64,
+    /// When what is written next.
+    snapshots: Schedule,
+    censuses: Schedule,
+    exhaustions: Schedule,
+    /// Sampled objects and collections of which the last census knows.
+    in_census: (u64, u64),
+    /// Whether references may be read without the VM.
+    slots: Slots,
     /// Nothing is followed any more.
     ended: bool,
 }
@@ -109,8 +139,9 @@ impl Drop for Busy {
 }
 
 /// Objects, and collections.
-pub const EVENTS: [ti::jvmtiEvent; 2] = [
+pub const EVENTS: [ti::jvmtiEvent; 3] = [
     ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH,
+    ti::JVMTI_EVENT_RESOURCE_EXHAUSTED,
     ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC,
 ];
 
@@ -119,6 +150,7 @@ pub fn capabilities() -> ti::jvmtiCapabilities {
     let mut wanted = ti::jvmtiCapabilities::default();
     wanted.set_can_generate_sampled_object_alloc_events(true);
     wanted.set_can_generate_garbage_collection_events(true);
+    wanted.set_can_generate_resource_exhaustion_heap_events(true);
     wanted
 }
 
@@ -128,13 +160,22 @@ pub fn announce(counting: &Counting, leaks: &Leaks) {
     counting.meta("leak.interval", &leaks.interval.to_string());
 }
 
-/// The VM is initialised, and calls `sampled` and `collected`: from now on objects are followed.
+/// The VM is initialised, and calls `sampled`, `collected` and `exhausted`: from now on objects are followed.
 ///
 /// # Errors
 /// The VM's; the log says so, too.
-pub fn start(counting: &Counting, jvmti: Jvmti, interval: u32) -> Result<(), Failed> {
+pub fn start(
+    counting: &'static Counting,
+    leaks: &'static Leaks,
+    vm: Option<Vm>,
+) -> Result<(), Failed> {
+    let jvmti = counting.jvmti;
+    if let Some(vm) = vm {
+        leaks.know(counting, vm);
+        watcher::start(counting, leaks, vm);
+    }
     let enable = |()| EVENTS.into_iter().try_for_each(|event| jvmti.enable(event));
-    let started = jvmti.sample_every(interval).and_then(enable);
+    let started = jvmti.sample_every(leaks.interval).and_then(enable);
     if started.is_err() {
         counting.meta("leak.none", "this VM does not sample allocations");
     }
@@ -153,16 +194,33 @@ impl Leaks {
                 followed: Followed::new(MOST, interval.into()),
                 canaries: Canaries::new(),
                 sampled: 0,
+                old: 0,
                 tested: 0,
                 told: true,
-                next: PAUSE,
+                whole: 0,
+                survived: 0,
+                looked: 0,
+                snapshots: Schedule::new(PAUSE, (PAUSE, PART)),
+                censuses: Schedule::new(Duration::ZERO, (CENSUS_PAUSE, CENSUS_PART)),
+                exhaustions: Schedule::new(Duration::ZERO, (PAUSE, PART)),
+                in_census: (0, 0),
+                slots: Slots::default(),
                 ended: false,
             }),
+            whole: OnceLock::new(),
+            watcher: Watcher::default(),
         }
     }
 
-    pub fn interval(&self) -> u32 {
-        self.interval
+    /// What the VM counts, and how it ends.
+    fn know(&self, counting: &Counting, vm: Vm) {
+        let whole = self.whole.get_or_init(|| WholeCollections::find(vm));
+        let mut state = self.state();
+        state.whole = whole.so_far().count;
+        if let Some(flag) = whole.exits_by() {
+            counting.meta("leak.exits_by", flag);
+            state.slots.compare();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -170,8 +228,15 @@ impl Leaks {
     }
 
     /// In the VM's own thread, while all others stand still.
-    pub fn collected(&self) {
-        count(&self.collections);
+    pub fn collected(&self, counting: &Counting) {
+        let collections = count(&self.collections) + 1;
+        let whole = self.whole.get();
+        if let Some(whole) = whole.filter(|whole| whole.note_collection(collections))
+            && whole.exits_by().is_some()
+        {
+            self.take_at_pause(counting, whole);
+        }
+        self.watcher.wake();
     }
 
     fn collections(&self) -> u64 {
@@ -249,16 +314,21 @@ impl Leaks {
     fn look(&self, counting: &Counting, env: Env) {
         let wants = {
             let mut state = self.state();
-            let look = state.look(env);
-            if !state.told && self.started.elapsed() >= state.next {
+            let wants = self.look_at(&mut state, env);
+            let now = self.now();
+            if !state.told && state.snapshots.is_due(now) {
                 self.snapshot(counting, env, &mut state);
             }
-            look.wants
+            if self.wants_census(&state, now) {
+                self.census(counting, env, &mut state, (CensusCause::Regular, ""));
+            }
+            wants
         };
-        if let Some((canary, probe)) = wants.then(|| make(&counting.coverage, env)).flatten() {
-            let born = self.collections();
+        let pauses = self.pauses();
+        let born = self.collections();
+        if let Some(made) = wants.then(|| make(&counting.coverage, env)).flatten() {
             let mut state = self.state();
-            state.canaries.give(canary, probe, born);
+            state.canaries.give(made, born, pauses);
             // The end has let go of the references that were there.
             if state.ended {
                 state.let_go(env);
@@ -266,41 +336,118 @@ impl Leaks {
         }
     }
 
-    /// Writes what lives, as far as the last collection of the old generation has tested it.
-    fn snapshot(&self, counting: &Counting, env: Env, state: &mut State) {
-        state.sweep(env);
-        let rows = state.followed.rows(state.tested);
-        let now = self.started.elapsed();
-        state.told = true;
-        state.next = now + PAUSE.max(now / PART);
-        for row in &rows {
-            if let Some(place) = state.followed.tell(row.key) {
-                counting.note(tracelog::Followed {
-                    key: row.key,
-                    context: place.context,
-                    of: (&*place.of).into(),
-                });
+    /// A thread of the agent's own looks: no thread of the program has done so since a collection.
+    pub fn look_again(&self, counting: &Counting, env: Env) {
+        if let Some(_busy) = Busy::begin()
+            && !self.state().ended
+        {
+            self.look(counting, env);
+        }
+    }
+
+    /// Whether there is something to look for.
+    fn is_behind(&self) -> bool {
+        let (state, now) = (self.state(), self.now());
+        let collections = self.collections();
+        let snapshot = !state.told && state.snapshots.is_due(now);
+        let census = self.wants_census(&state, now);
+        !state.ended && (state.looked != collections || snapshot || census)
+    }
+
+    /// Where the VM ends without a word as soon as its heap is exhausted, a census may be the last one.
+    fn wants_census(&self, state: &State, now: Duration) -> bool {
+        let ends = |whole: &WholeCollections| whole.exits_by().is_some() && whole.is_nearly_full();
+        let is_due = state.censuses.is_due(now)
+            || state.exhaustions.is_due(now) && self.whole.get().is_some_and(ends);
+        is_due && state.has_news(self.collections())
+    }
+
+    /// Writes what lives now, whenever that was done last, behind a collection of the whole heap if it is asked for.
+    /// Returns when what was written was taken.
+    ///
+    /// # Errors
+    /// The VM does not collect.
+    pub fn look_now(&self, counting: &Counting, env: Env, collects: bool) -> Result<Times, Failed> {
+        let _busy = Busy::begin();
+        let (began, before) = (Instant::now(), self.collections());
+        let old = self.state().old;
+        if collects {
+            counting.jvmti.collect()?;
+        }
+        let collection = collects.then(|| began.elapsed());
+        self.look(counting, env);
+        let mut state = self.state();
+        if collects {
+            // The VM may not count it, and no canary may be old enough.
+            let old = state.old.max(old + 1);
+            state.note_tested(before + 1, old);
+        }
+        if !state.ended {
+            if !state.told {
+                self.snapshot(counting, env, &mut state);
             }
+            self.census(counting, env, &mut state, (CensusCause::Regular, ""));
         }
-        counting.note(Snapshot {
-            rows: rows.len() as u32,
-            millis: now.as_millis() as u64,
-            collections: self.collections(),
-            old: state.canaries.old(),
-            tested: state.tested,
-            sampled: state.sampled,
-            following: state.followed.len() as u64,
-            thinned: state.followed.thinned(),
-            lost: self.lost.load(Ordering::Relaxed),
-        });
-        for row in rows {
-            counting.note(Survivors {
-                key: row.key,
-                objects: row.objects,
-                bytes: row.bytes,
-                generations: row.generations.into(),
-            });
+        Ok(Times {
+            now: self.now(),
+            collection,
+        })
+    }
+
+    /// Bytes of the heap in use after the last collection, and its largest size.
+    pub fn heap_bytes(&self) -> (Option<u64>, Option<u64>) {
+        let whole = self.whole.get();
+        (
+            whole.and_then(WholeCollections::used_bytes),
+            whole.and_then(WholeCollections::max_heap_bytes),
+        )
+    }
+
+    /// The VM says that the heap is exhausted, in the thread that gets the error, which has just collected everything.
+    /// Nothing is made in the heap here.
+    pub fn exhausted(&self, counting: &Counting, env: Env, what: &str) {
+        let _busy = Busy::begin();
+        let mut state = self.state();
+        let now = self.now();
+        if state.ended || !state.exhaustions.is_due(now) {
+            return;
         }
+        state.exhaustions.done(now);
+        self.look_at(&mut state, env);
+        if !state.told {
+            self.snapshot(counting, env, &mut state);
+        }
+        let cause = (CensusCause::HeapExhausted, what);
+        self.census(counting, env, &mut state, cause);
+    }
+
+    /// Notices collections. `true`: a new canary and a new probe are wanted.
+    fn look_at(&self, state: &mut State, env: Env) -> bool {
+        state.looked = self.collections();
+        let whole = self.whole.get();
+        if let Some(whole) = whole {
+            state.note_whole(whole.so_far());
+        }
+        let pauses = || whole.and_then(WholeCollections::cycle_pauses);
+        let State {
+            canaries, slots, ..
+        } = state;
+        let look = canaries.look(is_alive(env, slots), freed(env), pauses);
+        if let Some(tested) = look.tested.filter(|tested| *tested > state.tested) {
+            let old = state.old + 1;
+            state.note_tested(tested, old);
+        }
+        state.survived = state.survived.max(look.survived.unwrap_or(0));
+        look.wants
+    }
+
+    fn pauses(&self) -> Option<lucce_vm::gc_counters::CyclePauses> {
+        self.whole.get().and_then(WholeCollections::cycle_pauses)
+    }
+
+    /// Since objects are followed.
+    fn now(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// How many objects of some contexts are followed, of each type or of one, and some living ones among them: references of the
@@ -346,7 +493,6 @@ impl Leaks {
     pub fn leave(&self, counting: &Counting, env: Env) {
         self.finish(counting, env);
         let mut state = self.state();
-        state.ended = true;
         state.let_go(env);
     }
 
@@ -354,19 +500,24 @@ impl Leaks {
     pub fn finish(&self, counting: &Counting, env: Env) {
         // On failure they come and are not looked at.
         let _ = counting.jvmti.disable(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC);
+        self.watcher.end();
         let _busy = Busy::begin();
         let mut state = self.state();
-        state.look(env);
+        self.look_at(&mut state, env);
         if !state.told {
             self.snapshot(counting, env, &mut state);
         }
+        if state.sampled > 0 {
+            self.census(counting, env, &mut state, (CensusCause::Regular, ""));
+        }
+        state.ended = true;
         for (key, value) in [
             ("leak.sampled", state.sampled),
             ("leak.following", state.followed.len() as u64),
             ("leak.thinned", state.followed.thinned().into()),
             ("leak.lost", self.lost.load(Ordering::Relaxed)),
             ("leak.collections", self.collections()),
-            ("leak.old_collections", state.canaries.old()),
+            ("leak.old_collections", state.old),
         ] {
             counting.stat(key, value);
         }
@@ -374,13 +525,25 @@ impl Leaks {
 }
 
 impl State {
-    fn look(&mut self, env: Env) -> Look {
-        let look = self.canaries.look(is_alive(env), freed(env));
-        if let Some(tested) = look.tested {
-            self.told = self.told && tested == self.tested;
-            self.tested = tested;
+    /// What was born before collection `tested` has survived a collection of the old generation, of which there were `old`.
+    fn note_tested(&mut self, tested: u64, old: u64) {
+        self.old = old;
+        self.told = self.told && tested <= self.tested;
+        self.tested = self.tested.max(tested);
+        self.survived = self.survived.max(tested);
+    }
+
+    fn note_whole(&mut self, whole: whole::WholeCount) {
+        if whole.count > self.whole && whole.last > 0 {
+            let old = self.old + (whole.count - self.whole);
+            self.whole = whole.count;
+            self.note_tested(whole.last, old);
         }
-        look
+    }
+
+    /// Whether there is more to write than the last census has; `collections`: until now.
+    fn has_news(&self, collections: u64) -> bool {
+        self.in_census != (self.sampled, collections)
     }
 
     /// Of all references.
@@ -392,7 +555,7 @@ impl State {
 
     fn sweep(&mut self, env: Env) {
         let free = |weak| env.forget_weak(weak as jobject);
-        self.followed.sweep(is_alive(env), free);
+        self.followed.sweep(is_alive(env, &self.slots), free);
     }
 
     fn make_room(&mut self, env: Env) {
@@ -414,8 +577,12 @@ fn living(env: Env, mut objects: Vec<Aged<usize>>) -> Vec<Aged<usize>> {
     objects
 }
 
-fn is_alive(env: Env) -> impl Fn(usize) -> bool {
-    move |weak| !env.is_gone(weak as jobject)
+fn is_alive(env: Env, slots: &Slots) -> impl Fn(usize) -> bool {
+    move |weak| {
+        let is_gone = env.is_gone(weak as jobject);
+        slots.note(weak, is_gone);
+        !is_gone
+    }
 }
 
 /// The current thread's context. `Err`: what the slow paths of hooks make is not the program's, nor what the VM makes for itself,
@@ -471,7 +638,9 @@ fn tell(counting: &Counting, env: Env, place: &Birth, size: u64) {
 }
 
 /// A canary and a probe.
-fn make(coverage: &Coverage, env: Env) -> Option<(Canary<usize>, usize)> {
+type CanaryPair = (Canary<usize>, usize);
+
+fn make(coverage: &Coverage, env: Env) -> Option<CanaryPair> {
     let canary = coverage.ours(env, || env.new_bytes(0))?;
     let (strong, weak) = (env.global(canary), env.weak_global(canary));
     env.forget(canary);

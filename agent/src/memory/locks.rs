@@ -40,6 +40,15 @@ impl<T> WatchedMutex<T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         })
     }
+
+    /// Where a thread may not wait. `None`: another thread holds the lock.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 /// A reader-writer lock whose waits are measured. A panic of a holder leaves it usable.

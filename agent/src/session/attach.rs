@@ -196,7 +196,7 @@ pub fn go_live(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(), St
     }
     allocations.into_iter().try_for_each(enable)?;
     if let Some(leaks) = &agent.leaks {
-        leaks::start(agent, jvmti, leaks.interval()).map_err(refused("events=leak"))?;
+        leaks::start(agent, leaks, holders::vm()).map_err(refused("events=leak"))?;
     }
     if let Some(env) = env.filter(|_| samples_objects(wanted) && !agent.came_later()) {
         agent.coverage.renew_buffer(agent, agent.env(env));
@@ -262,6 +262,7 @@ fn capabilities(jvmti: Jvmti, events: &Events) -> ti::jvmtiCapabilities {
         source.capabilities(&mut wanted);
     }
     wanted.set_can_generate_garbage_collection_events(events.leak().is_some());
+    wanted.set_can_generate_resource_exhaustion_heap_events(events.leak().is_some());
     wanted.set_can_tag_objects(true);
     wanted.set_can_get_line_numbers(true);
     wanted.set_can_get_source_file_name(true);

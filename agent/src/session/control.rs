@@ -17,6 +17,7 @@ use crate::session::attach;
 use crate::session::dump;
 use crate::session::guard::guard;
 use crate::session::holders;
+use crate::session::leaks;
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_vm::signals;
@@ -107,6 +108,7 @@ fn answer(agent: &Agent, command: &Command) -> Result<String, String> {
         Command::Holders(numbers, walks) => {
             return holders::answer(agent, numbers, walks.as_ref());
         }
+        Command::Leaks(request) => return leaks::answer(agent, *request),
         Command::Detach => return attach::detach(agent),
         Command::Status => {}
     }

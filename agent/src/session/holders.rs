@@ -24,6 +24,10 @@ pub fn loaded(vm: *mut JavaVM) {
     VM.get_or_init(|| Vm::new(vm));
 }
 
+pub fn vm() -> Option<Vm> {
+    VM.get().copied()
+}
+
 /// Of contexts, by their numbers: what a search would take, or with a number of walks what a search finds.
 ///
 /// # Errors

@@ -10,7 +10,8 @@ pub mod fate;
 pub mod finish;
 pub mod guard;
 pub mod helper_class;
-mod holders;
+pub mod holders;
+mod leaks;
 pub mod live;
 pub mod push;
 #[cfg(test)]

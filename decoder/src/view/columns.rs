@@ -35,6 +35,31 @@ pub struct LeaksText {
     pub suspects: Vec<SuspectText>,
     /// How many suspects more there are.
     pub more: u64,
+    /// What is alive, without any proof.
+    pub alive: Option<AliveTable>,
+}
+
+/// What was alive at a time.
+#[derive(Clone, Serialize, Debug)]
+pub struct AliveTable {
+    /// When, and from how many objects it is estimated.
+    pub says: String,
+    pub rows: Vec<AliveText>,
+}
+
+/// Living objects of one context and type.
+#[derive(Clone, Serialize, Debug)]
+pub struct AliveText {
+    pub bytes: u64,
+    pub objects: u64,
+    pub class: String,
+    /// Bytes by class of ages.
+    pub old_bytes: u64,
+    pub survived_bytes: u64,
+    pub new_bytes: u64,
+    /// The innermost frame of the application.
+    pub at: Option<String>,
+    pub trace: String,
 }
 
 #[derive(Clone, Serialize, Debug)]

@@ -14,7 +14,9 @@ mod line;
 
 use lucce_stream::Stream;
 
-pub use columns::{LeakText, LeaksText, Opening, Refresh, RunText, SuspectText};
+pub use columns::{
+    AliveTable, AliveText, LeakText, LeaksText, Opening, Refresh, RunText, SuspectText,
+};
 
 use crate::escape::Text;
 use crate::joined::{Joined, PathSum};

@@ -1,7 +1,8 @@
 //! Sampled objects that are still alive: what is known of leaks.
 //!
 //! Collections are counted from 1; an object that was made before the first one was born at 0. Only
-//! objects that a collection of the old generation has proven alive are in a snapshot.
+//! objects that a collection of the old generation has proven alive are in a snapshot. A census has all
+//! objects whose death no collection has shown yet.
 
 use std::borrow::Cow;
 
@@ -82,6 +83,110 @@ impl Body<'_> for Snapshot {
             following: input.num()?,
             thinned: input.small()?,
             lost: input.num()?,
+        })
+    }
+}
+
+/// What a census was taken for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CensusCause {
+    /// Time has passed, or somebody asked.
+    #[default]
+    Regular,
+    /// The VM said that the Java heap is exhausted.
+    HeapExhausted,
+    /// A full collection, in a JVM that ends at once when its heap is exhausted.
+    FullCollection,
+    /// A cause that this version does not know.
+    Unknown,
+}
+
+impl CensusCause {
+    fn code(self) -> u32 {
+        match self {
+            CensusCause::Regular => 0,
+            CensusCause::HeapExhausted => 1,
+            CensusCause::FullCollection => 2,
+            CensusCause::Unknown => u32::MAX,
+        }
+    }
+
+    fn from_code(code: u64) -> CensusCause {
+        match code {
+            0 => CensusCause::Regular,
+            1 => CensusCause::HeapExhausted,
+            2 => CensusCause::FullCollection,
+            _ => CensusCause::Unknown,
+        }
+    }
+}
+
+/// All followed objects that no collection has taken yet. `rows` records [`Survivors`] follow, one for
+/// each context, type and class of ages; without all of them it does not count.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HeapCensus<'a> {
+    pub rows: u32,
+    pub cause: CensusCause,
+    /// The VM's words for what is exhausted; empty for other causes.
+    pub detail: Cow<'a, str>,
+    /// Since objects were first followed.
+    pub millis: u64,
+    /// Collections so far.
+    pub collections: u64,
+    /// Collections of the whole heap so far, as the VM counts them. `None`: it does not.
+    pub full: Option<u64>,
+    /// Objects born before this collection have survived a collection.
+    pub survived: u64,
+    /// Objects born before this collection have survived one of the old generation; at most `survived`.
+    pub tested: u64,
+    /// Objects that the VM sampled so far.
+    pub sampled: u64,
+    /// Objects that are followed now.
+    pub following: u64,
+    /// Each followed object stands for 2^thinned sampled ones.
+    pub thinned: u32,
+    /// Bytes of the heap in use after the last collection. `None`: unknown.
+    pub used_bytes: Option<u64>,
+    /// The heap's largest size. `None`: unknown.
+    pub max_bytes: Option<u64>,
+}
+
+/// 0: none.
+fn put_optional(out: &mut Out<'_>, number: Option<u64>) {
+    out.num(number.map_or(0, |number| number.saturating_add(1)));
+}
+
+impl<'a> Body<'a> for HeapCensus<'a> {
+    fn encode(&self, out: &mut Out<'_>) {
+        out.num(self.rows);
+        out.num(self.cause.code());
+        out.text(&self.detail);
+        out.num(self.millis);
+        out.num(self.collections);
+        put_optional(out, self.full);
+        for n in [self.survived, self.tested, self.sampled, self.following] {
+            out.num(n);
+        }
+        out.num(self.thinned);
+        put_optional(out, self.used_bytes);
+        put_optional(out, self.max_bytes);
+    }
+
+    fn decode(input: &mut In<'a>) -> Parsed<Self> {
+        Ok(HeapCensus {
+            rows: input.small()?,
+            cause: CensusCause::from_code(input.num()?),
+            detail: input.text()?.into(),
+            millis: input.num()?,
+            collections: input.num()?,
+            full: input.num()?.checked_sub(1),
+            survived: input.num()?,
+            tested: input.num()?,
+            sampled: input.num()?,
+            following: input.num()?,
+            thinned: input.small()?,
+            used_bytes: input.num()?.checked_sub(1),
+            max_bytes: input.num()?.checked_sub(1),
         })
     }
 }

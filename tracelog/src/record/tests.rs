@@ -157,6 +157,27 @@ fn all() -> Vec<Record<'static>> {
             lost: 8,
         }
         .into(),
+        HeapCensus {
+            rows: 3,
+            cause: CensusCause::HeapExhausted,
+            detail: "Java heap space".into(),
+            millis: 2,
+            collections: 300,
+            full: Some(0),
+            survived: 299,
+            tested: 250,
+            sampled: 1 << 40,
+            following: 6,
+            thinned: 7,
+            used_bytes: Some(1 << 30),
+            max_bytes: None,
+        }
+        .into(),
+        HeapCensus {
+            cause: CensusCause::Unknown,
+            ..HeapCensus::default()
+        }
+        .into(),
         Survivors {
             key: 7,
             objects: 3 << 7,
@@ -204,7 +225,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 23);
+    assert_eq!(names.len(), 24);
     assert!(!names.contains(&"unknown"));
 }
 

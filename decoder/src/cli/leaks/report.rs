@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::time::SystemTime;
 
 use lucce_contentid::StackId;
 use lucce_decoder::escape::Text;
 use lucce_decoder::{
-    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, Profile, StackFrame, Suspect,
-    SuspectText, Verdict,
+    ContextId, Evidence, Leak, LeakText, Leaks, LeaksText, Live, LiveCourse, MissingEvidence,
+    Profile, StackFrame, Suspect, SuspectText, Verdict,
 };
 use serde::Serialize;
 
+use super::exhaustion::Exhaustion;
 use super::missing;
+use super::moment::AsOf;
 use crate::cli::holders::{LeakHolders, type_option};
 use crate::cli::human::human;
 use crate::cli::output::{grouped, plural};
@@ -32,6 +35,12 @@ pub struct Report {
     /// Mean distance of sampled allocations, in bytes.
     interval: Option<u64>,
     totals: Totals,
+    /// When the last snapshot was taken; none: there is none.
+    as_of: Option<AsOf>,
+    /// The JVM ran out of memory.
+    exhausted: Option<Exhaustion>,
+    /// Why it cannot be said that nothing leaks; none: it can, or leaks were found.
+    unproven: Option<String>,
     /// The JVM ended by itself.
     ended: bool,
     /// The JVM, if it runs.
@@ -110,10 +119,27 @@ struct SuspectRow {
     enough: u64,
     /// About so many more collections of the old generation may be enough; none: there are enough ages.
     needs_old_collections: Option<u64>,
-    /// There are enough ages, and so many bytes more live than in the middle of the run; 0: about as much.
+    /// There are enough ages, and so many bytes more live than earlier in the run.
     growth_bytes: u64,
+    verdict: VerdictWord,
+    /// Why it is not known how many lived earlier.
+    missing: Option<String>,
     /// The innermost frame of the application.
     at: Option<StackFrame>,
+}
+
+/// What is said of a suspect; of several contexts the last one of these holds.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+enum VerdictWord {
+    /// There are too few ages.
+    Open,
+    /// About as much lived before.
+    Steady,
+    /// How much lived before is not known.
+    Unknown,
+    /// More lives than before.
+    Growing,
 }
 
 #[derive(Serialize)]
@@ -160,6 +186,14 @@ impl Report {
                 alive: leaks.alive,
                 judged: leaks.judged,
             },
+            as_of: leaks
+                .last
+                .map(|last| AsOf::new(profile.header.start, last.millis, None)),
+            exhausted: None,
+            unproven: leaks
+                .missing()
+                .filter(|_| leaks.findings.is_empty())
+                .map(missing_words),
             ended: profile.ended,
             pid: None,
             holders: None,
@@ -175,8 +209,18 @@ impl Report {
     }
 
     /// Of a JVM that runs.
-    pub fn of_process(mut self, pid: Option<u32>) -> Report {
+    pub fn of_process(mut self, profile: &Profile, leaks: &Leaks, pid: Option<u32>) -> Report {
         self.pid = pid;
+        if let (Some(_), Some(last)) = (pid, leaks.last) {
+            let now = Some(SystemTime::now());
+            self.as_of = Some(AsOf::new(profile.header.start, last.millis, now));
+        }
+        self
+    }
+
+    /// Of a JVM that ran out of memory.
+    pub fn of_exhausted(mut self, exhausted: Option<Exhaustion>) -> Report {
+        self.exhausted = exhausted;
         self
     }
 
@@ -185,7 +229,8 @@ impl Report {
         let mut says = Vec::new();
         // Writing to memory cannot fail.
         let _ = self
-            .write_totals(&mut says)
+            .write_exhaustion(&mut says)
+            .and_then(|()| self.write_totals(&mut says))
             .and_then(|()| self.write_holders(&mut says));
         let found = self.leaks.iter().enumerate();
         LeaksText {
@@ -196,10 +241,12 @@ impl Report {
             found: found.map(|(number, row)| row.text(number + 1)).collect(),
             suspects: self.suspects.iter().map(SuspectRow::text).collect(),
             more: self.more_suspects,
+            alive: None,
         }
     }
 
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        self.write_exhaustion(out)?;
         for (number, row) in self.leaks.iter().enumerate() {
             row.write(number + 1, out)?;
         }
@@ -209,6 +256,13 @@ impl Report {
         self.write_suspects(out)?;
         self.write_holders(out)?;
         self.write_totals(out)
+    }
+
+    fn write_exhaustion(&self, out: &mut impl Write) -> io::Result<()> {
+        match &self.exhausted {
+            Some(exhausted) => exhausted.write(out),
+            None => Ok(()),
+        }
     }
 
     /// What lives besides: a newcomer wants to know why it is not among the leaks.
@@ -265,7 +319,8 @@ impl Report {
         }
         let found = self.leaks.len() as u64 + self.more;
         let found = match found {
-            0 => "no leak found".to_owned(),
+            0 if self.is_denied() => "no leak found".to_owned(),
+            0 => "no leak proven".to_owned(),
             _ => format!("{} found", plural(found, "leak")),
         };
         let (judged, alive) = (grouped(totals.judged), plural(totals.alive, "context"));
@@ -282,7 +337,21 @@ impl Report {
             out,
             "{found}: {alive} with living objects, {judged} with objects of enough ages to judge; {collections}"
         )?;
+        if let Some(as_of) = &self.as_of {
+            let old = plural(totals.old_collections, "collection");
+            let seen = grouped(totals.snapshots);
+            writeln!(out, "{as_of}; {old} of the old generation, {seen} seen")?;
+        }
         self.write_notes(out)
+    }
+
+    /// The snapshots suffice, and nothing speaks for a leak.
+    fn is_denied(&self) -> bool {
+        let is_open = |row: &SuspectRow| row.verdict > VerdictWord::Steady;
+        self.unproven.is_none()
+            && self.missing.is_none()
+            && self.exhausted.is_none()
+            && !self.suspects.iter().any(is_open)
     }
 
     fn write_notes(&self, out: &mut impl Write) -> io::Result<()> {
@@ -290,7 +359,12 @@ impl Report {
         if totals.snapshots < 3 && self.missing.is_none() {
             writeln!(
                 out,
-                "note: too early to tell: it takes 16 collections of any kind, and then some of the old generation (`jcmd PID GC.run` makes one)"
+                "note: too early to tell: it takes some collections of the old generation (`lucce leaks PID --gc` makes one)"
+            )?;
+        } else if let Some(unproven) = &self.unproven {
+            writeln!(
+                out,
+                "note: it cannot be said that nothing leaks: {unproven}"
             )?;
         }
         if totals.thinned > 0 {
@@ -357,7 +431,7 @@ impl Row {
 
     fn head(&self, number: usize) -> String {
         let [first, _, last] = &self.live;
-        let growth = bytes(self.growth_bytes);
+        let growth = estimated_bytes(self.growth_bytes);
         let seconds = last.millis.saturating_sub(first.millis) as f64 / 1e3;
         let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
         format!("#{number} {class}  +{growth} in {seconds:.1} s  {id}  {stack}")
@@ -373,7 +447,7 @@ impl Row {
             grouped(self.born[1])
         );
         let alive = [first, second, last].map(|live| {
-            let (objects, bytes) = (grouped(live.objects), bytes(live.bytes));
+            let (objects, bytes) = (grouped(live.objects), estimated_bytes(live.bytes));
             let after = grouped(live.collections);
             format!("{objects} ({bytes}) after collection {after}")
         });
@@ -445,6 +519,10 @@ impl SuspectRow {
             self.generations = other.generations;
             self.needs_old_collections = other.needs_old_collections;
         }
+        if other.verdict > self.verdict {
+            self.verdict = other.verdict;
+            self.missing.clone_from(&other.missing);
+        }
         self.growth_bytes = self.growth_bytes.saturating_add(other.growth_bytes);
     }
 
@@ -461,11 +539,16 @@ impl SuspectRow {
             enough: Suspect::ENOUGH,
             needs_old_collections: match suspect.verdict {
                 Verdict::Open { old_collections } => Some(old_collections),
-                Verdict::Growing { .. } | Verdict::Steady => None,
+                Verdict::Aged(_) => None,
             },
             growth_bytes: match suspect.verdict {
-                Verdict::Growing { more_bytes } => more_bytes,
-                Verdict::Open { .. } | Verdict::Steady => 0,
+                Verdict::Aged(LiveCourse::Growing { more_bytes }) => more_bytes,
+                _ => 0,
+            },
+            verdict: VerdictWord::from(suspect.verdict),
+            missing: match suspect.verdict {
+                Verdict::Aged(LiveCourse::Unknown(missing)) => Some(missing_words(missing)),
+                _ => None,
             },
             at: StackFrame::of_the_application(&frames).cloned(),
         }
@@ -480,7 +563,7 @@ impl SuspectRow {
     }
 
     fn head(&self) -> String {
-        let (bytes, objects) = (bytes(self.bytes), plural(self.objects, "object"));
+        let (bytes, objects) = (estimated_bytes(self.bytes), plural(self.objects, "object"));
         let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
         let head = format!("about {bytes}  {objects} of {class}  {id}  {stack}");
         match self.contexts {
@@ -491,24 +574,34 @@ impl SuspectRow {
 
     fn verdict(&self) -> String {
         let ages = plural(self.generations, "age");
-        match (self.needs_old_collections, self.growth_bytes) {
+        match (self.verdict, &self.missing) {
             // What has left one age so far may never leave another.
-            (Some(_), _) if self.generations == 1 => format!(
+            (VerdictWord::Open, _) if self.generations == 1 => format!(
                 "cannot be judged: objects of 1 age of the {} that are needed",
                 self.enough
             ),
-            (Some(more), _) => format!(
+            (VerdictWord::Open, _) => format!(
                 "cannot be judged yet: objects of {} of {} ages; needs about {}",
                 self.generations,
                 self.enough,
-                plural(more, "more old collection")
+                plural(
+                    self.needs_old_collections.unwrap_or(1),
+                    "more old collection"
+                )
             ),
-            (None, 0) => format!(
-                "no sign of a leak: objects of {ages} live, and about as much as in the middle of the run"
+            (VerdictWord::Steady, _) => format!(
+                "no sign of a leak: objects of {ages} live, and about as much as earlier in the run"
             ),
-            (None, more) => format!(
-                "may be a leak: objects of {ages} live, {} more than in the middle of the run; that is not enough to be sure",
-                bytes(more)
+            (VerdictWord::Growing, _) if self.growth_bytes == 0 => format!(
+                "may be a leak: objects of {ages} live, more of them than earlier in the run; that is not enough to be sure"
+            ),
+            (VerdictWord::Growing, _) => format!(
+                "may be a leak: objects of {ages} live, {} more than earlier in the run; that is not enough to be sure",
+                estimated_bytes(self.growth_bytes)
+            ),
+            (VerdictWord::Unknown, missing) => format!(
+                "may be a leak: objects of {ages} live, and it is not known how many lived before: {}",
+                missing.as_deref().unwrap_or_default()
             ),
         }
     }
@@ -522,8 +615,34 @@ impl SuspectRow {
     }
 }
 
+impl From<Verdict> for VerdictWord {
+    fn from(verdict: Verdict) -> VerdictWord {
+        match verdict {
+            Verdict::Open { .. } => VerdictWord::Open,
+            Verdict::Aged(LiveCourse::Steady) => VerdictWord::Steady,
+            Verdict::Aged(LiveCourse::Growing { .. }) => VerdictWord::Growing,
+            Verdict::Aged(LiveCourse::Unknown(_)) => VerdictWord::Unknown,
+        }
+    }
+}
+
+fn missing_words(missing: MissingEvidence) -> String {
+    match missing {
+        MissingEvidence::Snapshots { seen, needed } => format!(
+            "{} of the old generation of the {needed} that are needed",
+            plural(seen, "collection")
+        ),
+        MissingEvidence::EarlySnapshots { first_percent } => format!(
+            "the old generation was first collected behind {first_percent}% of the collections"
+        ),
+        MissingEvidence::LateSnapshots { last_percent } => format!(
+            "the old generation was last collected behind {last_percent}% of the collections"
+        ),
+    }
+}
+
 /// The content id and the frames of a trace; of none, if the log does not know the number.
-fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
+pub fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
     let (stack, frames) = match profile.trace(id) {
         Ok(trace) => (trace.stack, trace.frames),
         Err(_) => (StackId::EMPTY, Vec::new()),
@@ -532,7 +651,7 @@ fn traced(profile: &Profile, id: ContextId) -> (String, Vec<StackFrame>) {
 }
 
 /// What is estimated from samples is not known to the byte.
-fn bytes(bytes: u64) -> String {
+pub fn estimated_bytes(bytes: u64) -> String {
     human(bytes as f64, "bytes")
 }
 

@@ -540,12 +540,27 @@ function waits() {
 }
 
 function leaks() {
-  const { says, found, suspects, more } = data.leaks;
+  const { says, found, suspects, more, alive } = data.leaks;
   const proven = found.map((leak) => section(leak.head, ...leak.lines.map((line) => element("p", {}, line)), element("pre", { tabindex: "0" }, leak.trace)));
   const summary = element("p", { class: "lines" }, says);
-  if (suspects.length === 0) return [summary, ...proven];
+  const living = alive === null ? null : aliveTable(alive);
+  if (suspects.length === 0) return [summary, ...proven, living];
   const suspected = suspects.map((suspect) => element("section", { class: "suspect" }, element("h3", {}, suspect.head), suspect.at === null ? null : element("pre", { tabindex: "0" }, "\tat " + suspect.at), element("p", {}, suspect.verdict)));
-  return [summary, ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null)];
+  return [summary, ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null), living];
+}
+
+/** What is alive by context, type and class of ages: nothing is proven of it. */
+function aliveTable(alive) {
+  const amount = (head, of) => ({ head, isNumber: true, of, shown: (row) => human(of(row), "bytes") });
+  return section("Alive", element("p", { class: "note" }, alive.says), table(alive.rows, [
+    { head: "Where", isName: true, of: (row) => row.at ?? "", shown: (row) => row.at ?? "outside of the application" },
+    { head: "Type", isName: true, of: (row) => row.class, shown: (row) => row.class },
+    { head: "Objects", isNumber: true, of: (row) => row.objects, shown: (row) => grouped(row.objects) },
+    amount("Bytes", (row) => row.bytes),
+    amount("Old", (row) => row.old_bytes),
+    amount("Survived", (row) => row.survived_bytes),
+    amount("New", (row) => row.new_bytes),
+  ], { by: 3, filter: (row) => row.class + " " + (row.at ?? ""), details: (row) => element("pre", { tabindex: "0" }, row.trace) }));
 }
 
 /** Contexts whose innermost k frames are equal, together. */

@@ -1,0 +1,167 @@
+//! What is alive, by context, type and class of ages: without any proof that it will stay.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use lucce_callgraph::ContextId;
+use lucce_tracelog::{Damage, Generation, HeapCensus};
+
+use crate::leaks::TracedType;
+use crate::profile::{Profile, Tick};
+use crate::survivors::Census;
+
+/// All that was alive at a census, most bytes first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AliveObjects {
+    pub at: HeapCensus<'static>,
+    pub rows: Vec<AliveRow>,
+    /// The log names a number that it does not explain.
+    pub damage: Option<Damage>,
+}
+
+/// Living objects of one type that were made in one context.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AliveRow {
+    /// The smallest number of the trace.
+    pub id: ContextId,
+    /// Its other numbers.
+    pub aliases: Vec<ContextId>,
+    /// The type, as Java writes it.
+    pub of: String,
+    /// In the order of [`AgeClass::ALL`].
+    pub ages: [AliveAmount; 3],
+}
+
+/// How old living objects are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AgeClass {
+    /// They have survived a collection of the old generation.
+    Old,
+    /// They have survived a collection.
+    Survived,
+    /// No collection has looked at them.
+    New,
+}
+
+/// Objects and bytes that followed objects stand for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AliveAmount {
+    pub followed: u64,
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+impl AgeClass {
+    pub const ALL: [AgeClass; 3] = [AgeClass::Old, AgeClass::Survived, AgeClass::New];
+
+    /// Of objects that were born behind so many collections.
+    fn of_birth(at: &HeapCensus<'_>, born: u64) -> AgeClass {
+        match born {
+            born if born < at.tested => AgeClass::Old,
+            born if born < at.survived => AgeClass::Survived,
+            _ => AgeClass::New,
+        }
+    }
+}
+
+impl AliveAmount {
+    fn add(&mut self, other: AliveAmount) {
+        self.followed = self.followed.saturating_add(other.followed);
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+impl AliveRow {
+    /// Of all ages.
+    #[must_use]
+    pub fn total(&self) -> AliveAmount {
+        let mut total = AliveAmount::default();
+        self.ages.into_iter().for_each(|amount| total.add(amount));
+        total
+    }
+}
+
+impl AliveObjects {
+    /// Of all rows.
+    #[must_use]
+    pub fn total(&self) -> AliveAmount {
+        let mut total = AliveAmount::default();
+        self.rows.iter().for_each(|row| total.add(row.total()));
+        total
+    }
+}
+
+impl Profile {
+    /// What was alive at a census of this log. `tick` is told how many numbers were decoded.
+    #[must_use]
+    pub fn alive_objects(&self, census: &Census, tick: Tick<'_>) -> AliveObjects {
+        let keys = census.rows.iter().map(|row| row.key);
+        let (places, damage) = self.places(keys, tick);
+        let mut rows: HashMap<&TracedType, AliveRow> = HashMap::new();
+        for row in &census.rows {
+            let Some((id, place)) = places.get(&row.key) else {
+                continue;
+            };
+            let alive = rows.entry(place).or_insert_with(|| AliveRow {
+                id: *id,
+                aliases: Vec::new(),
+                of: place.1.clone(),
+                ages: Default::default(),
+            });
+            alive.aliases.push(*id);
+            let born = row.generations.first().map_or(u64::MAX, |first| first.born);
+            let class = AgeClass::of_birth(&census.at, born);
+            if let Some(amount) = alive.ages.get_mut(class as usize) {
+                amount.add(AliveAmount {
+                    followed: followed(&row.generations),
+                    objects: row.objects,
+                    bytes: row.bytes,
+                });
+            }
+        }
+        let mut rows: Vec<AliveRow> = rows.into_values().map(AliveRow::with_one_id).collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &AliveRow| (Reverse(row.total().bytes), row.id);
+            key(a).cmp(&key(b)).then_with(|| a.of.cmp(&b.of))
+        });
+        AliveObjects {
+            at: census.at.clone(),
+            rows,
+            damage,
+        }
+    }
+}
+
+impl AliveRow {
+    /// Its aliases hold all numbers, some of them several times.
+    fn with_one_id(mut self) -> AliveRow {
+        self.aliases.sort_unstable();
+        self.aliases.dedup();
+        self.id = self.aliases.remove(0);
+        self
+    }
+}
+
+fn followed(generations: &[Generation]) -> u64 {
+    let objects = generations.iter().map(|g| u64::from(g.objects));
+    objects.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_three_classes() {
+        let at = HeapCensus {
+            tested: 5,
+            survived: 8,
+            ..HeapCensus::default()
+        };
+        let class = |born| AgeClass::of_birth(&at, born);
+        assert_eq!([class(0), class(4)], [AgeClass::Old; 2]);
+        assert_eq!([class(5), class(7)], [AgeClass::Survived; 2]);
+        assert_eq!([class(8), class(u64::MAX)], [AgeClass::New; 2]);
+    }
+}

@@ -1,0 +1,268 @@
+//! `lucce leaks --alive`: what is alive, in words and as JSON.
+
+use std::io::{self, Write};
+
+use lucce_decoder::escape::Text;
+use lucce_decoder::{
+    AgeClass, AliveAmount, AliveObjects, AliveRow, AliveText, Profile, StackFrame,
+};
+use serde::Serialize;
+
+use super::moment::AsOf;
+use super::report::{estimated_bytes, traced};
+use crate::cli::output::{grouped, plural};
+
+/// What is alive, by context and type.
+#[derive(Serialize)]
+pub struct AliveReport {
+    schema: &'static str,
+    version: u32,
+    /// Of which run; none: the log is older than runs' ids.
+    run: Option<String>,
+    /// The JVM ended by itself.
+    ended: bool,
+    /// The JVM, if it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(flatten)]
+    listing: AliveListing,
+}
+
+/// What was alive at a census.
+#[derive(Serialize)]
+pub struct AliveListing {
+    as_of: AsOf,
+    /// Since objects were first followed.
+    millis: u64,
+    collections: u64,
+    /// Collections of the whole heap; none: the JVM does not count them.
+    full_collections: Option<u64>,
+    /// Of the heap in use after the last collection, and its largest size; none: unknown.
+    heap_bytes: Option<u64>,
+    max_heap_bytes: Option<u64>,
+    /// All that is alive, those that are not listed among it.
+    total: Amount,
+    alive: Vec<Row>,
+    /// Rows that are not listed.
+    more: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    aliases: Vec<String>,
+    /// The content id of its trace.
+    stack: String,
+    class: String,
+    objects: u64,
+    bytes: u64,
+    followed: u64,
+    /// Percent of the bytes that are alive.
+    share: f64,
+    ages: Ages,
+    frames: Vec<StackFrame>,
+}
+
+/// By class of ages.
+#[derive(Serialize)]
+struct Ages {
+    /// They have survived a collection of the old generation.
+    old: Amount,
+    /// They have survived a collection.
+    survived: Amount,
+    /// No collection has looked at them.
+    new: Amount,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct Amount {
+    objects: u64,
+    bytes: u64,
+    followed: u64,
+}
+
+impl From<AliveAmount> for Amount {
+    fn from(amount: AliveAmount) -> Amount {
+        Amount {
+            objects: amount.objects,
+            bytes: amount.bytes,
+            followed: amount.followed,
+        }
+    }
+}
+
+impl AliveReport {
+    /// `pid`: the JVM, if it runs.
+    pub fn new(profile: &Profile, pid: Option<u32>, listing: AliveListing) -> AliveReport {
+        AliveReport {
+            schema: "lucce-alive",
+            version: 1,
+            run: profile.header.run.map(|run| run.to_string()),
+            ended: profile.ended,
+            pid,
+            listing,
+        }
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let listing = &self.listing;
+        writeln!(out, "alive {}", listing.headline())?;
+        writeln!(out)?;
+        listing.write_rows(out)
+    }
+}
+
+impl AliveListing {
+    /// At most `top` rows.
+    pub fn new(profile: &Profile, objects: &AliveObjects, as_of: AsOf, top: usize) -> AliveListing {
+        let total = objects.total();
+        let rows = objects.rows.iter().take(top);
+        AliveListing {
+            as_of,
+            millis: objects.at.millis,
+            collections: objects.at.collections,
+            full_collections: objects.at.full,
+            heap_bytes: objects.at.used_bytes,
+            max_heap_bytes: objects.at.max_bytes,
+            total: total.into(),
+            alive: rows.map(|row| Row::new(profile, row, total)).collect(),
+            more: objects.rows.len().saturating_sub(top) as u64,
+        }
+    }
+
+    pub fn as_of(&self) -> &AsOf {
+        &self.as_of
+    }
+
+    pub fn millis(&self) -> u64 {
+        self.millis
+    }
+
+    /// No more than a quarter of the heap was free after the last collection, part of which the collector keeps for itself.
+    pub fn is_full(&self) -> bool {
+        let bytes = self.heap_bytes.zip(self.max_heap_bytes);
+        bytes.is_some_and(|(used, most)| used >= most / 4 * 3)
+    }
+
+    /// In use and at most, after the last collection.
+    pub fn heap(&self) -> Option<String> {
+        // There was no collection.
+        let used = self.heap_bytes.filter(|used| *used > 0)?;
+        let used = estimated_bytes(used);
+        let most = estimated_bytes(self.max_heap_bytes?);
+        Some(format!("{used} of at most {most} of the heap in use"))
+    }
+
+    pub fn estimate(&self) -> String {
+        let bytes = estimated_bytes(self.total.bytes);
+        let followed = plural(self.total.followed, "followed object");
+        format!("about {bytes} as estimated from {followed}")
+    }
+
+    pub fn headline(&self) -> String {
+        let full = self
+            .full_collections
+            .map(|full| format!(", {} of the whole heap", grouped(full)));
+        let collections = plural(self.collections, "collection");
+        format!(
+            "{}; {collections}{}: {}; whether it leaks is not judged here",
+            self.as_of,
+            full.unwrap_or_default(),
+            self.estimate()
+        )
+    }
+
+    pub fn write_rows(&self, out: &mut impl Write) -> io::Result<()> {
+        self.alive.iter().try_for_each(|row| row.write(out))?;
+        if self.more > 0 {
+            writeln!(
+                out,
+                "{} more with less (--top 0)",
+                plural(self.more, "context")
+            )?;
+        }
+        Ok(())
+    }
+
+    /// For a page.
+    pub fn texts(&self) -> Vec<AliveText> {
+        self.alive.iter().map(Row::text).collect()
+    }
+}
+
+impl Row {
+    fn new(profile: &Profile, row: &AliveRow, all: AliveAmount) -> Row {
+        let (stack, frames) = traced(profile, row.id);
+        let total = row.total();
+        let amount = |class: AgeClass| {
+            let amount = row.ages.get(class as usize).copied();
+            Amount::from(amount.unwrap_or_default())
+        };
+        let number = |id: &_| profile.number(*id).to_string();
+        Row {
+            id: number(&row.id),
+            aliases: row.aliases.iter().map(number).collect(),
+            stack,
+            class: row.of.clone(),
+            objects: total.objects,
+            bytes: total.bytes,
+            followed: total.followed,
+            share: match all.bytes {
+                0 => 0.0,
+                all => total.bytes as f64 / all as f64 * 100.0,
+            },
+            ages: Ages {
+                old: amount(AgeClass::Old),
+                survived: amount(AgeClass::Survived),
+                new: amount(AgeClass::New),
+            },
+            frames,
+        }
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let (bytes, objects) = (estimated_bytes(self.bytes), plural(self.objects, "object"));
+        let (class, id, stack) = (Text(&self.class), &self.id, &self.stack);
+        writeln!(
+            out,
+            "about {bytes}  {:.0}%  {objects} of {class}  {id}  {stack}",
+            self.share
+        )?;
+        writeln!(out, "  ages: {}", self.ages)?;
+        for frame in &self.frames {
+            writeln!(out, "\tat {frame}")?;
+        }
+        writeln!(out)
+    }
+
+    fn text(&self) -> AliveText {
+        AliveText {
+            bytes: self.bytes,
+            objects: self.objects,
+            class: Text(&self.class).to_string(),
+            old_bytes: self.ages.old.bytes,
+            survived_bytes: self.ages.survived.bytes,
+            new_bytes: self.ages.new.bytes,
+            at: StackFrame::of_the_application(&self.frames).map(ToString::to_string),
+            trace: self
+                .frames
+                .iter()
+                .map(|frame| format!("\tat {frame}\n"))
+                .collect(),
+        }
+    }
+}
+
+impl std::fmt::Display for Ages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = [
+            (self.old, "survived a collection of the old generation"),
+            (self.survived, "survived a collection"),
+            (self.new, "no collection since they were made"),
+        ];
+        let words = words.into_iter().filter(|(amount, _)| amount.objects > 0);
+        let words =
+            words.map(|(amount, what)| format!("about {} {what}", estimated_bytes(amount.bytes)));
+        f.write_str(&words.collect::<Vec<_>>().join(", "))
+    }
+}

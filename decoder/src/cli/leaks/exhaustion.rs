@@ -1,0 +1,70 @@
+//! A JVM that ran out of memory: what filled the heap.
+
+use std::io::{self, Write};
+
+use lucce_decoder::Profile;
+use lucce_decoder::escape::Text;
+use serde::Serialize;
+
+use super::alive::AliveListing;
+use super::moment::AsOf;
+
+/// Contexts that are listed.
+const CONTEXTS: usize = 3;
+
+/// What was alive when the heap was exhausted.
+#[derive(Serialize)]
+pub struct Exhaustion {
+    /// The JVM's words. None: it ended without a word.
+    what: Option<String>,
+    /// The JVM's flag with which it ends at once.
+    exits_by: Option<String>,
+    #[serde(flatten)]
+    listing: AliveListing,
+}
+
+impl Exhaustion {
+    /// `is_gone`: the JVM runs no more. None: the heap was not exhausted.
+    pub fn find(profile: &Profile, is_gone: bool, top: usize) -> Option<Exhaustion> {
+        let exits_by = profile.meta.get("leak.exits_by");
+        let told = profile.following.exhaustion();
+        let is_silent = is_gone && !profile.ended && exits_by.is_some();
+        let last = profile.following.last_census().filter(|_| is_silent);
+        let census = told.or(last)?;
+        let objects = profile.alive_objects(census, &|_| ());
+        let as_of = AsOf::new(profile.header.start, census.at.millis, None);
+        Some(Exhaustion {
+            what: told.map(|told| told.at.detail.clone().into_owned()),
+            exits_by: exits_by.cloned(),
+            listing: AliveListing::new(profile, &objects, as_of, top.min(CONTEXTS)),
+        })
+    }
+
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let listing = &self.listing;
+        let seconds = listing.millis() as f64 / 1e3;
+        let as_of = listing.as_of();
+        match &self.what {
+            Some(what) => writeln!(
+                out,
+                "the JVM ran out of memory after {seconds:.1} s ({}), {as_of}",
+                Text(what)
+            )?,
+            None => writeln!(
+                out,
+                "the JVM ended without a word: its memory was exhausted (-XX:+{}), or it was killed; after {seconds:.1} s, {as_of}:",
+                Text(self.exits_by.as_deref().unwrap_or_default())
+            )?,
+        }
+        if let Some(heap) = listing.heap() {
+            writeln!(out, "{heap}")?;
+        }
+        let what = match self.what.is_some() || listing.is_full() {
+            true => "what filled the heap",
+            false => "what was alive",
+        };
+        writeln!(out, "{what}, {}:\n", listing.estimate())?;
+        listing.write_rows(out)?;
+        writeln!(out)
+    }
+}
