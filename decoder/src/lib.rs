@@ -5,7 +5,7 @@
 //!                                            └─► contexts(): all events, by stack trace
 //! ```
 //! Reading order: `escape` (how names are written), `frame`, `code` (what sites and methods are called), `events` (what was counted),
-//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
+//! `kinds` (of events, and all that is said of one kind only), `idle` (threads that wait for work), `scope` (whose frames are shown), `profile` (a log's content), `load` (from the log), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters), `prints` (traces' fingerprints), `traces` (a tree of frames), `contexts` (all
 //! events by trace), `amounts` (what was counted, by kind), `asked` (what the run was asked for), `tags` (the program's own), `collapsed`; `labels` and `calls` (a run's calls, for k-calling contexts);
 //! `streamed` (single events with their times); `survivors` (sampled objects that live), `taken` (counters of a run that goes on, each event once), `evidence`, `sufficiency` and `leaks` (which of them leak, and whether that can be denied), `alive` (what lives, without proof);
 //! `tree` (paths that begin alike share their frames), `joined` (several runs by their names), `exported` (one run for other tools), `view` (a page for a browser).
@@ -32,6 +32,7 @@ mod scope;
 mod load;
 mod profile;
 
+mod limits;
 mod source;
 mod symbols;
 
@@ -91,7 +92,7 @@ pub use lucce_stream::{Event, Stream, path_beside};
 pub use lucce_tracelog::{Damage, EventTypeId, Number, OpenError, RunId, ThreadId};
 pub use origins::{StartedFrom, Submissions};
 pub use profile::{Mismatch, Profile, Sizes, Skipped, StackTrace, ThreadInfo, Tick};
-pub use source::{Source, header_of, log_file};
+pub use source::{Source, header_of};
 pub use streamed::{Told as ToldEvent, Window};
 pub use sufficiency::{LiveCourse, MissingEvidence, Sufficiency, judge_course, judge_sufficiency};
 pub use survivors::{Census, Following, Moment, Row};

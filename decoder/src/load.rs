@@ -6,16 +6,17 @@ use std::time::Instant;
 
 use lucce_callgraph::{Graph, Layout, MethodId};
 use lucce_tracelog::{
-    Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Seal,
-    ThreadId, Totals, VmCells,
+    COMMAND, Cells, Damage, Entry, EventCells, Header, Item, Log, LogFile, OpenError, Record, Seal,
+    ThreadId, Totals, VmCells, mask_arguments,
 };
 
 use crate::code::Code;
 use crate::events::{Events, Share};
 use crate::kinds::{ALLOCATION, Types};
+use crate::limits::MAX_NOTES;
 use crate::profile::{Mismatch, Profile, Sizes, Skipped, ThreadInfo, Tick};
 use crate::scope::Scope;
-use crate::source::{Source, log_file};
+use crate::source::Source;
 
 /// What one thread cannot do from one place: twenty years of 100 million events per second, and
 /// an exabyte.
@@ -27,12 +28,6 @@ impl Profile {
     /// The file cannot be read or is not a log. A damaged log is no error: what could be read is
     /// there, and `damage` says where the first damage is.
     pub fn open(path: impl AsRef<Path>) -> Result<Profile, OpenError> {
-        let path = path.as_ref();
-        if let Some(log) = log_file(path)?
-            && let Some(profile) = Profile::from_file(&log, &|_| ())?
-        {
-            return Ok(profile);
-        }
         Source::open(path)?.profile(&|_| ())
     }
 
@@ -49,6 +44,7 @@ impl Profile {
         let is_settled = log.is_settled()?;
         profile.leave_out_impossible(&mut shares);
         profile.events = Events::new(shares);
+        profile.size = log.size();
         Ok(is_settled.then_some(profile))
     }
 
@@ -107,6 +103,10 @@ impl Profile {
 
     fn record(&mut self, record: Record<'_>, offset: u64) -> Result<(), Damage> {
         match record {
+            Record::Meta(r) if r.key == COMMAND => {
+                self.meta.insert(r.key.into(), mask_arguments(&r.value));
+                self.command = r.value.trim_end().to_owned();
+            }
             Record::Meta(r) => {
                 self.meta.insert(r.key.into(), r.value.into());
             }
@@ -126,18 +126,30 @@ impl Profile {
                 self.threads.insert(r.id, info);
             }
             Record::ThreadEnd(_) => {}
-            Record::Mismatch(r) => self.mismatches.push(Mismatch {
-                id: r.id,
-                at: r.at,
-                expected: r.expected.into(),
-                decoded: r.decoded.into(),
-            }),
-            Record::Skipped(r) => self.skipped.push(Skipped {
-                class: r.class.into(),
-                method: r.method.map(Into::into),
-                reason: r.reason.into(),
-            }),
-            Record::Warning(r) => self.warnings.push(r.text.into()),
+            Record::Mismatch(r) => {
+                let mismatch = Mismatch {
+                    id: r.id,
+                    at: r.at,
+                    expected: r.expected.into(),
+                    decoded: r.decoded.into(),
+                };
+                push_note(&mut self.mismatches, mismatch, (offset, &mut self.damage));
+            }
+            Record::Skipped(r) => {
+                let skipped = Skipped {
+                    class: r.class.into(),
+                    method: r.method.map(Into::into),
+                    reason: r.reason.into(),
+                };
+                push_note(&mut self.skipped, skipped, (offset, &mut self.damage));
+            }
+            Record::Warning(r) => {
+                push_note(
+                    &mut self.warnings,
+                    r.text.into(),
+                    (offset, &mut self.damage),
+                );
+            }
             Record::Stat(r) => {
                 self.stats.insert(r.key.into(), r.value);
             }
@@ -352,6 +364,18 @@ fn counters_of(ThreadId(thread): ThreadId) -> String {
     format!("counters of thread {thread}")
 }
 
+/// Adds a note of the agent's, which is at this offset; where there are as many as are kept, that is damage.
+fn push_note<T>(notes: &mut Vec<T>, note: T, (offset, damage): (u64, &mut Option<Damage>)) {
+    if notes.len() < MAX_NOTES {
+        notes.push(note);
+        return;
+    }
+    damage.get_or_insert_with(|| {
+        let text = format!("more than {MAX_NOTES} notes of one kind: the rest is left out");
+        Damage::at(offset, text)
+    });
+}
+
 fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
     Ok(Profile {
         header: *header,
@@ -367,6 +391,7 @@ fn empty(header: &Header, size: u64) -> Result<Profile, OpenError> {
         counted_sums: Vec::new(),
         across_threads: false,
         meta: Default::default(),
+        command: String::new(),
         stats: Default::default(),
         mismatches: Vec::new(),
         skipped: Vec::new(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use lucce_callgraph::{ContextId, DecodeError, Frame, Graph, MethodId, SiteId};
 use lucce_contentid::{Detail, StackId};
 use lucce_filter::ClassFilter;
-use lucce_tracelog::{CountedSum, Damage, Header, Number, RecordKind, ThreadId, VmCount};
+use lucce_tracelog::{COMMAND, CountedSum, Damage, Header, Number, RecordKind, ThreadId, VmCount};
 
 use crate::code::Code;
 use crate::escape::Text;
@@ -41,7 +41,10 @@ pub struct Profile {
     pub vm_counts: Vec<VmCount>,
     /// What counters had counted when the VM was last asked.
     pub counted_sums: Vec<CountedSum>,
+    /// Facts of the run, by key. In `command` the program's arguments are masked, unless they were asked for.
     pub meta: BTreeMap<String, String>,
+    /// `command` as the log has it.
+    pub(crate) command: String,
     pub stats: BTreeMap<String, u64>,
     pub mismatches: Vec<Mismatch>,
     pub skipped: Vec<Skipped>,
@@ -114,6 +117,13 @@ impl Profile {
         // Of no context: of no run either.
         let run = self.header.run.filter(|_| id != ContextId::UNKNOWN);
         Number { run, id }
+    }
+
+    /// From now on, the arguments of the program are shown as the log has them.
+    pub fn show_arguments(&mut self) {
+        if let Some(command) = self.meta.get_mut(COMMAND) {
+            self.command.clone_into(command);
+        }
     }
 
     /// From now on, traces have frames of these classes only.

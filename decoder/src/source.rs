@@ -1,74 +1,71 @@
 //! The file that a log is in: as the agent wrote it, or packed with gzip.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
-use lucce_formats::{is_gzip, unpacked};
-use lucce_tracelog::{Damage, Header, Log, LogFile, OpenError};
+use lucce_formats::{Gunzip, is_gzip};
+use lucce_tracelog::{Damage, Header, Item, Log, LogFile, OpenError, open_file};
 
+use crate::limits::unpack_limits;
 use crate::profile::{Profile, Tick};
 
-/// What a packed file may hold: no machine has written a log of half of this yet.
-const LIMIT: usize = 16 << 30;
-/// A log's header, packed, and what gzip puts in front of it: a file's name may stand there.
-const START: u64 = 4 << 10;
+/// A log of a JVM that ends or appends at each look is read as a whole in the end.
+const TRIES: u32 = 4;
 
-/// A log in memory.
+/// A log that is read block by block.
 pub struct Source {
-    pub log: Log,
-    /// What is wrong with the packed file around it.
-    damage: Option<Damage>,
+    path: PathBuf,
+    pub(crate) log: LogFile,
 }
 
 impl Source {
     /// # Errors
-    /// The file cannot be read or is not a log.
+    /// The file cannot be read, is no regular file, or is not a log.
     pub fn open(path: impl AsRef<Path>) -> Result<Source, OpenError> {
         let path = path.as_ref();
-        if !is_packed(path)? {
-            let log = Log::open(path)?;
-            return Ok(Source { log, damage: None });
-        }
-        // First, so that a large packed file of another kind is not unpacked.
-        header_of(path)?;
-        let packed = std::fs::read(path)?;
-        let unpacked = unpacked(&packed, LIMIT);
-        let end = packed.len() as u64;
-        Ok(Source {
-            log: Log::from_bytes(unpacked.bytes)?,
-            damage: unpacked.damage.map(|reason| Damage::at(end, reason)),
-        })
+        let mut file = open_file(path)?;
+        let log = match is_packed(&mut file)? {
+            false => LogFile::open(path)?,
+            true => open_packed(path, file)?,
+        };
+        let path = path.to_owned();
+        Ok(Source { path, log })
     }
 
-    /// `tick` is told the bytes that were read.
+    /// All that the log says. `tick` is told the bytes that were read.
     ///
     /// # Errors
-    /// As `open`.
-    pub fn profile(&self, tick: Tick<'_>) -> Result<Profile, OpenError> {
-        let mut profile = Profile::from_log(&self.log, tick)?;
-        if let Some(damage) = &self.damage {
-            profile.damage.get_or_insert_with(|| damage.clone());
+    /// As `open`. A damaged log is no error: what could be read is there, and `damage` says where the first damage is.
+    pub fn profile(&mut self, tick: Tick<'_>) -> Result<Profile, OpenError> {
+        for _ in 0..TRIES {
+            if let Some(profile) = Profile::from_file(&self.log, tick)? {
+                return Ok(profile);
+            }
+            *self = Source::open(&self.path)?;
         }
-        Ok(profile)
+        let log = Log::open(&self.path)?;
+        let profile = Profile::from_log(&log, tick);
+        self.log = log.into();
+        profile
     }
 
-    /// What is wrong with the packed file.
+    /// Everything in the order of the file, until `each` says that it is enough. After an `Err` nothing follows.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn each(
+        &self,
+        each: impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        self.log.each(each)
+    }
+
+    /// Bytes of the log, unpacked. Of a packed one it is a guess until the log was read.
     #[must_use]
-    pub fn damage(&self) -> Option<&Damage> {
-        self.damage.as_ref()
-    }
-}
-
-/// The log, if it is a file as the agent writes it: it need not be in memory as a whole.
-///
-/// # Errors
-/// As [`Source::open`].
-pub fn log_file(path: &Path) -> Result<Option<LogFile>, OpenError> {
-    let is_plain = fs::metadata(path)?.is_file() && !is_packed(path)?;
-    match is_plain {
-        true => LogFile::open(path).map(Some),
-        false => Ok(None),
+    pub fn size(&self) -> u64 {
+        self.log.size()
     }
 }
 
@@ -77,23 +74,40 @@ pub fn log_file(path: &Path) -> Result<Option<LogFile>, OpenError> {
 /// # Errors
 /// As [`Source::open`].
 pub fn header_of(path: &Path) -> Result<Header, OpenError> {
-    let start = start_of(&mut File::open(path)?, START)?;
-    match is_gzip(&start) {
-        true => Header::decode(&unpacked(&start, 1 << 20).bytes),
-        false => Header::decode(start.get(..64).unwrap_or(&start)),
+    let mut file = open_file(path)?;
+    match is_packed(&mut file)? {
+        true => Ok(*open_packed(path, file)?.header()),
+        false => {
+            let mut start = Vec::new();
+            file.take(64).read_to_end(&mut start)?;
+            Header::decode(&start)
+        }
     }
 }
 
-/// Of a pipe nothing can be read twice: what comes through one is a log.
-fn is_packed(path: &Path) -> Result<bool, OpenError> {
-    if !fs::metadata(path)?.is_file() {
-        return Ok(false);
-    }
-    Ok(is_gzip(&start_of(&mut File::open(path)?, 3)?))
-}
-
-fn start_of(file: &mut File, bytes: u64) -> Result<Vec<u8>, OpenError> {
+/// What the file begins with, which is read again then.
+fn is_packed(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
-    file.take(bytes).read_to_end(&mut start)?;
-    Ok(start)
+    file.take(3).read_to_end(&mut start)?;
+    file.rewind()?;
+    Ok(is_gzip(&start))
+}
+
+fn open_packed(path: &Path, file: File) -> Result<LogFile, OpenError> {
+    let (path, limits) = (path.to_owned(), unpack_limits(file.metadata()?.len()));
+    let open = move || {
+        let file = open_file(&path)?;
+        Ok(Box::new(Gunzip::new(file, limits)) as Box<dyn Read>)
+    };
+    LogFile::from_stream(Box::new(open), unpacked_size(file)?)
+}
+
+/// As a packed file says it, modulo 2^32: for a progress bar.
+fn unpacked_size(mut file: File) -> io::Result<u64> {
+    let mut size = [0; 4];
+    if file.metadata()?.len() >= 18 {
+        file.seek(SeekFrom::End(-4))?;
+        file.read_exact(&mut size)?;
+    }
+    Ok(u32::from_le_bytes(size).into())
 }

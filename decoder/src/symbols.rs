@@ -5,14 +5,17 @@
 //! ```
 //! It is a log of the run with the run's id, so each number decodes in it as in the log. Classes, methods and sites that no
 //! call of the graph names are left out: no number leads to them. Left out, too, are counters, types of events, threads, statistics,
-//! warnings and what was followed.
+//! warnings and what was followed. The program's arguments are masked.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use lucce_callgraph::{Change, MethodId, SiteId};
 use lucce_formats::Gzip;
-use lucce_tracelog::{ClassId, Damage, Entry, Item, Log, Meta, Record};
+use lucce_tracelog::{
+    COMMAND, ClassId, Damage, Entry, Item, LogFile, Meta, Record, mask_arguments,
+};
 
 use crate::profile::Profile;
 use crate::source::Source;
@@ -38,19 +41,28 @@ impl Profile {
 }
 
 impl Source {
-    /// Writes the symbols, packed.
+    /// Writes the symbols, packed. `arguments`: with the program's arguments as the log has them, and not masked.
     ///
     /// # Errors
-    /// The output's.
-    pub fn write_symbols(&self, out: impl Write) -> io::Result<Extract> {
-        let named = Named::by(&self.log);
+    /// The log cannot be read, or the output not be written.
+    pub fn write_symbols(&self, out: impl Write, arguments: bool) -> io::Result<Extract> {
+        let named = Named::by(&self.log)?;
         let mark = Meta {
             key: KEY.into(),
             value: "without counters".into(),
         };
-        let (plain, damage) = self
-            .log
-            .extract(&[mark.into()], |entry| named.is_kept(entry));
+        let mut first = vec![mark.into()];
+        first.extend(named.command.iter().map(|command| {
+            let command = match arguments {
+                true => command.clone(),
+                false => mask_arguments(command),
+            };
+            Record::from(Meta {
+                key: COMMAND.into(),
+                value: command.into(),
+            })
+        }));
+        let (plain, damage) = self.log.extract(&first, |entry| named.is_kept(entry))?;
         let mut counted = Counted { out, bytes: 0 };
         let mut gzip = Gzip::new(&mut counted)?;
         gzip.write_all(&plain)?;
@@ -58,7 +70,7 @@ impl Source {
         Ok(Extract {
             plain: plain.len() as u64,
             packed: counted.bytes,
-            damage: damage.or_else(|| self.damage().cloned()),
+            damage,
         })
     }
 }
@@ -69,24 +81,28 @@ struct Named {
     sites: HashSet<SiteId>,
     methods: HashSet<MethodId>,
     classes: HashSet<ClassId>,
+    /// The program and its arguments.
+    command: Option<String>,
 }
 
 impl Named {
-    fn by(log: &Log) -> Named {
+    fn by(log: &LogFile) -> io::Result<Named> {
         let mut named = Named::default();
-        each(log, |record| {
-            if let Record::Change(change) = record {
-                named.change(change);
+        each(log, |record| match record {
+            Record::Change(change) => named.change(change),
+            Record::Meta(meta) if meta.key == COMMAND => {
+                named.command = Some(meta.value.trim_end().to_owned());
             }
-        });
+            _ => {}
+        })?;
         each(log, |record| {
             if let Record::Method(method) = record
                 && named.methods.contains(&method.id)
             {
                 named.classes.insert(method.class);
             }
-        });
-        named
+        })?;
+        Ok(named)
     }
 
     fn change(&mut self, change: &Change) {
@@ -113,7 +129,7 @@ impl Named {
         match &entry.record {
             // It may be what a later version wants for decoding.
             None => true,
-            Some(Record::Meta(meta)) => meta.key != KEY,
+            Some(Record::Meta(meta)) => meta.key != KEY && meta.key != COMMAND,
             Some(Record::Change(_) | Record::Skipped(_) | Record::End(_)) => true,
             Some(Record::Class(class)) => self.classes.contains(&class.id),
             Some(Record::Method(method)) => self.methods.contains(&method.id),
@@ -124,16 +140,17 @@ impl Named {
 }
 
 /// Up to the first damage.
-fn each(log: &Log, mut each: impl FnMut(&Record<'_>)) {
-    for item in log.items().map_while(Result::ok) {
-        if let Item::Record(Entry {
+fn each(log: &LogFile, mut each: impl FnMut(&Record<'_>)) -> io::Result<()> {
+    log.each(|item| {
+        if let Ok(Item::Record(Entry {
             record: Some(record),
             ..
-        }) = item
+        })) = item
         {
             each(&record);
         }
-    }
+        ControlFlow::Continue(())
+    })
 }
 
 struct Counted<W> {

@@ -71,7 +71,7 @@ const fn bad(name: &'static str, code: i32, words: &'static str) -> Bad {
 
 const BAD: [Bad; 8] = [
     bad("missing", 2, "No such file or directory"),
-    bad("folder", 2, "Is a directory"),
+    bad("folder", 2, "a directory, not a file"),
     bad("forbidden", 2, "Permission denied"),
     bad("empty", 3, "empty, and not a"),
     bad("foreign", 3, "not a"),

@@ -22,7 +22,7 @@ fn wish(kind: Option<&str>) -> Wish<'_> {
 
 fn profile(log: &Path) -> Profile {
     Source::open(log)
-        .and_then(|source| source.profile(&|_| ()))
+        .and_then(|mut source| source.profile(&|_| ()))
         .unwrap()
 }
 

@@ -1,13 +1,57 @@
 //! A JVM goes on while its files are read: what the stream holds then, the log explains.
+#![allow(unsafe_code, reason = "inotify is system calls")]
 
 mod fixture;
 
-use std::fs;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::FromRawFd;
+use std::path::Path;
 use std::process::Command;
-use std::thread;
 
-/// The log is a pipe, so it is known when it is opened: by then the stream must have been read. What a JVM would
-/// have added until then is in another stream, with events that the log does not explain.
+/// Tells which files of a folder are opened and closed.
+struct Watch(File);
+
+impl Watch {
+    fn new(folder: &Path) -> Watch {
+        let folder = CString::new(folder.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: system calls; the descriptor is owned by the file, and the name ends with a zero.
+        unsafe {
+            let watch = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);
+            assert!(watch >= 0);
+            let what = libc::IN_OPEN | libc::IN_CLOSE_NOWRITE;
+            assert!(libc::inotify_add_watch(watch, folder.as_ptr(), what) >= 0);
+            Watch(File::from_raw_fd(watch))
+        }
+    }
+
+    /// Names of files, and whether they were opened or closed, in order.
+    fn events(&mut self) -> Vec<(String, bool)> {
+        const HEAD: usize = 16;
+        let (mut bytes, mut block) = (Vec::new(), [0; 4096]);
+        loop {
+            match self.0.read(&mut block) {
+                Ok(read) => bytes.extend_from_slice(&block[..read]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) => panic!("{e}"),
+            }
+        }
+        let (mut events, mut rest) = (Vec::new(), &bytes[..]);
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_ne_bytes(rest[at..at + 4].try_into().unwrap());
+            let (mask, length) = (word(4), word(12) as usize);
+            let name = &rest[HEAD..HEAD + length];
+            let name = name.split(|byte| *byte == 0).next().unwrap();
+            let name = String::from_utf8(name.to_vec()).unwrap();
+            events.push((name, mask & libc::IN_OPEN != 0));
+            rest = &rest[HEAD + length..];
+        }
+        events
+    }
+}
+
+/// What a JVM adds to the stream once the log is opened may be events that what was read of the log does not explain.
 #[test]
 fn the_stream_is_read_before_the_log() {
     for verb in [
@@ -17,26 +61,23 @@ fn the_stream_is_read_before_the_log() {
         &["export", "--format", "chrome"],
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name);
         fixture::stream::streams(dir.path());
-        let log = fs::read(path("kinds.log")).unwrap();
-        let made = Command::new("mkfifo").arg(path("pipe.log")).status();
-        assert!(made.unwrap().success());
-        fs::copy(path("kinds.log.events"), path("pipe.log.events")).unwrap();
-        let (pipe, events) = (path("pipe.log"), path("pipe.log.events"));
-        let later = path("unexplained.log.events");
-        let jvm = thread::spawn(move || {
-            let pipe = fs::OpenOptions::new().write(true).open(pipe);
-            fs::rename(later, events).unwrap();
-            std::io::Write::write_all(&mut pipe.unwrap(), &log).unwrap();
-        });
+        let mut watch = Watch::new(dir.path());
         let output = Command::new(env!("CARGO_BIN_EXE_lucce"))
             .args(verb)
-            .arg("pipe.log")
+            .arg("kinds.log")
             .current_dir(dir.path())
             .output()
             .unwrap();
         assert!(output.status.success(), "{verb:?}: {output:?}");
-        jvm.join().unwrap();
+        let events = watch.events();
+        let is_closed = |(name, is_open): &(String, bool)| name == "kinds.log.events" && !is_open;
+        let is_opened = |(name, is_open): &(String, bool)| name == "kinds.log" && *is_open;
+        let stream = events
+            .iter()
+            .rposition(is_closed)
+            .expect("the stream is read");
+        let log = events.iter().position(is_opened).expect("the log is read");
+        assert!(stream < log, "{verb:?}: {events:?}");
     }
 }

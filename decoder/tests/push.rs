@@ -3,6 +3,7 @@
 mod fixture;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use lucce_formats::unpacked;
+use lucce_formats::{Gunzip, UnpackLimits};
 use serde_json::Value;
 
 /// What a server does about a request.
@@ -76,9 +77,15 @@ fn request(stream: &mut TcpStream) -> Vec<u8> {
             break bytes[at + 4..].to_vec();
         }
     };
-    let unpacked = unpacked(&body, 1 << 30);
-    assert_eq!(unpacked.damage, None);
-    unpacked.bytes
+    let all = UnpackLimits {
+        bytes: 1 << 30,
+        content: 1 << 30,
+    };
+    let mut unpacked = Vec::new();
+    Gunzip::new(&body[..], all)
+        .read_to_end(&mut unpacked)
+        .unwrap();
+    unpacked
 }
 
 fn answer(stream: &mut TcpStream, reply: Reply) {
@@ -102,16 +109,14 @@ fn lucce(folder: &Path, args: &[&str]) -> Output {
 
 /// Pushes a log; its exit code, what it said, and its JSON.
 fn push(folder: &Path, url: &str, more: &[&str]) -> (i32, String, Value) {
+    // An option comes once.
+    let patience = match more.contains(&"--patience") {
+        true => &[][..],
+        false => &["--patience", "3s"],
+    };
     let args = [
-        &[
-            "push",
-            "--json",
-            "--patience",
-            "3s",
-            "--otlp",
-            url,
-            "kinds.log",
-        ],
+        &["push", "--json", "--otlp", url, "kinds.log"],
+        patience,
         more,
     ]
     .concat();
@@ -241,6 +246,113 @@ fn log() -> tempfile::TempDir {
 }
 
 /// All of them have the sums of the report, some after a while.
+#[test]
+fn a_server_that_fails_is_asked_again_and_not_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    fixture::kinds(&folder.path().join("kinds.log"));
+    // Some lines about the wait, so that none of this takes long.
+    let fails = |status| Reply::Says(status, b"");
+    for status in [
+        "500 Oops\r\nRetry-After: 0",
+        "408 Late\r\nRetry-After: 0",
+        "503 Busy\r\nRetry-After: 0",
+        "520 Strange\r\nRetry-After: 0",
+    ] {
+        let (url, got) = server(&[fails(status), fails(status), fails(status), FINE]);
+        let (code, said, json) = push(folder.path(), &url, &["--patience", "60s"]);
+        assert_eq!(code, 0, "{status}: {said}");
+        assert!(
+            said.contains("trying again") && said.contains("answers again"),
+            "{said}"
+        );
+        assert_eq!(json["retries"], 3, "{json}");
+        let requests: Vec<_> = got.try_iter().collect();
+        // The same bytes, so that a collector can know them.
+        assert!(
+            requests.len() >= 4
+                && requests[1..4]
+                    .iter()
+                    .all(|(body, _)| *body == requests[0].0)
+        );
+    }
+    // What a collector never takes is refused in the end, although it is there.
+    let (url, got) = server(&[fails("500 Oops\r\nRetry-After: 0")]);
+    let (code, said, _) = push(folder.path(), &url, &["--patience", "600s"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("takes no profiles: 500 Oops"), "{said}");
+    assert_eq!(got.try_iter().count(), 6);
+}
+
+#[test]
+fn headers_with_secrets_are_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("headers");
+    fixture::kinds(&folder.path().join("kinds.log"));
+    fs::write(&path, "Authorization=Bearer hunter2\n\n X-Tenant=a=b \n").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let head = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.windows(4).any(|part| part == b"\r\n\r\n") {
+            let mut block = [0; 4096];
+            let read = stream.read(&mut block).unwrap();
+            bytes.extend_from_slice(&block[..read]);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let (_, said, _) = push(
+        folder.path(),
+        &url,
+        &["--patience", "1ms", "--header-file", "headers"],
+    );
+    let head = head.join().unwrap();
+    assert!(
+        head.contains("\r\nAuthorization: Bearer hunter2\r\nX-Tenant: a=b\r\n"),
+        "{head}"
+    );
+    assert!(
+        said.contains("every user of this machine can read it"),
+        "{said}"
+    );
+    fs::write(&path, "hunter2\n").unwrap();
+    let (code, said, _) = push(folder.path(), &url, &["--header-file", "headers"]);
+    assert!(
+        code == 2 && said.contains("must be NAME=VALUE") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+/// A server that claims to have all of a run whose JVM runs: who pushes is told, and the log keeps its mark.
+#[test]
+fn who_says_that_a_living_run_has_ended_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("live.log");
+    // This process has the log mapped, as its JVM would have.
+    let (writer, counters, _) = fixture::live(&log);
+    let known: &[u8] = b"lucce-collect 1\nnumber 7\ntoken ffffffffffffffff\nended true\n";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut block = [0; 4096];
+            let _ = stream.read(&mut block);
+            answer(&mut stream, Reply::Says("200 OK", known));
+        }
+    });
+    let output = lucce(folder.path(), &["push", "--collector", &url, "live.log"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("has this run to its end, and its JVM runs"),
+        "{said}"
+    );
+    drop((writer, counters));
+    let output = lucce(folder.path(), &["push", "--collector", &url, "live.log"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
 #[test]
 fn what_is_delivered_is_what_the_report_says() {
     let folder = log();

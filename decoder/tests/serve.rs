@@ -2,8 +2,10 @@
 
 mod fixture;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,13 +34,13 @@ struct Answer {
 
 impl Server {
     fn start(dir: &Path, args: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_lucce"))
-            .arg("serve")
-            .args(args)
-            .current_dir(dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lucce"));
+        command.arg("serve").args(args).current_dir(dir);
+        Server::of(&mut command)
+    }
+
+    fn of(command: &mut Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut address = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut address).unwrap();
@@ -305,4 +307,80 @@ fn a_run_that_goes_on_has_newer_data() {
     assert_eq!(counts(&last).1, 118);
     assert_eq!(server.data(last["live"]["reading"].as_u64().unwrap()), None);
     assert_eq!(counts(&data_of(&server.get("").body)).1, 118);
+}
+
+/// What happens within two minutes, on whatever machine.
+fn wait_for(what: &str, mut has_happened: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(120);
+    while !has_happened() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Every user can read the command lines of all processes: the browser gets a file that forwards to the page.
+#[test]
+fn the_secret_is_in_no_command_line() {
+    for is_asked_for in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fixture::sample(&path("sample.log"));
+        fs::create_dir(path("bin")).unwrap();
+        fs::create_dir(path("tmp")).unwrap();
+        let browser = "#!/bin/sh\nfor file; do :; done\ncp \"$file\" seen\nstat -c %a \"$file\" \"$(dirname \"$file\")\" >modes\n\
+                       env >environment\nprintf '%s\\n' \"$@\" >arguments.new\nmv arguments.new arguments\n";
+        fs::write(path("bin/xdg-open"), browser).unwrap();
+        fs::set_permissions(path("bin/xdg-open"), fs::Permissions::from_mode(0o755)).unwrap();
+        let search = format!(
+            "{}:{}",
+            path("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lucce"));
+        command
+            .args(["serve", "--open", "sample.log"])
+            .current_dir(dir.path())
+            .env("PATH", search)
+            .env("TMPDIR", path("tmp"))
+            .env_remove("XDG_RUNTIME_DIR")
+            .env("LUCCE_PUSH_TOKEN", "token-of-another")
+            .env("LUCCE_FLEET_TOKEN", "token-of-another");
+        let mut server = Server::of(&mut command);
+        wait_for("the browser is started", || path("arguments").exists());
+        let arguments = fs::read_to_string(path("arguments")).unwrap();
+        let [file] = arguments.lines().collect::<Vec<_>>()[..] else {
+            panic!("{arguments}")
+        };
+        let file = Path::new(file);
+        assert!(!arguments.contains(&server.secret), "{arguments}");
+        let environment = fs::read_to_string(path("environment")).unwrap();
+        assert!(!environment.contains(&server.secret) && !environment.contains("token-of-another"));
+        assert_eq!(fs::read_to_string(path("modes")).unwrap(), "600\n700\n");
+        let seen = fs::read_to_string(path("seen")).unwrap();
+        let address = format!("url=http://127.0.0.1:{}/{}/", server.port, server.secret);
+        assert!(seen.contains(&address), "{seen}");
+        let own = format!("/proc/{}", server.child.id());
+        for kept in ["cmdline", "environ"] {
+            let kept = fs::read(format!("{own}/{kept}")).unwrap();
+            assert!(!String::from_utf8_lossy(&kept).contains(&server.secret));
+        }
+        assert!(file.exists());
+        // It goes when the browser has the page, or with the command.
+        match is_asked_for {
+            true => assert_eq!(server.get("").status, 200),
+            false => {
+                let id = server.child.id().to_string();
+                assert!(
+                    Command::new("kill")
+                        .args(["-INT", &id])
+                        .status()
+                        .unwrap()
+                        .success()
+                );
+                assert_eq!(server.child.wait().unwrap().code(), Some(0));
+            }
+        }
+        assert!(!file.exists() && !file.parent().unwrap().exists());
+        assert_eq!(fs::read_dir(path("tmp")).unwrap().count(), 0);
+    }
 }

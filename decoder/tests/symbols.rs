@@ -67,7 +67,8 @@ fn damaged_symbols_are_told() {
         flipped[at] ^= 0x41;
         for changed in [&flipped[..], &bytes[..at]] {
             fs::write(&path, changed).unwrap();
-            let Ok(profile) = Source::open(&path).and_then(|source| source.profile(&|_| ())) else {
+            let Ok(profile) = Source::open(&path).and_then(|mut source| source.profile(&|_| ()))
+            else {
                 continue;
             };
             let is_told = profile.damage.is_some();

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -147,7 +148,10 @@ impl Log {
         if dataset.join(MARK).exists() {
             return Log::open(dataset);
         }
-        fs::create_dir_all(dataset).map_err(Error::of(dataset))?;
+        // What runs say is their user's, unless that opens it to others.
+        let mut folder = fs::DirBuilder::new();
+        let made = folder.recursive(true).mode(0o700).create(dataset);
+        made.map_err(Error::of(dataset))?;
         let mut there = fs::read_dir(dataset).map_err(Error::of(dataset))?;
         let is_ours =
             |name: &std::ffi::OsStr| [COMMITS, TEMPORARY, MARK].iter().any(|own| *own == name);

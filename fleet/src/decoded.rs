@@ -3,6 +3,7 @@
 //! Each frame of the graph is hashed once, and each path once, its callers' first.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lucce_callgraph::{Frame, MethodId, SiteId};
@@ -11,7 +12,7 @@ use lucce_decoder::{
     ALLOC, Code, ContextId, Damage, OpenError, Profile, Source, StackFrame, Stream, Trace, Traces,
     path_beside, tags_in_line,
 };
-use lucce_tracelog::{Item, Log};
+use lucce_tracelog::Item;
 use rustc_hash::FxHashMap;
 
 /// Living objects that were followed.
@@ -159,13 +160,17 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// All that one run has told: the whole log, and the stream beside it if there is one.
+    /// All that one run has told: the whole log, and the stream beside it if there is one. `arguments`: with the program's
+    /// arguments, which are masked else.
     ///
     /// # Errors
     /// The log is foreign or damaged, or says not enough.
-    pub fn read(path: &Path) -> Result<Decoded, Refused> {
-        let source = Source::open(path)?;
-        let profile = source.profile(&|_| ())?;
+    pub fn read(path: &Path, arguments: bool) -> Result<Decoded, Refused> {
+        let mut source = Source::open(path)?;
+        let mut profile = source.profile(&|_| ())?;
+        if arguments {
+            profile.show_arguments();
+        }
         if let Some(damage) = &profile.damage {
             return Err(damage.clone().into());
         }
@@ -181,7 +186,7 @@ impl Decoded {
         };
         let mut building = Building::new(&profile);
         building.count()?;
-        building.numbers(&source.log)?;
+        building.numbers(&source)?;
         building.survivors()?;
         let beside = path_beside(path);
         let stream = match beside.exists() {
@@ -189,7 +194,7 @@ impl Decoded {
             false => Vec::new(),
         };
         let mut decoded = building.done(path, run.to_string(), stream);
-        let wrote = source.write_symbols(&mut decoded.symbols);
+        let wrote = source.write_symbols(&mut decoded.symbols, arguments);
         let wrote = wrote.map_err(|e| Refused::Open(OpenError::Io(e)))?;
         match wrote.damage {
             Some(damage) => Err(damage.into()),
@@ -416,19 +421,30 @@ impl<'p> Building<'p> {
     }
 
     /// Those that a program asked for and that counted nothing, too.
-    fn numbers(&mut self, log: &Log) -> Result<(), Refused> {
-        for item in log.items() {
-            let found: Vec<(ContextId, u64)> = match item? {
-                Item::Cells(cells) => cells.iter().map(|cell| (cell.id, cell.offset)).collect(),
-                Item::EventCells(cells) => {
-                    cells.iter().map(|cell| (cell.id, cell.offset)).collect()
-                }
-                _ => continue,
-            };
-            for (id, offset) in found {
-                if !self.numbers.contains_key(&id.0) {
-                    self.place(id, offset)?;
-                }
+    fn numbers(&mut self, source: &Source) -> Result<(), Refused> {
+        let mut refused = Ok(());
+        let read = source.each(|item| {
+            refused = item
+                .map_err(Refused::from)
+                .and_then(|item| self.numbers_of(&item));
+            match refused {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        read.map_err(OpenError::Io)?;
+        refused
+    }
+
+    fn numbers_of(&mut self, item: &Item<'_>) -> Result<(), Refused> {
+        let found: Vec<(ContextId, u64)> = match item {
+            Item::Cells(cells) => cells.iter().map(|cell| (cell.id, cell.offset)).collect(),
+            Item::EventCells(cells) => cells.iter().map(|cell| (cell.id, cell.offset)).collect(),
+            _ => return Ok(()),
+        };
+        for (id, offset) in found {
+            if !self.numbers.contains_key(&id.0) {
+                self.place(id, offset)?;
             }
         }
         Ok(())

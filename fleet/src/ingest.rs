@@ -43,6 +43,8 @@ pub struct Labels {
     pub service: String,
     pub version: String,
     pub host: String,
+    /// The programs' arguments are kept as the logs have them; else they are masked.
+    pub arguments: bool,
 }
 
 /// What became of a file.
@@ -133,7 +135,7 @@ impl Ingest {
         let logs: Vec<(&Path, &Labels)> = logs.collect();
         let mut batch: Vec<Run> = Vec::new();
         let mut rows = 0;
-        let decode = |(path, _): &(&Path, &Labels)| Decoded::read(path);
+        let decode = |(path, labels): &(&Path, &Labels)| Decoded::read(path, labels.arguments);
         // The next ones are decoded while a batch is written.
         in_order(&logs, threads(&logs), decode, |(path, labels), decoded| {
             let decoded = match decoded {

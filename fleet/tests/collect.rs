@@ -104,7 +104,7 @@ fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits {
         log: 1000,
-        all: 3000,
+        all: 3 * 4096,
     };
     let spool = Spool::open(folder.path(), limits).unwrap();
     let before = files(folder.path());
@@ -142,9 +142,10 @@ fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
     assert_eq!(other, Taken::Other(Known::default()));
     assert_eq!(files(folder.path()), before);
     // What waits has a limit, too.
-    let large = part(&head(1), 0, &[1; 900]);
+    let mut next = head(1);
+    next.last = false;
+    let large = part(&next, 0, &[1; 900]);
     assert!(matches!(spool.take(own, &large), Ok(Taken::Yes(_))));
-    let mut next = head(2);
     next.token = 6;
     let more: Vec<_> = (0..4)
         .map(|n| {
@@ -162,6 +163,124 @@ fn a_part_that_is_none_or_not_this_runs_or_too_large_leaves_nothing() {
         Spool::open(folder.path(), limits).is_err(),
         "there is one collector"
     );
+}
+
+/// What a client claims takes no room from others: a few bytes are no log of a gigabyte, and holes are on no disk.
+#[test]
+fn sizes_that_are_only_claimed_shut_nobody_out() {
+    const LARGEST: u64 = 1 << 30;
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        log: LARGEST,
+        all: 4 << 20,
+    };
+    let spool = Spool::open(folder.path(), limits).unwrap();
+    let log = log_bytes();
+    let head = |run: RunId, size: u64| Head {
+        run,
+        number: 1,
+        token: 7,
+        base: 0,
+        part: 0,
+        last: true,
+        size,
+        labels: labels(),
+    };
+    // The header of a block of cells that are all zeros, as large as a block may be.
+    let cells = {
+        let path = folder.path().join("large");
+        let header = lucce_tracelog::Header::decode(&log[..64]).unwrap();
+        let mut writer = lucce_tracelog::Writer::create(&path, &header).unwrap();
+        writer
+            .counters(lucce_tracelog::ThreadId(1), 1 << 24)
+            .unwrap();
+        drop(writer);
+        let mut block = [0; 64];
+        let file = fs::File::open(&path).unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut block, 64).unwrap();
+        fs::remove_file(path).unwrap();
+        block
+    };
+    let before = files(folder.path());
+    for n in 1..=12 {
+        let run = RunId::new(0x1000 + n).unwrap();
+        // The log's header, then a part of its records, and then some blocks without what is in them.
+        for pieces in [
+            &[(0, &log[..64])][..],
+            &[(0, &log[..64]), (64, &log[64..128])],
+            &[(64, &log[64..])],
+            &[],
+        ] {
+            for size in [LARGEST, LARGEST - 64, log.len() as u64 + 64, 63, 0] {
+                let mut part = Writing::new(&head(run, size));
+                pieces.iter().for_each(|(at, piece)| part.piece(*at, piece));
+                let refused = spool.take(run, part.end());
+                assert!(
+                    matches!(refused, Err(Refusal::Malformed(_))),
+                    "{size}: {refused:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(files(folder.path()), before);
+    assert_eq!(spool.slots(), 0);
+    // These are logs, of which next to nothing is on the disk.
+    let size = 128 + (24 << 24);
+    for n in 1..=12 {
+        let run = RunId::new(0x2000 + n).unwrap();
+        let mut part = Writing::new(&head(run, size));
+        part.piece(0, &log[..64]);
+        part.piece(64, &cells);
+        assert!(matches!(spool.take(run, part.end()), Ok(Taken::Yes(_))));
+        let mirror = spool.apply(run).unwrap().unwrap();
+        assert_eq!(fs::metadata(mirror.log).unwrap().len(), size);
+    }
+    let used = spool.count().unwrap();
+    assert!(used < 1 << 20, "{used}");
+    let honest = lucce_tracelog::Header::decode(&log[..64])
+        .unwrap()
+        .run
+        .unwrap();
+    let mut read = |at: u64, to: &mut [u8]| {
+        let from = log.get(at as usize..at as usize + to.len());
+        from.map(|from| to.copy_from_slice(from)).is_some()
+    };
+    let mut wire = Killed {
+        folder: folder.path(),
+        spool: Some(Arc::new(spool)),
+        limits,
+        calls: 0,
+        every: u64::MAX,
+    };
+    let mut sender = Sender::new(honest, labels());
+    let _ = sender.round(&mut read, &mut wire);
+    sender.round(&mut read, &mut wire).unwrap();
+}
+
+#[test]
+fn runs_that_are_only_asked_for_take_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path(), LIMITS).unwrap();
+    for n in 1..=1000 {
+        let run = RunId::new(n).unwrap();
+        assert_eq!(spool.known(run).unwrap(), Known::default());
+        // Nor do those of which nothing was kept.
+        assert!(spool.take(run, b"no part").is_err());
+        let head = Head {
+            run,
+            number: 9,
+            token: 7,
+            base: 0,
+            part: 0,
+            last: true,
+            size: 64,
+            labels: labels(),
+        };
+        let mut part = Writing::new(&head);
+        assert!(matches!(spool.take(run, part.end()), Ok(Taken::Other(_))));
+    }
+    assert_eq!(spool.slots(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -241,11 +360,11 @@ fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
         base: 0,
         part: 0,
         last: true,
-        size: 3,
+        size: 64,
         labels: labels(),
     };
     let mut part = Writing::new(&head);
-    part.piece(0, b"abc");
+    part.piece(0, &log_bytes()[..64]);
     let bytes = part.end().to_vec();
     spool.take(run, &bytes).unwrap();
     let own = folder.path().join(run.to_string());

@@ -35,6 +35,88 @@ fn shop(dir: &Path) {
     assert_eq!(code, 0, "{err}");
 }
 
+/// A packed log that becomes far more than it is: it is told, and the others go in.
+#[test]
+fn a_bomb_among_logs_keeps_no_other_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fixture::kinds(&path("one.log"));
+    fixture::sample(&path("two.log"));
+    let two = fs::read(path("two.log")).unwrap();
+    // The other runs have the same id.
+    let mut other = fs::read(path("one.log")).unwrap();
+    other[32] ^= 1;
+    let sum = crc32fast::hash(&other[..60]).to_le_bytes();
+    other[60..64].copy_from_slice(&sum);
+    fs::write(path("one.log"), other).unwrap();
+    let bomb = [two, vec![0; 200 << 20]].concat();
+    fs::write(path("bomb.log.gz"), fixture::packed(&bomb)).unwrap();
+    assert!(fs::metadata(path("bomb.log.gz")).unwrap().len() < 1 << 20);
+    let made = std::process::Command::new("mkfifo")
+        .arg(path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let add = [
+        "add",
+        "data",
+        "one.log",
+        "bomb.log.gz",
+        "pipe",
+        "two.log",
+        "--service=shop",
+    ];
+    let (out, err, code) = fleet(dir.path(), &add);
+    assert_eq!(code, 3, "{err}");
+    assert!(
+        err.contains("bomb.log.gz: refused: ") && err.contains("of zeros"),
+        "{err}"
+    );
+    assert!(err.contains("pipe: refused: a pipe (FIFO)"), "{err}");
+    assert!(
+        out.starts_with("added 2 runs") && out.contains("2 refused"),
+        "{out}"
+    );
+}
+
+/// Arguments are in the dataset if that is asked for.
+#[test]
+fn arguments_are_masked_in_a_dataset() {
+    let dir = tempfile::tempdir().unwrap();
+    fixture::kinds(&dir.path().join("kinds.log"));
+    for (data, more, command) in [
+        ("masked", None, "app.Main *"),
+        ("shown", Some("--arguments"), "app.Main --fast"),
+    ] {
+        let add = ["add", data, "kinds.log", "--service=shop"];
+        let add: Vec<_> = add.into_iter().chain(more).collect();
+        assert_eq!(fleet(dir.path(), &add).2, 0);
+        let sql = "SELECT command FROM runs";
+        let query = ["query", sql, "--dataset", data, "--output", "csv"];
+        let (out, err, _) = fleet(dir.path(), &query);
+        assert_eq!(out.lines().last(), Some(command), "{out}{err}");
+        let mut found = 0;
+        let mut folders = vec![dir.path().join(data)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false if path.extension().is_some_and(|name| name == "lsym") => {
+                        let symbols = lucce_decoder::Profile::open(&path).unwrap();
+                        assert_eq!(symbols.meta["command"], "app.Main *");
+                        let mut symbols = symbols;
+                        symbols.show_arguments();
+                        assert_eq!(symbols.meta["command"], command);
+                        found += 1;
+                    }
+                    false => {}
+                }
+            }
+        }
+        assert_eq!(found, 1);
+    }
+}
+
 #[test]
 fn every_question_has_an_answer() {
     let dir = tempfile::tempdir().unwrap();

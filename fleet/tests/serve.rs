@@ -176,7 +176,8 @@ fn questions_are_answered_and_have_pages() {
 fn who_has_no_token_learns_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let number = dataset(dir.path());
-    let refused = lucce_fleet(dir.path(), &["serve", "data", "--listen=0.0.0.0:0"], &[]);
+    let open = ["serve", "data", "--listen=0.0.0.0:0", "--no-token"];
+    let refused = lucce_fleet(dir.path(), &open, &[]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         text(&refused.stderr).contains("--token-file"),
@@ -207,11 +208,35 @@ fn who_has_no_token_learns_nothing() {
     assert_eq!(served.get(&target).status, 200);
 }
 
+/// Any user of the machine can connect: without a word about tokens one is made, for this process alone.
+#[test]
+fn a_token_is_made_unless_none_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    dataset(dir.path());
+    for verb in [Served::start, Served::collect] {
+        let mut served = verb(dir.path(), "data", &[]);
+        let made = served.token.take().unwrap();
+        assert!(
+            made.len() == 32 && made.bytes().all(|c| c.is_ascii_hexdigit()),
+            "{made}"
+        );
+        assert_eq!(served.get("/metrics").status, 401);
+        served.token = Some(made.clone());
+        assert_eq!(served.get("/metrics").status, 200);
+        drop(served);
+        let other = verb(dir.path(), "data", &[]);
+        assert_ne!(other.token.as_deref(), Some(&*made));
+        drop(other);
+        let open = verb(dir.path(), "data", &["--no-token"]);
+        assert_eq!(open.get("/metrics").status, 200);
+    }
+}
+
 #[test]
 fn what_is_no_request_has_an_end() {
     let dir = tempfile::tempdir().unwrap();
     dataset(dir.path());
-    let served = Served::start(dir.path(), "data", &[]);
+    let served = Served::start(dir.path(), "data", &["--no-token"]);
     let foreign = "GET /ask HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     assert_eq!(served.raw(foreign.as_bytes()).unwrap().status, 403);
     let origin = served.send("GET", "/ask", "Origin: http://evil.example\r\n", b"");

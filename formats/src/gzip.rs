@@ -1,6 +1,6 @@
 //! gzip (RFC 1952) of what is written, as it is written; and back.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use miniz_oxide::deflate::core::{CompressorOxide, create_comp_flags_from_zip_params};
 use miniz_oxide::deflate::stream::deflate;
@@ -91,10 +91,159 @@ impl<W: Write> Write for Gzip<W> {
     }
 }
 
-/// What was unpacked, and what is wrong with the rest.
-pub struct Unpacked {
-    pub bytes: Vec<u8>,
-    pub damage: Option<&'static str>,
+/// What a packed file may become, in bytes: what is beyond is damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnpackLimits {
+    /// All of it.
+    pub bytes: u64,
+    /// Without zeros: runs of zeros, which cost nobody anything, do not count.
+    pub content: u64,
+}
+
+/// The first member of a gzip file, unpacked while it is read, in memory that does not depend on the file's size. An error of
+/// kind [`InvalidData`](io::ErrorKind::InvalidData) is damage; what precedes it was read.
+pub struct Gunzip<R> {
+    input: R,
+    /// What was read of the input and not unpacked yet: `buffer[at..]`.
+    buffer: Vec<u8>,
+    at: usize,
+    state: Box<InflateState>,
+    part: GzipPart,
+    sum: crc32fast::Hasher,
+    bytes: u64,
+    content: u64,
+    limits: UnpackLimits,
+}
+
+/// Where a reader is in a gzip file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GzipPart {
+    Head,
+    Body,
+    Tail,
+    End,
+}
+
+impl<R: Read> Gunzip<R> {
+    pub fn new(input: R, limits: UnpackLimits) -> Self {
+        Gunzip {
+            input,
+            buffer: Vec::new(),
+            at: 0,
+            state: InflateState::new_boxed(DataFormat::Raw),
+            part: GzipPart::Head,
+            sum: crc32fast::Hasher::new(),
+            bytes: 0,
+            content: 0,
+            limits,
+        }
+    }
+
+    /// What was read and not unpacked yet.
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.at..).unwrap_or_default()
+    }
+
+    /// Reads more of the input. `false`: there is no more.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let before = self.buffer.len();
+        let mut more = (&mut self.input).take(BLOCK as u64);
+        Ok(more.read_to_end(&mut self.buffer)? > 0 || self.buffer.len() > before)
+    }
+
+    fn read_head(&mut self) -> io::Result<()> {
+        // A head has a text of 64 KB at most, and two names.
+        while head_of(self.rest()).is_none() && self.rest().len() < 4 * BLOCK && self.fill()? {}
+        self.at = head_of(self.rest()).ok_or_else(|| damage("a head that gzip does not write"))?;
+        self.part = GzipPart::Body;
+        Ok(())
+    }
+
+    /// Some bytes; 0: the body has ended.
+    fn read_body(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let rest = self.buffer.get(self.at..).unwrap_or_default();
+            let result = inflate(&mut self.state, rest, to, MZFlush::None);
+            self.at += result.bytes_consumed;
+            match result.status {
+                Ok(MZStatus::StreamEnd) => self.part = GzipPart::Tail,
+                Ok(_) | Err(MZError::Buf) => {}
+                Err(_) => return Err(damage("the packed file is damaged")),
+            }
+            if result.bytes_written > 0 || self.part == GzipPart::Tail {
+                let written = to.get(..result.bytes_written).unwrap_or_default();
+                self.count(written)?;
+                return Ok(written.len());
+            }
+            if self.rest().is_empty() {
+                if !self.fill()? {
+                    return Err(damage("the packed file ends too early"));
+                }
+            } else if result.bytes_consumed == 0 {
+                return Err(damage("the packed file is damaged"));
+            }
+        }
+    }
+
+    fn count(&mut self, written: &[u8]) -> io::Result<()> {
+        const RUN: usize = 64;
+        self.sum.update(written);
+        self.bytes += written.len() as u64;
+        let content = written
+            .chunks(RUN)
+            .filter(|run| run.iter().any(|byte| *byte != 0));
+        self.content += content.map(|run| run.len() as u64).sum::<u64>();
+        let UnpackLimits { bytes, content } = self.limits;
+        if self.bytes > bytes || self.content > content {
+            let limit = match self.content > content {
+                true => format!("{content} bytes of content"),
+                false => format!("{bytes} bytes"),
+            };
+            return Err(damage(format!(
+                "the packed file becomes more than {limit}, which is more than a log of its size has; \
+                 if it is one, unpack it with gunzip and name the result"
+            )));
+        }
+        Ok(())
+    }
+
+    fn read_tail(&mut self) -> io::Result<()> {
+        const TAIL: usize = 8;
+        while self.rest().len() < TAIL && self.fill()? {}
+        let sum = self.sum.clone().finalize().to_le_bytes();
+        // The size modulo 2^32, as the format has it.
+        let size = (self.bytes as u32).to_le_bytes();
+        self.part = GzipPart::End;
+        match self.rest().get(..TAIL) == Some([sum, size].as_flattened()) {
+            true => Ok(()),
+            false => Err(damage("the packed file's checksum is wrong")),
+        }
+    }
+}
+
+impl<R: Read> Read for Gunzip<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if to.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.part {
+                GzipPart::Head => self.read_head()?,
+                GzipPart::Body => match self.read_body(to)? {
+                    0 => {}
+                    read => return Ok(read),
+                },
+                GzipPart::Tail => self.read_tail()?,
+                GzipPart::End => return Ok(0),
+            }
+        }
+    }
+}
+
+fn damage(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
 #[must_use]
@@ -102,55 +251,7 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b, 8])
 }
 
-/// The first member of a gzip file, at most `limit` bytes of it. A file that is cut or damaged is unpacked as far as
-/// possible.
-#[must_use]
-pub fn unpacked(bytes: &[u8], limit: usize) -> Unpacked {
-    let Some(packed) = head_of(bytes).and_then(|head| bytes.get(head..)) else {
-        return Unpacked {
-            bytes: Vec::new(),
-            damage: Some("a head that gzip does not write"),
-        };
-    };
-    match inflated(packed, limit) {
-        (bytes, Ok(read)) => {
-            let tail = packed.get(read..).unwrap_or_default();
-            let sum = crc32fast::hash(&bytes).to_le_bytes();
-            let size = (bytes.len() as u32).to_le_bytes();
-            let is_whole = tail.get(..8) == Some([sum, size].as_flattened());
-            let damage = (!is_whole).then_some("the packed file's checksum is wrong");
-            Unpacked { bytes, damage }
-        }
-        (bytes, Err(reason)) => Unpacked {
-            bytes,
-            damage: Some(reason),
-        },
-    }
-}
-
-/// What came out, and how much of the input that took.
-fn inflated(packed: &[u8], limit: usize) -> (Vec<u8>, Result<usize, &'static str>) {
-    let mut state = InflateState::new_boxed(DataFormat::Raw);
-    let (mut bytes, mut block, mut read) = (Vec::new(), vec![0; BLOCK], 0);
-    loop {
-        let rest = packed.get(read..).unwrap_or_default();
-        let result = inflate(&mut state, rest, &mut block, MZFlush::None);
-        read += result.bytes_consumed;
-        let more = block.get(..result.bytes_written).unwrap_or_default();
-        if bytes.len() + more.len() > limit {
-            return (bytes, Err("the packed file holds more than any log"));
-        }
-        bytes.extend_from_slice(more);
-        match result.status {
-            Ok(MZStatus::StreamEnd) => return (bytes, Ok(read)),
-            Ok(_) if result.bytes_consumed + result.bytes_written > 0 => {}
-            Err(MZError::Buf) | Ok(_) => return (bytes, Err("the packed file ends too early")),
-            Err(_) => return (bytes, Err("the packed file is damaged")),
-        }
-    }
-}
-
-/// How long the head is: ten bytes, and what its flags add.
+/// How long the head is: ten bytes, and what its flags add. `None`: not all of it is there, or it is none.
 fn head_of(bytes: &[u8]) -> Option<usize> {
     const SUM: u8 = 2;
     const EXTRA: u8 = 4;
@@ -167,7 +268,8 @@ fn head_of(bytes: &[u8]) -> Option<usize> {
             at += 1 + bytes.get(at..)?.iter().position(|byte| *byte == 0)?;
         }
     }
-    Some(at + if flags & SUM != 0 { 2 } else { 0 })
+    at += if flags & SUM != 0 { 2 } else { 0 };
+    (at <= bytes.len()).then_some(at)
 }
 
 #[cfg(test)]
@@ -210,11 +312,30 @@ mod tests {
         lines.collect::<String>().into_bytes()
     }
 
+    fn limits(bytes: u64, content: u64) -> UnpackLimits {
+        UnpackLimits { bytes, content }
+    }
+
+    /// What comes out, and why there is no more.
+    fn unpacked(packed: &[u8], limits: UnpackLimits) -> (Vec<u8>, Option<String>) {
+        let mut bytes = Vec::new();
+        let read = Gunzip::new(packed, limits).read_to_end(&mut bytes);
+        let damage = read.err().map(|error| {
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            error.to_string()
+        });
+        (bytes, damage)
+    }
+
+    const ALL: UnpackLimits = UnpackLimits {
+        bytes: u64::MAX,
+        content: u64::MAX,
+    };
+
     #[test]
     fn what_was_packed_is_unpacked() {
         for bytes in [Vec::new(), b"x".to_vec(), text()] {
-            let unpacked = unpacked(&packed(&bytes), usize::MAX);
-            assert!(unpacked.bytes == bytes && unpacked.damage.is_none());
+            assert_eq!(unpacked(&packed(&bytes), ALL), (bytes, None));
         }
     }
 
@@ -225,32 +346,52 @@ mod tests {
         named[3] = 2 | 4 | 8 | 16;
         named.extend(b"\x03\x00ext\x61.log\0a comment\0\x12\x34");
         named.extend(&plain[10..]);
-        let unpacked = unpacked(&named, usize::MAX);
-        assert_eq!(
-            (unpacked.bytes.as_slice(), unpacked.damage),
-            (&b"text"[..], None)
-        );
+        assert_eq!(unpacked(&named, ALL), (b"text".to_vec(), None));
     }
 
     #[test]
     fn any_cut_and_any_flipped_byte_is_noticed_or_harmless() {
         let text = text();
         let whole = packed(&text);
-        for at in (0..whole.len()).step_by(97) {
-            let cut = unpacked(&whole[..at], usize::MAX);
-            assert!(cut.damage.is_some() && text.starts_with(&cut.bytes));
+        for at in (0..20).chain((20..whole.len()).step_by(97)) {
+            let (cut, damage) = unpacked(&whole[..at], ALL);
+            assert!(damage.is_some() && text.starts_with(&cut));
             let mut flipped = whole.clone();
             flipped[at] ^= 0x41;
-            let unpacked = unpacked(&flipped, 1 << 20);
-            assert!(unpacked.damage.is_some() || unpacked.bytes == text, "{at}");
+            let (bytes, damage) = unpacked(&flipped, limits(1 << 20, 1 << 20));
+            assert!(damage.is_some() || bytes == text, "{at}");
         }
     }
 
     #[test]
     fn no_more_is_unpacked_than_the_limit() {
-        let bomb = packed(&vec![0; 10 << 20]);
-        assert!(bomb.len() < 20_000);
-        let unpacked = unpacked(&bomb, 1 << 20);
-        assert!(unpacked.bytes.len() <= 1 << 20 && unpacked.damage.is_some());
+        let of = |byte: u8| packed(&vec![byte; 10 << 20]);
+        let [zeros, ones] = [of(0), of(1)];
+        assert!(zeros.len() < 20_000 && ones.len() < 20_000);
+        let mega = 1 << 20;
+        for (bomb, limits, said) in [
+            (
+                &zeros,
+                limits(mega, u64::MAX),
+                Some("more than 1048576 bytes,"),
+            ),
+            (&zeros, limits(u64::MAX, 0), None),
+            (
+                &ones,
+                limits(u64::MAX, mega),
+                Some("more than 1048576 bytes of content"),
+            ),
+            (&ones, ALL, None),
+        ] {
+            let (bytes, damage) = unpacked(bomb, limits);
+            match said {
+                None => assert_eq!((bytes.len(), damage), (10 << 20, None)),
+                Some(said) => {
+                    // What came before is there, and no more than a piece of memory beyond it.
+                    assert!(bytes.len() < 2 << 20, "{}", bytes.len());
+                    assert!(damage.unwrap().contains(said));
+                }
+            }
+        }
     }
 }

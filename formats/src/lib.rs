@@ -29,7 +29,7 @@ mod pprof;
 mod speedscope;
 
 pub use format::{Format, Written};
-pub use gzip::{Gzip, Unpacked, is_gzip, unpacked};
+pub use gzip::{Gunzip, Gzip, UnpackLimits, is_gzip};
 pub use otlp::{OtlpRequest, OtlpRequests};
 pub use otlp_answer::OtlpAnswer;
 pub use run::{Event, Events, Frame, Kind, Node, Row, Run, Words};

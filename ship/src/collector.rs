@@ -73,6 +73,14 @@ pub fn token_text(file: Option<&Path>, variable: &str) -> Result<Option<String>,
     }
 }
 
+/// Every user of this machine can read the file.
+#[must_use]
+pub fn is_open_to_others(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let found = std::fs::metadata(file);
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o004 != 0)
+}
+
 /// A token that a header may have, from the text of a file or of the environment.
 ///
 /// # Errors

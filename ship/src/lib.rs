@@ -20,7 +20,7 @@ mod collector;
 mod pace;
 pub mod spool;
 
-pub use collector::{Collector, token, token_text};
+pub use collector::{Collector, is_open_to_others, token, token_text};
 pub use endpoint::Endpoint;
 pub use pace::{Pace, jittered};
 pub use sender::{Fault, Read, Round, Sender, Sent, Wire};

@@ -22,6 +22,8 @@ impl Pace {
     const LONGEST: Duration = Duration::from_secs(60);
     /// A server that asks for more than this is asked again earlier.
     const MOST_ASKED: Duration = Duration::from_secs(300);
+    /// A server that asks for less is asked again later.
+    const LEAST_ASKED: Duration = Duration::from_millis(100);
 
     /// It has gone well.
     pub fn well(&mut self) {
@@ -32,7 +34,10 @@ impl Pace {
     pub fn in_vain(&mut self, asked: Option<Duration>) -> Duration {
         let delay = self.delay;
         self.delay = Self::LONGEST.min(delay * 2);
-        asked.map_or_else(|| jittered(delay), |asked| asked.min(Self::MOST_ASKED))
+        asked.map_or_else(
+            || jittered(delay),
+            |asked| asked.clamp(Self::LEAST_ASKED, Self::MOST_ASKED),
+        )
     }
 }
 
@@ -68,6 +73,7 @@ mod tests {
             Duration::from_secs(7)
         );
         assert_eq!(pace.in_vain(Some(Duration::MAX)), Pace::MOST_ASKED);
+        assert_eq!(pace.in_vain(Some(Duration::ZERO)), Pace::LEAST_ASKED);
         pace.well();
         assert!(pace.in_vain(None) <= Pace::FIRST);
     }

@@ -104,11 +104,15 @@ struct Generation {
 pub struct Sender {
     run: RunId,
     labels: Labels,
+    /// The program's arguments are sent as they are; else they are masked.
+    shows_arguments: bool,
     /// The last number that the collector is known to have. `None`: it must be asked.
     number: Option<u64>,
     has: Option<Has>,
     /// The last part was sent, and nothing was heard of it.
     in_doubt: Option<Generation>,
+    /// A generation with the log's end was sent, whether it has arrived or not.
+    has_sent_end: bool,
     /// The log's end was seen: counters that are read from now on are the last ones.
     has_end: bool,
     random: RandomState,
@@ -121,18 +125,35 @@ impl Sender {
         Sender {
             run,
             labels,
+            shows_arguments: false,
             number: None,
             has: None,
             in_doubt: None,
+            has_sent_end: false,
             has_end: false,
             random: RandomState::new(),
             block: Vec::new(),
         }
     }
 
+    /// Sends the program's arguments as they are. Without it, they do not leave this machine.
+    #[must_use]
+    pub fn with_arguments(self) -> Self {
+        Sender {
+            shows_arguments: true,
+            ..self
+        }
+    }
+
     #[must_use]
     pub fn run(&self) -> RunId {
         self.run
+    }
+
+    /// Whether the collector may have the log to its end by this sender: else somebody else has sent it, or the collector errs.
+    #[must_use]
+    pub fn has_sent_end(&self) -> bool {
+        self.has_sent_end
     }
 
     /// Sends what is new.
@@ -259,6 +280,7 @@ impl Sender {
             return Ok((Sent::Taken, events));
         }
         out.part.is_last(size);
+        self.has_sent_end |= self.has_end;
         match out.send() {
             Ok(Sent::Taken) => {
                 self.taken(generation);
@@ -311,6 +333,9 @@ impl Sender {
                 Content::Records { .. } => {
                     if span.at >= already {
                         span = records(span, log, block)?;
+                        if !self.shows_arguments {
+                            span.mask_arguments(block);
+                        }
                         self.records(&span, block, (generation, out))?;
                     }
                     is_sealed &= matches!(span.content, Content::Records { sealed: true, .. });

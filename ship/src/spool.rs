@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use lucce_tracelog::open_file;
+
 use crate::wire::Labels;
 
 const EXTENSION: &str = ".push";
@@ -53,7 +55,7 @@ impl Mark {
     #[must_use]
     pub fn take(log: &Path) -> Option<Mark> {
         let path = beside(log);
-        let file = File::open(&path).ok()?;
+        let file = open_file(&path).ok()?;
         if !lock(&file) {
             return None;
         }

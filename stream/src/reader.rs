@@ -4,12 +4,11 @@
 //! obtained in advance is zeros. A block that was sealed must match its checksum.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use lucce_tracelog::fields::{u32_at, u64_at};
-use lucce_tracelog::{Damage, OpenError, ThreadId};
+use lucce_tracelog::{Damage, OpenError, ThreadId, data_end, open_file};
 
 use crate::StreamThread;
 use crate::entry::{Entry, LONGEST, SWITCH};
@@ -62,12 +61,15 @@ impl Stream {
     /// # Errors
     /// See [`OpenError`]. Damage after the header is not one: see [`damage`](Self::damage).
     pub fn open(path: impl AsRef<Path>) -> Result<Stream, OpenError> {
-        let mut file = File::open(path)?;
+        let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
         // First, so that a huge foreign file is not read.
         Header::decode(&bytes)?;
-        file.read_to_end(&mut bytes)?;
+        // Behind its last block, a stream may have room that is a hole: it is not read.
+        let end = data_end(&file)?;
+        file.take(end.saturating_sub(FILE_HEADER))
+            .read_to_end(&mut bytes)?;
         Self::from_bytes(bytes)
     }
 

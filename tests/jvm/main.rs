@@ -45,6 +45,7 @@ mod recorded_calls;
 mod replaced;
 mod running;
 mod samples;
+mod second_start;
 mod starts;
 mod streams;
 mod tags;
@@ -134,6 +135,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         log_lines::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        second_start::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),
         cache::tests(setup),

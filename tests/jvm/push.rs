@@ -20,6 +20,8 @@ enum Collector {
     Silent,
     /// It is busy.
     Busy,
+    /// It claims to have all of every run, to its end.
+    Ended,
 }
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -27,6 +29,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("away", Collector::Away),
         ("silent", Collector::Silent),
         ("busy", Collector::Busy),
+        ("ended", Collector::Ended),
     ]
     .into_iter()
     .map(|(name, collector)| {
@@ -58,11 +61,17 @@ impl Collector {
         let mut block = [0; 4096];
         // A request's head is in one piece, for it is small.
         while stream.read(&mut block).is_ok_and(|read| read > 0) {
-            if matches!(self, Collector::Busy) {
-                let _ = stream
-                    .write_all(b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n");
-                return;
-            }
+            let answer: &[u8] = match self {
+                Collector::Away | Collector::Silent => continue,
+                Collector::Busy => {
+                    b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+                }
+                Collector::Ended => {
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 59\r\n\r\nlucce-collect 1\nnumber 7\ntoken ffffffffffffffff\nended true\n"
+                }
+            };
+            let _ = stream.write_all(answer);
+            return;
         }
     }
 }
@@ -83,6 +92,10 @@ fn keeps(setup: &Setup, name: &str, collector: Collector) -> Checked {
     // Each cause once, however often it was tried.
     let causes = said.matches("the log keeps what is to be pushed").count();
     ensure(causes <= 1, || said.clone())?;
+    if matches!(collector, Collector::Ended) {
+        let told = "it says that it has this run to its end, which was not sent";
+        ensure(said.contains(told), || said.clone())?;
+    }
     let expected: u64 = ended
         .stdout
         .lines()

@@ -1,24 +1,29 @@
 //! A part of a log as a log of its own: chosen records, no counters.
 
+use std::io;
+use std::ops::ControlFlow;
+
 use crate::error::Damage;
 use crate::layout::{
     ALIGN, AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, RECORDS,
 };
-use crate::reader::{Entry, Item, Log};
+use crate::reader::{Entry, Item, LogFile};
 use crate::record::Record;
 
 /// Payload of a block of records: what one flipped bit can cost.
 const BLOCK: usize = (64 << 10) - BLOCK_HEADER as usize;
 
-impl Log {
+impl LogFile {
     /// A log of this run with the records `first`, and behind them those that `keep` chooses, in their order and with
     /// their own bytes. What follows damage is not in it: the damage is returned.
-    #[must_use]
+    ///
+    /// # Errors
+    /// The log cannot be read.
     pub fn extract(
         &self,
         first: &[Record<'_>],
         keep: impl Fn(&Entry<'_>) -> bool,
-    ) -> (Vec<u8>, Option<Damage>) {
+    ) -> io::Result<(Vec<u8>, Option<Damage>)> {
         let mut blocks = Blocks {
             file: self.header().encode().to_vec(),
             payload: Vec::new(),
@@ -29,15 +34,16 @@ impl Log {
             blocks.push(&bytes);
         }
         let mut damage = None;
-        for item in self.items() {
+        self.each(|item| {
             match item {
-                Ok(Item::Record(entry)) if keep(&entry) => blocks.push(self.bytes_of(&entry)),
+                Ok(Item::Record(entry)) if keep(&entry) => blocks.push(entry.bytes),
                 Ok(_) => {}
                 Err(found) => damage = Some(found),
             }
-        }
+            ControlFlow::Continue(())
+        })?;
         blocks.seal();
-        (blocks.file, damage)
+        Ok((blocks.file, damage))
     }
 }
 
@@ -89,6 +95,7 @@ impl Blocks {
 mod tests {
     use super::*;
     use crate::layout::Header;
+    use crate::reader::Log;
     use crate::record::{End, Meta, RecordKind, Stat};
     use crate::writer::Writer;
 
@@ -121,7 +128,8 @@ mod tests {
             key: "part".into(),
             value: "1".into(),
         };
-        let (bytes, damage) = log.extract(&[first.clone().into()], is_kept);
+        let file = LogFile::open(dir.path().join("log")).unwrap();
+        let (bytes, damage) = file.extract(&[first.clone().into()], is_kept).unwrap();
         assert_eq!(damage, None);
         let part = Log::from_bytes(bytes).unwrap();
         assert_eq!(part.header(), log.header());
@@ -139,8 +147,8 @@ mod tests {
     fn an_extract_of_a_damaged_log_ends_at_the_damage() {
         let mut bytes = Header::default().encode().to_vec();
         bytes.extend([1; 100]);
-        let log = Log::from_bytes(bytes).unwrap();
-        let (bytes, damage) = log.extract(&[], |_| true);
+        let log = LogFile::from(Log::from_bytes(bytes).unwrap());
+        let (bytes, damage) = log.extract(&[], |_| true).unwrap();
         assert!(damage.is_some());
         assert_eq!(bytes.len(), 64);
     }

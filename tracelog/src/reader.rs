@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use lucce_callgraph::ContextId;
@@ -16,12 +17,13 @@ use lucce_callgraph::ContextId;
 use crate::cells::VmCell;
 use crate::error::{Damage, OpenError};
 use crate::fields::{u32_at, u64_at};
+use crate::files::{next_data, open_file};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, CELL, COUNTERS,
     EVENT_CELL, EVENT_COUNTERS, FILE_HEADER, Header, RECORDS, TOTAL, TOTAL_KEY, TOTALS, VM_CELL,
     VM_COUNTERS,
 };
-use crate::limits::{MAX_CAPACITY, MAX_CELLS};
+use crate::limits::{MAX_CAPACITY, MAX_CELLS, MAX_RECORDS_BLOCK, MAX_ROOM};
 use crate::record::{EventTypeId, Record, RecordKind, ThreadId};
 use crate::spans::unseal;
 use crate::wire::{In, Malformed};
@@ -36,7 +38,7 @@ impl Log {
     /// # Errors
     /// See [`OpenError`]. Damage after the header is not one: see [`Log::items`].
     pub fn open(path: impl AsRef<Path>) -> Result<Log, OpenError> {
-        let mut file = File::open(path)?;
+        let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
         // First, so that a huge foreign file is not read.
@@ -70,13 +72,6 @@ impl Log {
         self.bytes.len() as u64
     }
 
-    /// The record's own bytes: kind, length and body.
-    pub(crate) fn bytes_of(&self, entry: &Entry<'_>) -> &[u8] {
-        let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
-        let end = start.saturating_add(usize::try_from(entry.size).unwrap_or(usize::MAX));
-        self.bytes.get(start..end).unwrap_or_default()
-    }
-
     /// Everything in the order of the file. After an `Err` nothing follows.
     #[must_use]
     pub fn items(&self) -> Items<'_> {
@@ -84,43 +79,89 @@ impl Log {
     }
 }
 
-/// A log in a file: one block of it at a time is in memory, and the counters of one to which records may still be appended.
+/// A log that is read block by block: one block of it is in memory at a time, and the counters of a log to which records
+/// may still be appended.
 pub struct LogFile {
     header: Header,
-    file: File,
-    size: u64,
+    storage: Storage,
+    /// Of a stream a guess, until it was read to its end.
+    size: AtomicU64,
     /// When its counters were read, or could be read for the first time.
     counted_at: Instant,
     /// `None`: nothing is appended any more.
     counters: Option<Counters>,
 }
 
+/// Opens a log's bytes at the first one, each time that it is called.
+pub type OpenStream = Box<dyn Fn() -> io::Result<Box<dyn Read>> + Send + Sync>;
+
+/// Where a log's bytes are.
+enum Storage {
+    File(File),
+    Memory(Vec<u8>),
+    /// Bytes that can be read in their order only, as those of a packed log.
+    Stream(OpenStream),
+}
+
+/// One pass over a log's bytes, forwards.
+enum Input<'l> {
+    File(&'l File),
+    Memory(&'l [u8]),
+    Stream { bytes: Box<dyn Read>, at: u64 },
+}
+
 /// What blocks of counters held, by where their cells begin, before what explains them is read. Zeros at the end are left out.
 /// `None`: the block was sealed, and its cells do not change any more.
 type Counters = HashMap<u64, Option<Vec<u8>>>;
 
+/// Bytes of a log that are asked for at a time.
+const PIECE: usize = 1 << 20;
+
 impl LogFile {
     /// # Errors
-    /// See [`OpenError`]. Damage after the header is not one.
+    /// See [`OpenError`]; what is no regular file is refused. Damage after the header is not an error.
     pub fn open(path: impl AsRef<Path>) -> Result<LogFile, OpenError> {
-        let mut file = File::open(path)?;
+        let mut file = open_file(path)?;
         let mut header = Vec::new();
         file.by_ref().take(FILE_HEADER).read_to_end(&mut header)?;
         let mut log = LogFile {
             header: Header::decode(&header)?,
-            size: file.metadata()?.len(),
-            file,
+            size: AtomicU64::new(file.metadata()?.len()),
+            storage: Storage::File(file),
             counted_at: Instant::now(),
             counters: None,
         };
         if !log.is_finished()? {
             log.counted_at = Instant::now();
             let counters = log.read_counters()?;
-            log.size = log.file.metadata()?.len();
+            if let Storage::File(file) = &log.storage {
+                log.size = AtomicU64::new(file.metadata()?.len());
+            }
             // If it has ended meanwhile, its last counters may be newer than these.
             log.counters = (!log.is_finished()?).then_some(counters);
         }
         Ok(log)
+    }
+
+    /// A log whose bytes can be read in their order only; nothing is appended to it. An error of kind `InvalidData` is
+    /// damage. `size`: a guess of how many bytes there are.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn from_stream(open: OpenStream, size: u64) -> Result<LogFile, OpenError> {
+        let mut header = Vec::new();
+        match open()?.take(FILE_HEADER).read_to_end(&mut header) {
+            Err(e) if e.kind() != ErrorKind::InvalidData => return Err(e.into()),
+            // Whatever was read says more than where it stopped.
+            _ => {}
+        }
+        Ok(LogFile {
+            header: Header::decode(&header)?,
+            storage: Storage::Stream(open),
+            size: AtomicU64::new(size),
+            counted_at: Instant::now(),
+            counters: None,
+        })
     }
 
     #[must_use]
@@ -128,10 +169,11 @@ impl LogFile {
         &self.header
     }
 
-    /// The file's size when it was opened.
+    /// The file's size in bytes when it was opened. Of a stream that was not read yet it is a guess.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.size
+        // Relaxed: only a number.
+        self.size.load(Ordering::Relaxed)
     }
 
     /// When its counters were read: what they say is of this moment, however long it takes to read the rest.
@@ -145,9 +187,12 @@ impl LogFile {
     /// # Errors
     /// The file cannot be read.
     pub fn is_settled(&self) -> io::Result<bool> {
+        let Storage::File(file) = &self.storage else {
+            return Ok(true);
+        };
         let is_finished = self.is_finished()?;
         Ok(match self.counters {
-            None => is_finished && self.file.metadata()?.len() == self.size,
+            None => is_finished && file.metadata()?.len() == self.size(),
             Some(_) => !is_finished,
         })
     }
@@ -160,45 +205,81 @@ impl LogFile {
         &self,
         mut each: impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
     ) -> io::Result<()> {
-        let (mut at, mut block) = (FILE_HEADER, Vec::new());
+        let mut at = FILE_HEADER;
+        match self.each_block(&mut at, &mut each) {
+            // The bytes behind this block's begin are damaged.
+            Err(e) if e.kind() == ErrorKind::InvalidData => {
+                let _ = each(Err(Damage::at(at, e.to_string())));
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    /// `at`: where the first block begins, and then the one that is read.
+    fn each_block(
+        &self,
+        at: &mut u64,
+        each: &mut impl FnMut(Result<Item<'_>, Damage>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let (mut input, mut block) = (self.input()?, Vec::new());
         loop {
-            self.read(at, BLOCK_HEADER, &mut block)?;
+            self.read(&mut input, *at, BLOCK_HEADER, &mut block)?;
             if u32_at(&block, 0).unwrap_or(0) == 0 {
                 // A JVM that was killed may have begun a header.
                 let rest = match block.len() < 4 {
-                    true => at,
-                    false => at + BLOCK_HEADER,
+                    true => *at,
+                    false => *at + BLOCK_HEADER,
                 };
-                if !self.is_empty_from(rest)? {
-                    let _ = each(Err(Damage::at(at, NO_BLOCK)));
+                if !self.is_empty_from(&mut input, rest)? {
+                    let _ = each(Err(Damage::at(*at, NO_BLOCK)));
                 }
                 return Ok(());
             }
-            if let Some(used) = used_of(&block) {
-                self.read_payload(at + BLOCK_HEADER, used, &mut block)?;
-            }
-            let mut items = Items::of(&block, at, at);
+            let read = match used_of(&block) {
+                Some(used) => self.read_payload(&mut input, *at + BLOCK_HEADER, used, &mut block),
+                None => Ok(()),
+            };
+            let damage = match read {
+                Err(e) if e.kind() != ErrorKind::InvalidData => return Err(e),
+                read => read.err(),
+            };
+            let mut items = Items::of(&block, *at, *at);
             for item in items.by_ref() {
                 let is_last = item.is_err();
+                // Why the block is not whole says more than that it is not.
+                let item = item.map_err(|found| match &damage {
+                    Some(damage) => Damage::at(found.offset, damage.to_string()),
+                    None => found,
+                });
                 if each(item).is_break() || is_last {
                     return Ok(());
                 }
             }
-            at = items.at;
+            if let Some(damage) = damage {
+                return Err(damage);
+            }
+            *at = items.at;
         }
     }
 
     /// Behind the block's header as it was read: a running JVM may have changed that since.
-    fn read_payload(&self, at: u64, used: u64, block: &mut Vec<u8>) -> io::Result<()> {
+    fn read_payload(
+        &self,
+        input: &mut Input<'_>,
+        at: u64,
+        used: u64,
+        block: &mut Vec<u8>,
+    ) -> io::Result<()> {
         let is_counted = block_at(block, 0).is_some_and(|(_, head)| counts_events(head));
         let counters = self.counters.as_ref().filter(|_| is_counted);
         let before = counters.map(|counters| counters.get(&at));
         let cells = match before {
-            None | Some(Some(None)) => return self.read_more(at, used, block),
+            None | Some(Some(None)) => return self.read_more(input, at, used, block),
             Some(None) => &[][..],
             Some(Some(Some(cells))) => cells,
         };
-        let there = used.min(self.size.saturating_sub(at));
+        let there = used.min(self.size().saturating_sub(at));
         let there = block.len() + usize::try_from(there).unwrap_or(0);
         unseal(block);
         block.extend_from_slice(cells);
@@ -207,10 +288,10 @@ impl LogFile {
     }
 
     fn read_counters(&self) -> io::Result<Counters> {
-        let (mut at, mut header) = (FILE_HEADER, Vec::new());
+        let (mut input, mut at, mut header) = (self.input()?, FILE_HEADER, Vec::new());
         let mut counters = Counters::new();
         loop {
-            self.read(at, BLOCK_HEADER, &mut header)?;
+            self.read(&mut input, at, BLOCK_HEADER, &mut header)?;
             let Some((_, head)) = block_at(&header, 0) else {
                 return Ok(counters);
             };
@@ -219,7 +300,7 @@ impl LogFile {
                 counters.insert(start, None);
             } else if let Some(used) = used_of(&header).filter(|_| counts_events(head)) {
                 let mut cells = Vec::new();
-                self.read(start, used, &mut cells)?;
+                self.read(&mut input, start, used, &mut cells)?;
                 let zeros = cells.iter().rev().take_while(|byte| **byte == 0).count();
                 cells.truncate(cells.len() - zeros);
                 cells.shrink_to_fit();
@@ -229,35 +310,69 @@ impl LogFile {
         }
     }
 
+    fn input(&self) -> io::Result<Input<'_>> {
+        Ok(match &self.storage {
+            Storage::File(file) => Input::File(file),
+            Storage::Memory(bytes) => Input::Memory(bytes),
+            Storage::Stream(open) => Input::Stream {
+                bytes: open()?,
+                at: 0,
+            },
+        })
+    }
+
     /// In place of what `bytes` has; less where the file ends.
-    fn read(&self, at: u64, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    fn read(
+        &self,
+        input: &mut Input<'_>,
+        at: u64,
+        size: u64,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
         bytes.clear();
-        self.read_more(at, size, bytes)
+        self.read_more(input, at, size, bytes)
     }
 
     /// Behind what `bytes` has; less where the file ends.
-    fn read_more(&self, at: u64, size: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let start = bytes.len();
-        let there = usize::try_from(size.min(self.size.saturating_sub(at))).unwrap_or(0);
-        bytes.resize(start + there, 0);
-        let mut read = start;
-        while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, at + (read - start) as u64) {
-                Ok(0) => break,
+    fn read_more(
+        &self,
+        input: &mut Input<'_>,
+        at: u64,
+        size: u64,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let size = match input {
+            Input::Stream { .. } => size,
+            // What came since the log was opened is not read.
+            Input::File(_) | Input::Memory(_) => size.min(self.size().saturating_sub(at)),
+        };
+        let (start, size) = (bytes.len(), usize::try_from(size).unwrap_or(usize::MAX));
+        let (mut read, mut end) = (0, None);
+        while read < size && end.is_none() {
+            bytes.resize(start + read + PIECE.min(size - read), 0);
+            let piece = bytes.get_mut(start + read..).unwrap_or_default();
+            match input.read_at(at + read as u64, piece) {
+                Ok(0) => end = Some(Ok(())),
                 Ok(more) => read += more,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => end = Some(Err(e)),
             }
         }
-        bytes.truncate(read);
-        Ok(())
+        bytes.truncate(start + read);
+        if let Input::Stream { at, .. } = input
+            && end.is_some()
+        {
+            // Relaxed: only a number.
+            self.size.store(*at, Ordering::Relaxed);
+        }
+        end.unwrap_or(Ok(()))
     }
 
     /// As of [`is_finished`], where headers alone are read.
     fn is_finished(&self) -> io::Result<bool> {
-        let (mut at, mut header) = (FILE_HEADER, Vec::new());
+        let (mut input, mut at, mut header) = (self.input()?, FILE_HEADER, Vec::new());
         loop {
-            self.read(at, BLOCK_HEADER, &mut header)?;
+            self.read(&mut input, at, BLOCK_HEADER, &mut header)?;
             let Some((_, head)) = block_at(&header, 0) else {
                 return Ok(true);
             };
@@ -268,19 +383,68 @@ impl LogFile {
         }
     }
 
-    fn is_empty_from(&self, mut at: u64) -> io::Result<bool> {
-        let mut part = Vec::new();
-        while at < self.size {
-            self.read(at, 64 << 10, &mut part)?;
+    fn is_empty_from(&self, input: &mut Input<'_>, from: u64) -> io::Result<bool> {
+        let (mut part, mut at) = (Vec::new(), from);
+        loop {
+            at = input.next_data(at)?;
+            if matches!(input, Input::Stream { .. }) && at - from > MAX_ROOM {
+                let text = format!("more than {MAX_ROOM} bytes of zeros behind the last block");
+                return Err(io::Error::new(ErrorKind::InvalidData, text));
+            }
+            self.read(input, at, 64 << 10, &mut part)?;
             if part.iter().any(|byte| *byte != 0) {
                 return Ok(false);
             }
             if part.is_empty() {
-                break;
+                return Ok(true);
             }
             at += part.len() as u64;
         }
-        Ok(true)
+    }
+}
+
+impl From<Log> for LogFile {
+    fn from(log: Log) -> LogFile {
+        LogFile {
+            header: log.header,
+            size: AtomicU64::new(log.size()),
+            storage: Storage::Memory(log.bytes),
+            counted_at: Instant::now(),
+            counters: None,
+        }
+    }
+}
+
+impl Input<'_> {
+    /// Some of the bytes at `at`; 0: there are none. A stream is read forwards: what lies before `at` is passed over.
+    fn read_at(&mut self, at: u64, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::File(file) => file.read_at(to, at),
+            Input::Memory(all) => {
+                let from = usize::try_from(at).ok().and_then(|at| all.get(at..));
+                from.unwrap_or_default().read(to)
+            }
+            Input::Stream { bytes, at: reached } => {
+                let before = at.checked_sub(*reached).ok_or(ErrorKind::Unsupported)?;
+                let mut before = bytes.by_ref().take(before);
+                *reached += io::copy(&mut before, &mut io::sink())?;
+                if *reached < at {
+                    return Ok(0);
+                }
+                let read = bytes.read(to)?;
+                *reached += read as u64;
+                Ok(read)
+            }
+        }
+    }
+
+    /// The first place from `at` on where there may be something else than zeros: a file may have holes, larger than any
+    /// disk.
+    fn next_data(&self, at: u64) -> io::Result<u64> {
+        match self {
+            Input::File(file) => next_data(file, at),
+            Input::Memory(_) | Input::Stream { .. } => Ok(at),
+        }
     }
 }
 
@@ -295,7 +459,16 @@ fn counts_events(head: BlockHead) -> bool {
 fn used_of(header: &[u8]) -> Option<u64> {
     let (_, head) = block_at(header, 0)?;
     let used = used_bytes(header, head)?;
-    (used <= u64::from(head.capacity) && head.capacity <= MAX_CAPACITY).then_some(used)
+    (used <= u64::from(head.capacity) && is_possible(head)).then_some(used)
+}
+
+/// The block is not larger than the format allows.
+fn is_possible(head: BlockHead) -> bool {
+    let most = match head.kind {
+        RECORDS => MAX_RECORDS_BLOCK,
+        _ => MAX_CAPACITY,
+    };
+    head.capacity <= most && head.cells <= MAX_CELLS
 }
 
 /// `None`: a kind of block that this version does not know.
@@ -377,6 +550,8 @@ pub struct Entry<'a> {
     pub kind: RecordKind,
     /// `None`: a kind that this version does not know.
     pub record: Option<Record<'a>>,
+    /// As they are in the file: kind, length and body.
+    pub(crate) bytes: &'a [u8],
 }
 
 /// What the checksum of a block's cells says of them.
@@ -657,16 +832,17 @@ impl<'a> Items<'a> {
 
     fn record(&mut self) -> Result<Entry<'a>, Damage> {
         let offset = self.records_at;
-        let before = self.records.0.len();
+        let before = self.records.0;
         let entry = Record::parse(&mut self.records);
-        let size = (before - self.records.0.len()) as u64;
-        self.records_at += size;
+        let size = before.len() - self.records.0.len();
+        self.records_at += size as u64;
         let (kind, record) = entry.map_err(|Malformed(reason)| Damage::at(offset, reason))?;
         Ok(Entry {
             offset,
-            size,
+            size: size as u64,
             kind,
             record,
+            bytes: before.get(..size).unwrap_or_default(),
         })
     }
 
@@ -690,7 +866,7 @@ impl<'a> Items<'a> {
         let header = header.ok_or_else(|| Damage::at(at, "file ends inside a block header"))?;
         let head = header.get(4..24).and_then(BlockHead::decode);
         let head = head.ok_or_else(|| Damage::at(at, "block header: wrong checksum"))?;
-        if head.capacity > MAX_CAPACITY || head.cells > MAX_CELLS {
+        if !is_possible(head) {
             return Err(Damage::at(
                 at,
                 "block header: larger than the format allows",

@@ -3,7 +3,8 @@
 //! A copy is a log that explains its counters if the counters were copied first and everything else behind them: what a
 //! counter counts was explained before the counter had its number.
 
-use crate::fields::{u32_at, u64_at};
+use crate::arguments::{COMMAND, mask_arguments};
+use crate::fields::{put, u32_at, u64_at};
 use crate::layout::{
     AT_COMMITTED, AT_CRC, AT_SEALED, BLOCK_HEADER, BLOCK_MAGIC, BlockHead, FILE_HEADER, RECORDS,
 };
@@ -142,6 +143,32 @@ impl Span {
         false
     }
 
+    /// Masks the program's arguments where the content's records have them (see [`mask_arguments`]); spaces fill the place
+    /// that they had. The header, here and in the file that is made of it, has the checksum of the result.
+    pub fn mask_arguments(&mut self, content: &mut [u8]) {
+        if !matches!(self.content, Content::Records { .. }) {
+            return;
+        }
+        let (mut at, mut is_changed) = (0, false);
+        while let Some((size, value)) = content.get(at..).and_then(first_command) {
+            if let Some((start, masked)) = value
+                && let Some(place) = content.get_mut(at + start..at + start + masked.len())
+            {
+                is_changed |= place != masked.as_bytes();
+                place.copy_from_slice(masked.as_bytes());
+            }
+            at += size;
+        }
+        if let Content::Records {
+            sealed: true, crc, ..
+        } = &mut self.content
+            && is_changed
+        {
+            *crc = crc32fast::hash(content);
+            put(&mut self.header, AT_CRC as usize, &crc.to_le_bytes());
+        }
+    }
+
     /// Whether these are the content's bytes. The header may have been read while its block was sealed; then it is read again.
     #[must_use]
     pub fn is_of(&self, content: &[u8]) -> bool {
@@ -162,13 +189,102 @@ pub(crate) fn unseal(header: &mut [u8]) {
     }
 }
 
+/// Where the last block of a log ends, as far as its blocks follow each other, and whether `is_there` says so of the records of
+/// each: of where they begin and how many bytes they have. `read`: as of [`Span::read`].
+pub fn blocks_end(
+    read: &mut dyn FnMut(u64, &mut [u8]) -> bool,
+    is_there: &dyn Fn(u64, u64) -> bool,
+) -> Option<u64> {
+    let mut end = FILE_START;
+    let mut at = FILE_START;
+    while let Some(span) = Span::read(at, read) {
+        if let Content::Records { bytes, .. } = span.content
+            && !is_there(span.start(), bytes)
+        {
+            return None;
+        }
+        end = span.end();
+        at = span.next();
+    }
+    Some(end)
+}
+
+/// The size of the first record; and if it has the program's command line, where that begins, and what is to stand there.
+/// `None`: there is no record.
+fn first_command(records: &[u8]) -> Option<(usize, Option<(usize, String)>)> {
+    let mut input = In(records);
+    let record = match Record::parse(&mut input) {
+        Ok((_, record)) => record,
+        Err(Malformed(_)) => return None,
+    };
+    let size = records.len() - input.0.len();
+    let Some(Record::Meta(meta)) = record else {
+        return Some((size, None));
+    };
+    let command = (meta.key == COMMAND).then(|| {
+        let start = meta.value.as_ptr() as usize - records.as_ptr() as usize;
+        let mut masked = mask_arguments(&meta.value);
+        let left = meta.value.len().saturating_sub(masked.len());
+        masked.extend(std::iter::repeat_n(' ', left));
+        (start, masked)
+    });
+    Some((size, command))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::layout::Header;
-    use crate::record::{End, Stat, ThreadId};
+    use crate::record::{End, Meta, Stat, ThreadId};
     use crate::writer::Writer;
     use lucce_callgraph::ContextId;
+
+    #[test]
+    fn arguments_are_masked_in_a_copy_of_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut log = Writer::create(&path, &Header::default()).unwrap();
+        let meta = |key: &'static str, value: &'static str| Meta {
+            key: key.into(),
+            value: value.into(),
+        };
+        log.append(meta("jvm", "17")).unwrap();
+        let command = "app.Main -Dkey=hunter2 hunter3 \u{e9}\u{e9}";
+        log.append(meta(COMMAND, command)).unwrap();
+        log.append(meta("options", "hunter4")).unwrap();
+        log.append(End {}).unwrap();
+        let masked_copy = || {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let mut read = |at: u64, to: &mut [u8]| {
+                to.copy_from_slice(&bytes[at as usize..at as usize + to.len()]);
+                true
+            };
+            let mut span = Span::read(FILE_START, &mut read).unwrap();
+            let (start, end) = (span.start() as usize, span.end() as usize);
+            let mut content = bytes[start..end].to_vec();
+            span.mask_arguments(&mut content);
+            assert!(span.is_of(&content));
+            bytes[start..end].copy_from_slice(&content);
+            bytes[span.at as usize..start].copy_from_slice(&span.header);
+            bytes
+        };
+        let open = masked_copy();
+        log.close().unwrap();
+        for bytes in [open, masked_copy()] {
+            let log = crate::Log::from_bytes(bytes).unwrap();
+            let texts: Vec<_> = log
+                .items()
+                .filter_map(|item| match item.unwrap() {
+                    crate::Item::Record(entry) => match entry.record.unwrap() {
+                        Record::Meta(meta) => Some(meta.value.trim_end().to_owned()),
+                        _ => None,
+                    },
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(texts, ["17", "app.Main -Dkey=* * *", "hunter4"]);
+        }
+    }
 
     #[test]
     fn the_blocks_of_a_log_are_found() {

@@ -248,10 +248,13 @@ impl Marks {
         let address = std::ptr::from_ref(state) as usize;
         let measurement = match with_tasks && knows_origins(counting) {
             false => None,
-            true => match self.lock().take_measurement(counting) {
-                None => return Begun::TooMany,
-                some => some,
-            },
+            true => {
+                let measurement = self.lock().take_measurement(counting);
+                if measurement.is_none() {
+                    return Begun::TooMany;
+                }
+                measurement
+            }
         };
         if measurement.is_some() {
             counting.gate.follow_tasks(true);

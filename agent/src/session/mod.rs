@@ -14,6 +14,7 @@ pub mod holders;
 mod leaks;
 pub mod live;
 pub mod push;
+mod second_start;
 #[cfg(test)]
 mod silent;
 pub mod start;

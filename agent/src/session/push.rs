@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use lucce_control::json::Object;
 use lucce_ship::spool::{self, Mark};
 use lucce_ship::wire::Labels;
-use lucce_ship::{Collector, Endpoint, Pace, Sender, jittered, token, token_text};
-use lucce_tracelog::Header;
+use lucce_ship::{
+    Collector, Endpoint, Fault, Pace, Sender, is_open_to_others, jittered, token, token_text,
+};
+use lucce_tracelog::{Header, open_file};
 
 use crate::options::{Level, Push};
 use crate::session::Agent;
@@ -24,6 +26,9 @@ use crate::session::Agent;
 const LAST: Duration = Duration::from_secs(2);
 /// Between two tries then.
 const AGAIN: Duration = Duration::from_millis(200);
+/// Why nothing is sent to a server that claims to have what it cannot have.
+const ENDED: &str =
+    "it says that it has this run to its end, which was not sent: it takes nothing of it";
 const TOKEN: &str = "LUCCE_PUSH_TOKEN";
 
 /// Of the agent that works.
@@ -85,6 +90,13 @@ fn prepared(agent: &Agent, to: &Endpoint, push: &Push) -> Result<Pushing, String
         version: push.version.clone(),
         host: spool::host(),
     };
+    if let Some(file) = push.token.as_deref().filter(|file| is_open_to_others(file)) {
+        let text = format!(
+            "push-token=: every user of this machine can read {}; chmod 600 mends that",
+            file.display()
+        );
+        agent.say(Level::Warn, &text);
+    }
     let text = token_text(push.token.as_deref(), TOKEN)?;
     let token = text.as_deref().map(token).transpose()?;
     let mark = Mark::make(&agent.options.out, &to.to_string(), &labels);
@@ -129,6 +141,10 @@ impl Pushing {
             let round = self
                 .sender
                 .round(&mut reads(&self.log), &mut self.collector);
+            let round = match round {
+                Ok(round) if round.ended && !self.sender.has_sent_end() => Err(Fault::new(ENDED)),
+                round => round,
+            };
             match round {
                 Ok(round) => {
                     pushed.well(agent, (round.events, round.bytes), before.ended);
@@ -167,7 +183,7 @@ impl Pushing {
             let Some(mark) = Mark::take(&log).filter(|mark| mark.to == pushed.to) else {
                 continue;
             };
-            let Ok(file) = File::open(&log) else {
+            let Ok(file) = open_file(&log) else {
                 continue;
             };
             let Some(run) = Header::of(&file).ok().and_then(|header| header.run) else {

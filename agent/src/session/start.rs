@@ -12,7 +12,7 @@ use crate::events;
 use crate::leaks;
 use crate::options::{Level, Options, only};
 use crate::session::agent::{Agent, Ground, Missing};
-use crate::session::{attach, fate, holders};
+use crate::session::{attach, fate, holders, second_start};
 
 /// What the VM is to call where classes have hooks, and where they have none.
 #[derive(Clone, Copy)]
@@ -26,6 +26,15 @@ pub struct Callbacks {
 /// # Errors
 /// One line for the user: why the VM must not start.
 pub fn start(vm: *mut JavaVM, text: &str, doors: &Callbacks) -> Result<(), String> {
+    if let Some(first) = second_start::recorded_options() {
+        // The VM must start, so not even wrong options are an error: the first ones hold.
+        let said = second_start::text(&first, text);
+        match Options::parse(text) {
+            Ok(second) => second.say(Level::Warn, &said),
+            Err(_) => eprintln!("lucce: {said}"),
+        }
+        return Ok(());
+    }
     let options = Options::parse(text).map_err(|e| e.to_string())?;
     let jvmti = Jvmti::of(vm).map_err(refused("JVMTI 11"))?;
     let started = match is_meant(jvmti, &options) {
@@ -35,6 +44,8 @@ pub fn start(vm: *mut JavaVM, text: &str, doors: &Callbacks) -> Result<(), Strin
     if started != Ok(true) {
         // The VM is as it would be without the agent.
         jvmti.dispose();
+    } else {
+        second_start::keep_options(text);
     }
     started.map(|_| ())
 }

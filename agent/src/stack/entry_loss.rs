@@ -94,7 +94,7 @@ impl<'f> EntryLoss<'f> {
         let unknown = unknown.filter(|frame| frame.method.kind == MethodKind::Unknown);
         let why = match self.reason {
             LossReason::NoStack => "the VM does not say the thread's frames".to_owned(),
-            LossReason::UnknownFrame => match unknown.last() {
+            LossReason::UnknownFrame => match unknown.next_back() {
                 Some(frame) => format!(
                     "{} below it is in no class that the agent has seen",
                     name_of(frame)

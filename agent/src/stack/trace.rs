@@ -74,7 +74,8 @@ pub fn across_threads(stack: &Stack, number: ContextId) -> Result<Vec<Element>, 
         return of(stack, number);
     };
     frames.retain(|frame| !stack.tasks.is_between(frame.method));
-    match elements(&stack.book(), &frames) {
+    let found = elements(&stack.book(), &frames);
+    match found {
         Some(elements) => Ok(elements),
         None => of(stack, number),
     }

@@ -1,4 +1,4 @@
-//! `--include` and `--exclude`, the same for all verbs.
+//! `--include`, `--exclude` and `--arguments`, the same for all verbs.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use lucce_filter::{ClassFilter, Patterns};
 
 use super::{Failure, about, complain, open};
 
-/// Whose frames are shown.
+/// Whose frames are shown, and whether the program's arguments are.
 #[derive(clap::Args, Default)]
 pub struct Classes {
     /// Only frames of classes that match, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost
@@ -17,6 +17,9 @@ pub struct Classes {
     /// No frames of classes that match; wins over --include
     #[arg(long, value_name = "PATTERNS", value_parser = Patterns::parse)]
     exclude: Vec<Patterns>,
+    /// Show the program's arguments; without it `*` stands for each
+    #[arg(long)]
+    arguments: bool,
 }
 
 impl Classes {
@@ -54,6 +57,9 @@ impl Classes {
     /// As `open`; it may be a file of symbols: numbers are turned into traces, and no counter is needed.
     pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, Failure> {
         let mut profile = open(path)?;
+        if self.arguments {
+            profile.show_arguments();
+        }
         if let Some(bursts) = profile.bursts().filter(|_| !profile.is_symbols()) {
             complain(about(path, bursts));
         }

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use lucce_control::{Command, SocketPlace, ask, is_starting, java_command};
 use lucce_decoder::escape::Text;
+use lucce_tracelog::mask_arguments;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +20,9 @@ pub struct Args {
     /// One JSON object per line
     #[arg(long)]
     json: bool,
+    /// Show the programs' arguments; without it `*` stands for each
+    #[arg(long)]
+    arguments: bool,
 }
 
 /// A JVM of this user.
@@ -48,7 +52,10 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     if jvms.is_empty() {
         complain("no JVM of this user runs");
     }
-    for jvm in jvms {
+    for mut jvm in jvms {
+        if !args.arguments {
+            jvm.command = jvm.command.as_deref().map(mask_arguments);
+        }
         match args.json {
             true => json(&mut out, &jvm)?,
             false => writeln!(

@@ -56,7 +56,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use lucce_decoder::escape::Line;
-use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value, log_file};
+use lucce_decoder::{Contexts, Damage, KindTotal, OpenError, Profile, Source, Value};
 
 use progress::Bar;
 
@@ -196,15 +196,8 @@ fn complain(message: impl std::fmt::Display) {
 
 fn open(path: &Path) -> Result<Profile, Failure> {
     let failed = |e| Failure::Open(path.to_owned(), e);
-    if let Some(log) = log_file(path).map_err(failed)? {
-        let bar = Bar::new("reading", log.size());
-        let read = Profile::from_file(&log, &|bytes| bar.tick(bytes));
-        if let Some(profile) = read.map_err(failed)? {
-            return Ok(profile);
-        }
-    }
-    let source = Source::open(path).map_err(failed)?;
-    let bar = Bar::new("reading", source.log.size());
+    let mut source = Source::open(path).map_err(failed)?;
+    let bar = Bar::new("reading", source.size());
     source.profile(&|bytes| bar.tick(bytes)).map_err(failed)
 }
 

@@ -71,6 +71,14 @@ pub fn private() -> OpenOptions {
     options
 }
 
+/// Says that a file with a secret is no secret.
+pub fn tell_open(file: Option<&Path>) {
+    if let Some(file) = file.filter(|file| lucce_ship::is_open_to_others(file)) {
+        let text = "every user of this machine can read it; chmod 600 mends that";
+        complain(about(file, text));
+    }
+}
+
 /// One line of JSON.
 pub fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     escape::json(out, value)?;

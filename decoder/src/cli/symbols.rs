@@ -24,6 +24,9 @@ pub struct Args {
     /// The log's name with .lsym in the place of its ending, if not given; what exists is not overwritten then
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Keep the program's arguments; without it `*` stands for each
+    #[arg(long)]
+    arguments: bool,
 }
 
 pub fn run(args: &Args) -> Result<End, Failure> {
@@ -51,14 +54,14 @@ pub fn run(args: &Args) -> Result<End, Failure> {
         _ => failed(e),
     });
     let mut out = BufWriter::new(opened?);
-    let written = source.write_symbols(&mut out);
+    let written = source.write_symbols(&mut out, args.arguments);
     let extract = written.and_then(|extract| out.flush().map(|()| extract));
     let extract = extract.map_err(failed)?;
     complain(format_args!(
         "wrote {} to {}; the log has {}",
         plural(extract.packed, "byte"),
         path.display(),
-        plural(source.log.size(), "byte")
+        plural(source.size(), "byte")
     ));
     Ok(ending(&args.file, extract.damage.as_ref(), End::Fine))
 }

@@ -224,10 +224,16 @@ fn notes(profile: &Profile) -> Vec<String> {
     notes
 }
 
-/// By the desktop's own opener: a file or an address.
+/// Variables of the environment that may hold a token.
+const TOKENS: [&str; 2] = ["LUCCE_PUSH_TOKEN", "LUCCE_FLEET_TOKEN"];
+
+/// By the desktop's own opener: a file. Every user of the machine can read its name.
 pub fn show(page: &OsStr) -> Result<(), Failure> {
     let started = Command::new("xdg-open")
         .arg(page)
+        // Programs that it starts have no use for tokens.
+        .env_remove(TOKENS[0])
+        .env_remove(TOKENS[1])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -23,6 +23,9 @@ pub struct Args {
     /// Where it ran; %h: the name of this machine.
     #[arg(long, default_value = "")]
     host: String,
+    /// Keep the programs' arguments; without it `*` stands for each.
+    #[arg(long)]
+    arguments: bool,
 }
 
 pub fn run(args: &Args) -> Result<End, Error> {
@@ -33,6 +36,7 @@ pub fn run(args: &Args) -> Result<End, Error> {
         service: args.service.clone(),
         version: args.version.clone(),
         host: args.host.replace("%h", &host()?),
+        arguments: args.arguments,
     };
     let mut sums = Sums::default();
     let mut ingest = Ingest::open(&args.dataset)?;

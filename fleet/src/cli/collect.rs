@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use lucce_ship::wire::{Known, MOST_BYTES};
 
+use crate::cli::access::Access;
 use crate::cli::{End, complain, limits, plural};
 use crate::collect::{Batches, Done, Limits, Refusal, Spool, Taken, run as run_of};
 use crate::error::Error;
-use crate::http::{self, Metrics, Request, Response, Server, Token};
+use crate::http::{self, Metrics, Request, Response, Server};
 
 /// Takes the logs that JVMs send (`push=` of the agent, `lucce push --collector`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
@@ -20,9 +21,8 @@ pub struct Args {
     /// Where JVMs find the collector.
     #[arg(long, default_value = "127.0.0.1:4327")]
     listen: SocketAddr,
-    /// A file whose first line JVMs must know; needed where other machines can ask.
-    #[arg(long)]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
     /// From one batch to the next: 10s, 500ms, 5m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     every: Duration,
@@ -41,6 +41,9 @@ pub struct Args {
     /// Logs of which nothing came for so long leave the spool: the dataset has what they say.
     #[arg(long, default_value = "7d", value_parser = duration)]
     idle: Duration,
+    /// Keep the programs' arguments, if their senders show them; without it `*` stands for each.
+    #[arg(long)]
+    arguments: bool,
     /// Add what waits, and end.
     #[arg(long)]
     drain: bool,
@@ -62,7 +65,8 @@ pub fn run(args: &Args) -> Result<End, Error> {
         None => args.dataset.join("collect"),
     };
     let spool = Arc::new(Spool::open(&folder, limits)?);
-    let mut batches = Batches::new(Arc::clone(&spool), &args.dataset, &args.service)?;
+    let batches = Batches::new(Arc::clone(&spool), &args.dataset, &args.service)?;
+    let mut batches = batches.with_arguments(args.arguments);
     if args.drain {
         let done = batches.round(&mut |why| complain(why));
         println!("{}", told(&done));
@@ -72,9 +76,13 @@ pub fn run(args: &Args) -> Result<End, Error> {
             (_, _) => End::Damaged,
         });
     }
-    let token = args.token_file.as_deref().map(Token::read).transpose()?;
+    let token = args.access.token()?;
+    let made = args.access.made(token.as_ref());
     let server = Server::bind(args.listen, token, http::Limits::default())?;
     println!("logs are taken at {}", server.address());
+    if let Some(made) = made {
+        println!("{made}");
+    }
     let (every, idle) = (args.every, args.idle);
     std::thread::Builder::new()
         .name("batches".into())

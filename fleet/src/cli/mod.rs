@@ -1,6 +1,7 @@
 //! One file per verb. Exit codes are those of `lucce`: 0 fine, 1 what was asked for is not there, 2 usage or a file that cannot be read
 //! or written, 3 a damaged or foreign log, or a damaged dataset.
 
+mod access;
 mod add;
 mod ask;
 mod collect;

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::access::Access;
 use crate::cli::{End, limits};
 use crate::engine;
 use crate::error::Error;
-use crate::http::{Limits, Metrics, Server, Token};
+use crate::http::{Limits, Metrics, Server};
 use crate::serve::Service;
 
 /// Serves traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C. GET /openapi.json says what there is.
@@ -20,9 +21,8 @@ pub struct Args {
     /// Where it listens; other addresses than those of this machine alone need a token. Port 0: one that is free.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
-    /// Who asks must send the first line of this file: Authorization: Bearer TOKEN.
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
     /// Requests that are answered at a time; others are refused with 503.
     #[arg(long, default_value = "4", value_parser = clap::value_parser!(u16).range(1..=256))]
     requests: u16,
@@ -44,7 +44,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<End, Error> {
-    let token = args.token_file.as_deref().map(Token::read).transpose()?;
+    let token = args.access.token()?;
+    let made = args.access.made(token.as_ref());
     let requests = usize::from(args.requests);
     let time = Duration::from_secs(args.time.into());
     let each = engine::Limits {
@@ -63,6 +64,7 @@ pub fn run(args: &Args) -> Result<End, Error> {
     let server = Server::bind(args.listen, token, limits)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", server.address())
+        .and_then(|()| made.map_or(Ok(()), |made| writeln!(out, "{made}")))
         .and_then(|()| out.flush())
         .map_err(Error::Output)?;
     drop(out);

@@ -33,6 +33,8 @@ pub struct Batches {
     ingest: Ingest,
     /// Of runs that do not say it.
     service: String,
+    /// The programs' arguments, if they are in what was sent, are in the dataset.
+    arguments: bool,
 }
 
 impl Batches {
@@ -44,7 +46,14 @@ impl Batches {
             dataset: dataset.to_owned(),
             ingest: Ingest::open(dataset)?,
             service: service.to_owned(),
+            arguments: false,
         })
+    }
+
+    /// Keeps the arguments of programs whose senders show them.
+    #[must_use]
+    pub fn with_arguments(self, arguments: bool) -> Self {
+        Batches { arguments, ..self }
     }
 
     /// Adds everything that waits. `complain` hears of what cannot be done; that is tried again, but for logs that are refused.
@@ -136,6 +145,7 @@ impl Batches {
             service: service.clone(),
             version: labels.version.clone(),
             host: labels.host.clone(),
+            arguments: self.arguments,
         }
     }
 

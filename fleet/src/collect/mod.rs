@@ -8,6 +8,7 @@
 //! What a JVM was told to be taken is on the disk: the collector may be killed between any two steps. The wire is `lucce_ship::wire`.
 
 mod batches;
+mod coverage;
 mod spool;
 
 pub use batches::{Batches, Done};

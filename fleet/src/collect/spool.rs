@@ -12,16 +12,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use lucce_ship::wire::{Known, Labels, Part};
-use lucce_tracelog::RunId;
+use lucce_ship::wire::{Head, Known, Labels, Part};
+use lucce_tracelog::{RunId, blocks_end};
 
+use super::coverage::PieceCoverage;
 use crate::error::Error;
+
+/// What a file takes of a disk is a multiple of this.
+const DISK_BLOCK: u64 = 4 << 10;
 
 /// What a client may have kept.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +102,10 @@ impl Spool {
     /// # Errors
     /// The folder cannot be read or written, or another collector has it.
     pub fn open(folder: &Path, limits: Limits) -> Result<Spool, Error> {
-        fs::create_dir_all(folder).map_err(Error::of(folder))?;
+        // Logs are their users' alone.
+        let mut maker = fs::DirBuilder::new();
+        let made = maker.recursive(true).mode(0o700).create(folder);
+        made.map_err(Error::of(folder))?;
         let path = folder.join("lock");
         let file = File::options()
             .create(true)
@@ -147,13 +154,30 @@ impl Spool {
         Arc::clone(lock(&self.runs).entry(run).or_default())
     }
 
+    /// What a client asks for and has nothing of takes no memory: the slot goes, unless somebody else uses it.
+    fn release(&self, run: RunId, slot: Slot) {
+        let mut runs = lock(&self.runs);
+        // This one's and the map's own; clones are made under the lock.
+        if Arc::strong_count(&slot) <= 2 && !self.of(run).exists() {
+            runs.remove(&run);
+        }
+    }
+
+    /// Of how many runs something is kept in memory.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        lock(&self.runs).len()
+    }
+
     /// The last generation of a run that counts.
     ///
     /// # Errors
     /// The spool cannot be read.
     pub fn known(&self, run: RunId) -> Result<Known, Refusal> {
         let slot = self.slot(run);
-        Ok(self.look(run, &mut lock(&slot))?)
+        let known = self.look(run, &mut lock(&slot));
+        self.release(run, slot);
+        Ok(known?)
     }
 
     fn look(&self, run: RunId, slot: &mut Option<Known>) -> io::Result<Known> {
@@ -191,8 +215,20 @@ impl Spool {
             )));
         }
         let slot = self.slot(run);
-        let mut slot = lock(&slot);
-        let known = self.look(run, &mut slot)?;
+        let taken = self.take_part(bytes, &part, &mut lock(&slot));
+        self.release(run, slot);
+        taken
+    }
+
+    fn take_part(
+        &self,
+        bytes: &[u8],
+        part: &Part<'_>,
+        slot: &mut Option<Known>,
+    ) -> Result<Taken, Refusal> {
+        let head = &part.head;
+        let run = head.run;
+        let known = self.look(run, slot)?;
         if known.ended || (head.number, head.token) == (known.number, known.token) {
             return Ok(Taken::Yes(known));
         }
@@ -200,7 +236,7 @@ impl Spool {
         if !is_next || head.base != 0 && head.base != known.token {
             return Ok(Taken::Other(known));
         }
-        let more = bytes.len() as u64;
+        let more = (bytes.len() as u64).next_multiple_of(DISK_BLOCK);
         if self.used.load(Ordering::Relaxed).saturating_add(more) > self.limits.all {
             let most = self.limits.all;
             return Err(Refusal::Full(format!(
@@ -221,6 +257,15 @@ impl Spool {
         if !(0..=head.part).all(|part| parts.join(part_name(part)).exists()) {
             // Some were sent to a collector that did not keep them.
             return Ok(Taken::Other(known));
+        }
+        if head.base == 0
+            && let Err(why) = check_pieces(&parts, head)
+        {
+            fs::remove_dir_all(&parts)?;
+            self.used.fetch_sub(more, Ordering::Relaxed);
+            // Fails if the run has something else.
+            let _ = fs::remove_dir(&own);
+            return Err(Refusal::Malformed(why));
         }
         sync(&parts)?;
         fs::rename(&parts, own.join(format!("g-{name}")))?;
@@ -412,7 +457,8 @@ fn generations(own: &Path, prefix: &str) -> io::Result<BTreeMap<(u64, u64), Path
 fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Labels, Refusal> {
     let damaged = |why: String| Refusal::Malformed(format!("{}: {why}", folder.display()));
     let mut options = File::options();
-    let log = options.create(true).truncate(false).write(true).open(log)?;
+    options.create(true).truncate(false).read(true).write(true);
+    let log = options.open(log)?;
     for number_of_part in 0.. {
         let bytes = match fs::read(folder.join(part_name(number_of_part))) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => break,
@@ -431,10 +477,25 @@ fn apply(log: &Path, folder: &Path, (number, token): (u64, u64)) -> Result<Label
         }
         if head.last {
             log.set_len(head.size)?;
+            let mut read = |at, to: &mut [u8]| log.read_exact_at(to, at).is_ok();
+            if blocks_end(&mut read, &|_, _| true) != Some(head.size) {
+                return Err(damaged(format!("no log of {} bytes", head.size)));
+            }
             return Ok(head.labels.clone());
         }
     }
     Err(damaged("it has no last part".into()))
+}
+
+/// # Errors
+/// In words: the parts of a whole log are none of its size. Or a part cannot be read.
+fn check_pieces(parts: &Path, last: &Head) -> Result<(), String> {
+    let mut coverage = PieceCoverage::default();
+    for number in 0..=last.part {
+        let bytes = fs::read(parts.join(part_name(number))).map_err(|e| e.to_string())?;
+        coverage.add(&Part::parse(&bytes)?);
+    }
+    coverage.check(last.size)
 }
 
 /// A whole file, on the disk.
@@ -464,8 +525,13 @@ fn bytes_below(folder: &Path) -> io::Result<u64> {
     for entry in entries {
         let entry = entry?;
         match entry.metadata() {
-            Ok(found) if found.is_dir() => bytes += bytes_below(&entry.path())?,
-            Ok(found) => bytes += found.len(),
+            // A log has holes, which are on no disk.
+            Ok(found) => {
+                bytes += found.blocks() * 512;
+                if found.is_dir() {
+                    bytes += bytes_below(&entry.path())?;
+                }
+            }
             // It went meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(e),

@@ -3,6 +3,8 @@
 //! A page of another site can make a browser of this machine ask. It cannot know the token. Without a token, such a page gives itself
 //! away by the `Host` that the browser sends, if its name was made to mean 127.0.0.1 (DNS rebinding), or by its `Origin`.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
@@ -11,7 +13,7 @@ use subtle::ConstantTimeEq;
 use super::Response;
 use crate::error::Error;
 
-/// What a client must know. It is never printed.
+/// What a client must know. Only one that was made is printed, once.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -40,6 +42,23 @@ impl Token {
                 "no token: {SHORTEST} to {LONGEST} visible characters of ASCII were expected"
             )),
         }
+    }
+
+    /// Of 128 random bits.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub fn random() -> Result<Token, Error> {
+        let path = Path::new("/dev/urandom");
+        let mut bits = [0; 16];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut bits));
+        read.map_err(Error::of(path))?;
+        Ok(Token(format!("{:032x}", u128::from_ne_bytes(bits))))
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
     }
 
     fn is(&self, said: &[u8]) -> bool {
@@ -143,6 +162,13 @@ mod tests {
             status(Some(&token), &[right, ("host", "fleet.example")]),
             200
         );
+    }
+
+    #[test]
+    fn a_token_that_is_made_is_one() {
+        let [one, other] = [(); 2].map(|()| Token::random().unwrap());
+        assert_ne!(one.text(), other.text());
+        assert!(Token::new(one.text()).is_ok());
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Server {
     ) -> Result<Server, Error> {
         if token.is_none() && !address.ip().is_loopback() {
             return Err(Error::Usage(format!(
-                "{address}: other machines can ask there, so a token is needed: --token-file FILE"
+                "{address}: other machines can ask there, so a token is needed: leave out --no-token, or give --token-file FILE"
             )));
         }
         let failed = |e| Error::Usage(format!("{address}: {e}"));

@@ -42,15 +42,21 @@ impl Served {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let out = process.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut line).unwrap();
-        let (_, address) = line.trim().rsplit_once("http://").unwrap();
-        let address = address.to_owned();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            out.read_line(&mut line).unwrap();
+            line.trim().to_owned()
+        };
+        let address = line();
+        let (_, address) = address.rsplit_once("http://").unwrap();
+        // One is made, unless the command line says otherwise.
+        let is_said = more.iter().any(|arg| arg.contains("token"));
+        let token = (!is_said).then(|| line().strip_prefix("token: ").unwrap().to_owned());
         Served {
             process,
-            address,
-            token: None,
+            address: address.to_owned(),
+            token,
         }
     }
 

@@ -19,6 +19,7 @@ pub fn labels(version: &str) -> Labels {
         service: "shop".into(),
         version: version.into(),
         host: "h1".into(),
+        arguments: false,
     }
 }
 

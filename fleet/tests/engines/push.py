@@ -16,6 +16,10 @@ import threading
 FLEET, LUCCE, AGENT, JAVA, CLASSES, FOLDER = sys.argv[1:]
 DATASET = os.path.join(FOLDER, "pushed")
 JVMS, KILLED = 12, 4
+# Known to the collector, which is started twice, and to the JVMs.
+TOKEN = os.path.join(FOLDER, "token")
+with open(os.open(TOKEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as token:
+    token.write("0123456789abcdef-push\n")
 
 
 class Process:
@@ -80,7 +84,7 @@ def query(sql):
 
 
 def collector(address):
-    process = Process(FLEET, "collect", DATASET, "--listen", address, "--every", "500ms")
+    process = Process(FLEET, "collect", DATASET, "--listen", address, "--every", "500ms", "--token-file", TOKEN)
     return process, process.line("taken at").split("http://")[1]
 
 
@@ -89,6 +93,7 @@ def jvm(number, address):
         [
             f"out=steady-{number}.lucce",
             f"push=http://{address}",
+            f"push-token={TOKEN}",
             "push-every=300ms",
             "push-service=steady",
             "push-version=1",

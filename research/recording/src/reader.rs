@@ -1,12 +1,11 @@
 //! Opens recordings: everything up to the first damage, then where and what it is.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Read;
 use std::path::Path;
 
 use lucce_callgraph::{MethodId, SiteId};
-use lucce_tracelog::{Damage, OpenError, Record};
+use lucce_tracelog::{Damage, OpenError, Record, open_file};
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 use crate::format::{BLOCK_HEADER, BlockKind, FILE_HEADER, Head, check_file_header};
@@ -48,7 +47,7 @@ impl Recording {
     /// # Errors
     /// See [`OpenError`]. Damage after the header is not one: see [`damage`](Self::damage).
     pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
-        let mut file = fs::File::open(path)?;
+        let mut file = open_file(path)?;
         let mut bytes = Vec::new();
         file.by_ref()
             .take(FILE_HEADER as u64)

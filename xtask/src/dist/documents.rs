@@ -11,11 +11,12 @@ use crate::{Outcome, place};
 pub const FOLDER: &str = "share/doc/lucce";
 
 /// What is copied as it is: files, and folders with all that is in them.
-const ALL: [&str; 10] = [
+const ALL: [&str; 11] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "LICENSE",
     "NOTICE",
     "docs",

@@ -9,7 +9,7 @@ use lucce_decoder::{Number, RunId, StackFrame, StackTrace};
 use lucce_ship::{Endpoint, http, token_text};
 use serde_json::{Value, json};
 
-use super::super::output::plural;
+use super::super::output::{plural, tell_open};
 use super::super::{End, Failure, complain};
 
 /// The environment's token.
@@ -43,6 +43,7 @@ impl Fleet {
         let to = Endpoint::parse(url, "");
         let mut to = to.map_err(|what| Failure::Usage(format!("--fleet {url}: {what}")))?;
         to.path.truncate(to.path.trim_end_matches('/').len());
+        tell_open(token);
         let token = token_text(token, TOKEN).map_err(Failure::Usage)?;
         let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         if let Some(text) = token {

@@ -1,6 +1,5 @@
 //! A log or a recording: what its calls are.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use lucce_decoder::escape::Text;
 use lucce_decoder::{Code, Count, Labels, Origin, Profile, of_log, of_recording};
 use lucce_kcontexts::Listener;
 use lucce_recording::{MAGIC, Recording};
+use lucce_tracelog::open_file;
 
 use super::super::classes::Classes;
 use super::super::progress::Bar;
@@ -106,6 +106,6 @@ impl Input {
 /// What cannot be read is no recording; opening it says why.
 fn is_recording(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    let read = open_file(path).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && magic == MAGIC
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! taken ─────────────────────────────► the next request
 //! not reached, 429, 502, 503, 504 ───► the same request again, after 1 s, 2 s, … 60 s, or what the collector asks for
+//! 408, 500, … ────────────────────────► likewise, but no more than 5 times: it may be this request that the collector cannot take
 //! 413, and several rows ─────────────► half as many rows
 //! anything else ─────────────────────► the next request; the rows are counted as refused
 //! ```
@@ -23,6 +24,8 @@ use super::patience::Patience;
 
 /// Collectors take so much with gRPC, and more with HTTP.
 const REQUEST: usize = 4 << 20;
+/// How often a request is made again that may itself be the cause of an error in the collector.
+const MOST_RETRIES: u32 = 5;
 
 /// What has become of all requests.
 #[derive(Default, Serialize)]
@@ -67,6 +70,8 @@ pub enum End {
 enum Next {
     Taken(OtlpAnswer),
     Later(String, Option<Duration>),
+    /// As `Later`, a few times; then it is refused.
+    Retry(String, Option<Duration>),
     Smaller,
     Refused(String),
 }
@@ -119,7 +124,7 @@ impl Delivery {
                     complain(format_args!("{} has refused {rows_text}: {why}", self.to));
                     self.told.refused.add(run, rows);
                 }
-                Some(Next::Smaller | Next::Later(..)) => {
+                Some(Next::Smaller | Next::Later(..) | Next::Retry(..)) => {
                     complain(format_args!(
                         "{} takes no request of {} bytes",
                         self.to,
@@ -149,14 +154,26 @@ impl Delivery {
             headers: &self.headers,
             body: &packed,
         };
+        let mut failures = 0;
         loop {
             let next = match http::ask(&self.to, &request, http::LIMIT) {
                 Ok(answer) => next(answer),
                 Err(error) => Next::Later(error.to_string(), None),
             };
-            let Next::Later(why, asked) = next else {
-                self.is_back();
-                return Ok(Some(next));
+            let (why, asked) = match next {
+                Next::Later(why, asked) => (why, asked),
+                Next::Retry(why, _) if failures == MOST_RETRIES => {
+                    self.is_back();
+                    return Ok(Some(Next::Refused(why)));
+                }
+                Next::Retry(why, asked) => {
+                    failures += 1;
+                    (why, asked)
+                }
+                next => {
+                    self.is_back();
+                    return Ok(Some(next));
+                }
             };
             if !self.is_away {
                 self.is_away = true;
@@ -208,6 +225,8 @@ fn next(answer: Answer) -> Next {
     match status {
         200..=299 => Next::Taken(OtlpAnswer::taken(&body)),
         429 | 502 | 503 | 504 => Next::Later(why(), retry_after.map(Duration::from_secs)),
+        501 | 505 => Next::Refused(why()),
+        408 | 500..=599 => Next::Retry(why(), retry_after.map(Duration::from_secs)),
         413 => Next::Smaller,
         _ => Next::Refused(why()),
     }
@@ -243,7 +262,11 @@ mod tests {
             assert!(matches!(next(answer(status, None)), Next::Later(_, None)));
         }
         assert_eq!(next(answer(413, None)), Next::Smaller);
-        for status in [301, 400, 401, 404, 500] {
+        for status in [408, 500, 507, 599] {
+            let again = Next::Retry(format!("{status} Why"), Some(Duration::from_secs(7)));
+            assert_eq!(next(answer(status, Some(7))), again);
+        }
+        for status in [301, 400, 401, 404, 501, 505] {
             assert!(matches!(next(answer(status, Some(1))), Next::Refused(_)));
         }
     }

@@ -1,6 +1,5 @@
 //! `lucce push --collector`: logs that JVMs have left, to a collector of `lucce fleet`.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,10 +8,10 @@ use lucce_control::stop;
 use lucce_ship::spool::{Mark, host, marked};
 use lucce_ship::wire::Labels;
 use lucce_ship::{Collector, Endpoint, Pace, Sender, token, token_text};
-use lucce_tracelog::{Header, OpenError};
+use lucce_tracelog::{Header, OpenError, open_file};
 
-use super::super::output::plural;
-use super::super::{End, Failure, about, complain};
+use super::super::output::{plural, tell_open};
+use super::super::{End, Failure, about, complain, process};
 use super::log;
 
 /// Between two looks at whether to end.
@@ -24,11 +23,14 @@ pub struct Wish<'w> {
     pub version: &'w str,
     pub token_file: Option<&'w Path>,
     pub patience: Duration,
+    /// The program's arguments are sent as they are.
+    pub arguments: bool,
 }
 
 /// Sends what is in these logs now; of a folder those that were not pushed.
 pub fn push(to: &Endpoint, what: &[String], wish: &Wish<'_>) -> Result<End, Failure> {
     stop::listen()?;
+    tell_open(wish.token_file);
     let text = token_text(wish.token_file, "LUCCE_PUSH_TOKEN").map_err(Failure::Usage)?;
     let token = text
         .as_deref()
@@ -79,9 +81,9 @@ fn one(
     until: Instant,
 ) -> Result<Result<u64, String>, Failure> {
     let unread = |error: std::io::Error| Failure::Open(path.to_owned(), error.into());
-    let file = File::open(path).map_err(unread)?;
-    let run = match Header::of(&file) {
-        Ok(header) => header.run,
+    let file = open_file(path).map_err(unread)?;
+    let (run, pid) = match Header::of(&file) {
+        Ok(header) => (header.run, header.pid),
         Err(OpenError::Io(error)) => return Ok(Err(error.to_string())),
         Err(error) => return Err(Failure::Open(path.to_owned(), error)),
     };
@@ -101,10 +103,17 @@ fn one(
         wish.version.clone_into(&mut labels.version);
     }
     let mut sender = Sender::new(run, labels);
+    if wish.arguments {
+        sender = sender.with_arguments();
+    }
     let mut pace = Pace::default();
     loop {
         let round = sender.round(&mut |at, to| file.read_exact_at(to, at).is_ok(), collector);
         let fault = match round {
+            Ok(round) if round.ended && !process::is_gone(pid, path) => {
+                let why = "the collector says that it has this run to its end, and its JVM runs: nothing more was sent";
+                return Ok(Err(why.to_owned()));
+            }
             Ok(round) => {
                 // Of a JVM that runs the mark is its own.
                 if let Some(mark) = mark {

@@ -12,6 +12,7 @@ pub struct Looker {
     /// Events of this kind only.
     kind: Option<String>,
     contents: bool,
+    arguments: bool,
     taken: Taken,
     /// How many snapshots of living objects were told.
     snapshots: usize,
@@ -41,11 +42,17 @@ impl Looker {
             log,
             kind,
             contents,
+            arguments: false,
             taken: Taken::default(),
             snapshots: 0,
             until: None,
             took: Duration::ZERO,
         }
+    }
+
+    /// The program's arguments are in what is looked at.
+    pub fn show_arguments(&mut self) {
+        self.arguments = true;
     }
 
     /// A large log is read less often, so that this takes a quarter of a processor at most.
@@ -59,6 +66,9 @@ impl Looker {
         let begun = Instant::now();
         let now = nanos_since_1970();
         let mut profile = Source::open(&self.log)?.profile(&|_| ())?;
+        if self.arguments {
+            profile.show_arguments();
+        }
         profile.events = self.taken.more(&profile);
         // What lived at a snapshot is no difference to the one before, so it is told once, as it was.
         let snapshots = profile.following.moments().len();

@@ -24,7 +24,8 @@ use self::delivery::{Delivery, End as Ended};
 use self::look::{Look, Looker};
 use self::patience::Patience;
 use super::list::{find, jvms};
-use super::output::{json, plural, stdout};
+use super::output::{json, plural, stdout, tell_open};
+use super::target::named_log;
 use super::{End, Failure, about, complain, process};
 
 /// Sends what a JVM counts to an OpenTelemetry collector, again and again until the JVM ends.
@@ -78,6 +79,12 @@ pub struct Args {
     /// A header of each request, as a server wants it for its users; may be given several times
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = header)]
     headers: Vec<(String, String)>,
+    /// A file with such headers, one NAME=VALUE a line: other users can read command lines, and a secret in them
+    #[arg(long, value_name = "FILE")]
+    header_file: Option<PathBuf>,
+    /// Send the program's arguments; without it `*` stands for each
+    #[arg(long)]
+    arguments: bool,
     /// At the end one JSON object: what was delivered
     #[arg(long)]
     json: bool,
@@ -90,6 +97,7 @@ pub fn run(args: &Args) -> Result<End, Failure> {
             version: &args.program_version,
             token_file: args.token_file.as_deref(),
             patience: Duration::from_nanos(args.patience),
+            arguments: args.arguments,
         };
         return logs::push(collector, &args.jvms, &wish);
     }
@@ -100,8 +108,15 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     let log = log(jvm)?;
     stop::listen()?;
     let mut looker = Looker::new(log.clone(), args.event.clone(), args.content_ids);
+    if args.arguments {
+        looker.show_arguments();
+    }
     let mut patience = Patience::new(log.clone(), Duration::from_nanos(args.patience));
-    let mut delivery = Delivery::new(otlp.clone(), args.headers.clone());
+    let mut headers = args.headers.clone();
+    if let Some(file) = &args.header_file {
+        headers.extend(headers_in(file)?);
+    }
+    let mut delivery = Delivery::new(otlp.clone(), headers);
     let every = Duration::from_nanos(args.every);
     complain(format_args!("{} goes to {otlp}", log.display()));
     let last = loop {
@@ -177,9 +192,8 @@ fn finish(args: &Args, log: &Path, delivery: &Delivery, last: &Look) -> Result<E
 
 /// The log of who is meant.
 fn log(asked: &str) -> Result<PathBuf, Failure> {
-    let path = Path::new(asked);
-    if asked.parse::<u32>().is_err() && path.is_file() {
-        return Ok(path.to_owned());
+    if let Some(log) = named_log(asked)? {
+        return Ok(log);
     }
     let pid = find(asked, &jvms())?;
     process::log_of(pid).map_err(Failure::Usage)
@@ -198,6 +212,16 @@ fn header(text: &str) -> Result<(String, String), String> {
         return Err("is no header that a request may have".to_owned());
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+fn headers_in(file: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let failed = |why: String| Failure::Usage(about(file, why));
+    let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+    tell_open(Some(file));
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    // A line may be a secret: it is not told.
+    let parsed = lines.map(|line| header(line).map_err(|why| failed(format!("a line {why}"))));
+    parsed.collect()
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 
 mod access;
 mod http;
+mod opener;
 mod readings;
 
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use lucce_control::stop;
 use lucce_decoder::Page;
 
 use super::classes::Classes;
@@ -25,6 +26,7 @@ use super::target::Target;
 use super::{End, Failure, complain, view};
 use access::{Access, Asked};
 use http::{Answer, Request};
+use opener::{Opener, OpenerFile};
 use readings::Readings;
 
 /// Shows the page of a JVM that runs in the browser, and renews it while the JVM counts.
@@ -73,13 +75,22 @@ pub fn run(args: &Args) -> Result<End, Failure> {
     // Else the lock of standard output would be held for as long as the page is served.
     drop(out);
     complain("serves this page to browsers of this machine until Ctrl-C");
+    let opener = Opener::default();
     if args.open {
-        view::show(OsStr::new(&address))?;
+        let file = OpenerFile::new(&address).map_err(|e| {
+            Failure::Usage(format!("the file that leads a browser to the page: {e}"))
+        })?;
+        let path = file.path();
+        stop::listen()?;
+        opener.hold(file);
+        view::show(path.as_os_str())?;
     }
     let server = Server {
         access,
         readings: Mutex::new(readings),
         open: AtomicUsize::new(0),
+        opener,
+        is_opened: args.open,
     };
     server.run(&listener)
 }
@@ -90,12 +101,18 @@ struct Server<'a> {
     readings: Mutex<Readings<'a>>,
     /// Connections that are being answered.
     open: AtomicUsize,
+    opener: Opener,
+    /// A browser was asked to show the page.
+    is_opened: bool,
 }
 
 impl Server<'_> {
     /// Ends only with the process.
     fn run(&self, listener: &TcpListener) -> Result<End, Failure> {
         thread::scope(|scope| {
+            if self.is_opened {
+                scope.spawn(|| self.opener.end_when_asked());
+            }
             for connection in listener.incoming() {
                 // What one connection cannot have, as a file descriptor, the next may.
                 let Ok(connection) = connection else {
@@ -137,6 +154,7 @@ impl Server<'_> {
             Asked::Method => Answer::refused(405, "this page can be read only"),
             Asked::Elsewhere(place) => Answer::moved(&place),
             Asked::Page => self.read(|readings| {
+                self.opener.remove();
                 let page = readings.page()?;
                 let policy = Page::policy(true);
                 Ok(Answer::page(page, &policy))

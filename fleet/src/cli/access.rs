@@ -1,0 +1,46 @@
+//! Who may ask a service: options that are the same for all.
+
+use std::path::PathBuf;
+
+use crate::cli::complain;
+use crate::error::Error;
+use crate::http::Token;
+
+/// Who asks must send a token: Authorization: Bearer TOKEN.
+#[derive(clap::Args)]
+pub struct Access {
+    /// The token is the first line of this file; without this option one is made for this process and printed.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Answer every user of this machine, without a token.
+    #[arg(long, conflicts_with = "token_file")]
+    no_token: bool,
+}
+
+impl Access {
+    /// The token that clients must know. `None`: none is wanted.
+    ///
+    /// # Errors
+    /// The file has none, or the system gives no random bits.
+    pub fn token(&self) -> Result<Option<Token>, Error> {
+        match &self.token_file {
+            _ if self.no_token => Ok(None),
+            None => Token::random().map(Some),
+            Some(file) => {
+                if lucce_ship::is_open_to_others(file) {
+                    let file = file.display();
+                    complain(format_args!(
+                        "{file}: every user of this machine can read the token; chmod 600 {file}"
+                    ));
+                }
+                Token::read(file).map(Some)
+            }
+        }
+    }
+
+    /// What is printed of a token that was made.
+    pub fn made(&self, token: Option<&Token>) -> Option<String> {
+        let made = token.filter(|_| self.token_file.is_none());
+        made.map(|token| format!("token: {}", token.text()))
+    }
+}

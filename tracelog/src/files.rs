@@ -1,0 +1,141 @@
+//! How files of other processes are opened and read: no wait, and no room for what a file only claims to have.
+#![allow(unsafe_code, reason = "lseek for holes is a system call")]
+
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Seek};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Opens a regular file to be read. Everything else is refused at once: a FIFO, a device or a socket could let a reader wait
+/// without an end.
+///
+/// # Errors
+/// The system's, or what there is instead of a file.
+pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    refuse_other(fs::metadata(path)?.file_type())?;
+    // It may have become a FIFO meanwhile; of a regular file the flag means nothing.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    refuse_other(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+fn refuse_other(found: FileType) -> io::Result<()> {
+    let what = match found {
+        found if found.is_file() => return Ok(()),
+        found if found.is_dir() => "a directory",
+        found if found.is_fifo() => "a pipe (FIFO)",
+        found if found.is_socket() => "a socket",
+        found if found.is_char_device() || found.is_block_device() => "a device",
+        _ => "something else",
+    };
+    let kind = match found.is_dir() {
+        true => io::ErrorKind::IsADirectory,
+        false => io::ErrorKind::InvalidInput,
+    };
+    let text = format!("{what}, not a file; write what it has to a file, and name that");
+    Err(io::Error::new(kind, text))
+}
+
+/// The first place from `at` on that is in no hole; the file's end if a hole reaches there. `at` itself where the file system
+/// knows no holes.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn next_data(file: &File, at: u64) -> io::Result<u64> {
+    match seek(file, at, libc::SEEK_DATA)? {
+        Some(data) => Ok(data.max(at)),
+        None => Ok(at),
+    }
+}
+
+/// The first place from `at` on that is in a hole; the file's end at the latest.
+fn next_hole(file: &File, at: u64) -> io::Result<u64> {
+    match seek(file, at, libc::SEEK_HOLE)? {
+        Some(hole) => Ok(hole.max(at)),
+        None => Ok(file.metadata()?.len().max(at)),
+    }
+}
+
+/// `None`: the file system does not say. Where the file stands for its readers stays as it is.
+fn seek(file: &File, at: u64, whence: libc::c_int) -> io::Result<Option<u64>> {
+    let Ok(from) = libc::off_t::try_from(at) else {
+        return Ok(None);
+    };
+    let before = (&*file).stream_position()?;
+    // SAFETY: a system call on a file that is open.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
+    let error = io::Error::last_os_error().raw_os_error();
+    (&*file).seek(io::SeekFrom::Start(before))?;
+    match (u64::try_from(found), error) {
+        (Ok(found), _) => Ok(Some(found)),
+        // Nothing but a hole follows.
+        (Err(_), Some(libc::ENXIO)) => Ok(Some(file.metadata()?.len())),
+        (Err(_), _) => Ok(None),
+    }
+}
+
+/// Where the last bytes of a file end that are in no hole, at a multiple of 64 KB or at the file's end.
+///
+/// # Errors
+/// The system's.
+pub fn data_end(file: &File) -> io::Result<u64> {
+    let (size, mut end) = (file.metadata()?.len(), 0);
+    loop {
+        let data = next_data(file, end)?;
+        if data >= size {
+            return Ok(end.min(size));
+        }
+        end = next_hole(file, data)?.next_multiple_of(64 << 10);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn what_is_no_file_is_refused_without_a_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let pipe = std::ffi::CString::new(path("pipe").as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: a system call with a name that ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        std::os::unix::fs::symlink(path("pipe"), path("link")).unwrap();
+        let cases = [
+            (path("pipe"), "a pipe (FIFO)"),
+            (path("link"), "a pipe (FIFO)"),
+            (path("socket"), "a socket"),
+            ("/dev/zero".into(), "a device"),
+            (dir.path().to_owned(), "a directory"),
+        ];
+        for (path, what) in cases {
+            let said = open_file(&path).unwrap_err().to_string();
+            assert!(said.starts_with(what), "{}: {said}", path.display());
+        }
+        assert!(open_file(path("none")).is_err());
+        fs::write(path("file"), "x").unwrap();
+        assert!(open_file(path("file")).is_ok());
+    }
+
+    #[test]
+    fn holes_are_passed_over() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"data").unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert_eq!(next_data(&file, 0).unwrap(), 0);
+        let behind = next_data(&file, 1 << 20).unwrap();
+        // A file system without holes says that there may be data.
+        assert!([1 << 20, 1 << 40].contains(&behind), "{behind}");
+        let end = data_end(&file).unwrap();
+        assert!(end == 64 << 10 || behind == 1 << 20, "{end}");
+        assert_eq!(file.stream_position().unwrap(), 4);
+    }
+}
