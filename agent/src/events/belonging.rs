@@ -122,7 +122,7 @@ fn find_role(counting: &Counting, frame: Frame) -> FrameRole {
 /// not known has the number 0.
 pub fn run_a_task(counting: &Counting, methods: &[MethodId]) -> bool {
     let role = |method: &MethodId| {
-        let jdk = names_of(counting, *method, |class, method| role_of(class, method));
+        let jdk = names_of(counting, *method, role_of);
         (jdk.flatten().map_or(FrameRole::Plain, FrameRole::Jdk), 0)
     };
     let roles: Vec<_> = methods.iter().map(role).collect();

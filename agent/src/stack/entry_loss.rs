@@ -91,7 +91,7 @@ impl<'f> EntryLoss<'f> {
             None => "a method that native code calls".to_owned(),
         };
         let unknown = self.callers.iter();
-        let unknown = unknown.filter(|frame| frame.method.kind == MethodKind::Unknown);
+        let mut unknown = unknown.filter(|frame| frame.method.kind == MethodKind::Unknown);
         let why = match self.reason {
             LossReason::NoStack => "the VM does not say the thread's frames".to_owned(),
             LossReason::UnknownFrame => match unknown.next_back() {
