@@ -140,6 +140,10 @@ fn add(
     };
     let bar = Bar::new("decoding", profile.events.by_context().count() as u64);
     let mut said = text(file, &profile);
+    if !profile.ended && profile.unsealed > 0 {
+        let note = "The JVM was killed or still runs: its counters have no checksums.";
+        said.notes.push(note.into());
+    }
     if !tagged.is_open() {
         said.coverage = None;
         said.notes.push(tagged.to_string());
