@@ -236,7 +236,7 @@ struct Held {
     objects: u64,
     /// Of one of them, from the root to the object.
     links: Vec<Link>,
-    /// Where the objects lie in arrays differs.
+    /// Where the objects lie in arrays or chains differs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     elsewhere: bool,
 }
@@ -744,7 +744,7 @@ fn human_seconds(time: Duration) -> String {
     format!("{}", time.as_millis() as f64 / 1e3)
 }
 
-/// Paths that differ in places in arrays only are one. The most frequent first.
+/// Paths that differ in places in arrays and chains only are one. The most frequent first.
 fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
     let mut by_shape: BTreeMap<Vec<String>, Held> = BTreeMap::new();
     for path in paths {
@@ -761,11 +761,8 @@ fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
             }
             Some(held) => {
                 held.objects += 1;
-                held.elsewhere |= held
-                    .links
-                    .iter()
-                    .map(|link| link.index)
-                    .ne(links.iter().map(|link| link.index));
+                let place = |link: &Link| (link.index, link.times);
+                held.elsewhere |= held.links.iter().map(place).ne(links.iter().map(place));
             }
         }
     }
@@ -777,6 +774,9 @@ fn held(paths: Vec<Vec<Link>>) -> Vec<Held> {
 impl Held {
     fn write_head(&self, of: u64, how: &str, out: &mut impl Write) -> io::Result<()> {
         let elsewhere = match self.elsewhere {
+            true if self.links.iter().any(|link| link.times > 1) => {
+                " (one of them; the others are elsewhere in the chain)"
+            }
             true => " (one of them; the others are elsewhere in the arrays)",
             false => "",
         };
@@ -821,6 +821,7 @@ impl Link {
         };
         let times = match self.times {
             0 | 1 => String::new(),
+            _ if !exactly => "… × ".to_owned(),
             times => format!("… {} × ", super::output::grouped(times)),
         };
         let class = || Text(self.class.as_deref().unwrap_or("?")).to_string();
@@ -878,6 +879,26 @@ mod tests {
             of: of.into(),
             names: None,
         }
+    }
+
+    #[test]
+    fn paths_that_differ_in_the_length_of_a_chain_only_are_one() {
+        let path = |times| {
+            vec![Link {
+                times,
+                ..link("field", "La/B;", None)
+            }]
+        };
+        let held = held(vec![path(9), path(5_000), path(1)]);
+        let objects: Vec<_> = held.iter().map(|held| held.objects).collect();
+        assert_eq!(objects, [2, 1]);
+        let mut text = Vec::new();
+        held[0].write_head(3, "held by", &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(
+            text.contains("the others are elsewhere in the chain"),
+            "{text}"
+        );
     }
 
     const LIMITS: SearchLimits = SearchLimits {
