@@ -67,6 +67,9 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
         let found = holders(&running, &pid, (&ids[*way], collect))?;
         as_expected(way, &found)?;
     }
+    if let Some(id) = ids.get("inChain") {
+        ends_with_its_budget(&running, &pid, id)?;
+    }
     // Several numbers are answered one after another.
     let asked = ids.values().take(2).map(String::as_str);
     let text: Vec<_> = ["ctl", &pid, "holders"].into_iter().chain(asked).collect();
@@ -93,6 +96,35 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
     }
     refused(&running, &pid)?;
     running.works_on()
+}
+
+/// No walk through this heap is over within a millisecond, on any machine.
+fn ends_with_its_budget(running: &Running<'_>, pid: &str, id: &str) -> Checked {
+    let asked = [
+        "ctl",
+        pid,
+        "holders",
+        id,
+        "--json",
+        "--type",
+        "byte[]",
+        "--pause-budget",
+        "0.001",
+    ];
+    let found = running.java.lucce().json(&asked)?;
+    let told = || format!("{found:#}");
+    ensure(
+        found["over"] == true && found["out_of_budget"] == true,
+        told,
+    )?;
+    ensure(found["paths"] == Value::Array(Vec::new()), told)?;
+    // It is not said that nothing holds the object.
+    ensure(
+        found["not_held"] == 0 && found["unfinished"][0]["objects"] == 1,
+        told,
+    )?;
+    let walks = found["pauses"].as_array().map(Vec::len);
+    ensure(walks == Some(1), told)
 }
 
 /// Methods of the program that make what lives, and whose holders are known.
@@ -411,6 +443,7 @@ fn mixed(setup: &Setup, jdk: &Jdk) -> Checked {
     })?;
     let id = report["leaks"][0]["id"].as_str().unwrap_or("?");
     says_what_holds_the_leak(&running, &pid)?;
+    one_command_says_all(&running, &pid)?;
     each_type_has_its_own_holders(&running, &pid, id)?;
     let cached = running.ctl(&["holders", id, "--yes", "--type", CACHED])?;
     held_by(BOTH[1], &cached)?;
@@ -448,6 +481,34 @@ fn says_what_holds_the_leak(running: &Running<'_>, pid: &str) -> Checked {
             && !text.contains("CACHE"),
         || format!("{command}\n{shell:?}"),
     )
+}
+
+/// The leak, its line, and what holds it.
+fn one_command_says_all(running: &Running<'_>, pid: &str) -> Checked {
+    let asked = ["leaks", pid, "--holders", "--pause-budget", "600"];
+    let text = running.java.lucce().text(1, &asked)?;
+    let wanted = [
+        &format!("#1 {LEAKING} "),
+        "\tat io.lucce.programs.Mixed.handle(Mixed.java:",
+        "\nwhat holds such objects:\n",
+        "\tstatic field io.lucce.programs.Mixed.LEAK: ",
+    ];
+    ensure(wanted.iter().all(|part| text.contains(part)), || {
+        text.clone()
+    })?;
+    ensure(
+        !text.contains("lucce ctl") && !text.contains("Mixed.CACHE"),
+        || text.clone(),
+    )?;
+    let report = running
+        .java
+        .lucce()
+        .run(&[&asked[..], &["--json"]].concat())?;
+    let report: Value = serde_json::from_slice(&report.stdout).map_err(|e| e.to_string())?;
+    ensure(report["holders"][0]["class"] == LEAKING, || {
+        format!("{report:#}")
+    })?;
+    held_by(BOTH[0], &report["holders"][0])
 }
 
 /// Without a type: one line for each.

@@ -992,7 +992,7 @@ mod tests {
         );
         let budget = text(3, true);
         assert!(
-            budget.contains("had stopped the JVM for 2 s: --pause-budget 16 goes further"),
+            budget.contains("had stopped the JVM for 2.00 s: --pause-budget 16 goes further"),
             "{budget}"
         );
     }
