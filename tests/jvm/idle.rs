@@ -13,8 +13,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     setup.jdks.iter().map(of).collect()
 }
 
-/// Waits of the program's threads that have nothing to do, which are longer than this.
-const LONG: u64 = 200_000_000;
+const POOL: &str = "java.util.concurrent.ThreadPoolExecutor.getTask";
+const DELAYS: &str = "java.util.concurrent.DelayScheduler.loop";
+const TIMER: &str = "java.util.TimerThread.mainLoop";
+const RECORDER: &str = "jdk.jfr.internal.PlatformRecorder.takeNap";
 
 fn check(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("idle-{}", jdk.version))
@@ -29,10 +31,9 @@ fn check(setup: &Setup, jdk: &Jdk) -> Checked {
     let (busy, all) = (report(&[])?, report(&["--idle"])?);
     for row in rows(&busy) {
         let is_own = frames(row).any(|frame| frame.starts_with("IdleThreads"));
-        let value = row["value"].as_u64().unwrap_or_default();
-        ensure(is_own || value < LONG, || {
-            format!("idle, and listed: {row}")
-        })?;
+        let mut frames = frames(row);
+        let waits = frames.any(|frame| [POOL, DELAYS, TIMER, RECORDER].contains(&&*frame));
+        ensure(is_own || !waits, || format!("idle, and listed: {row}"))?;
     }
     // The task waits in the timer's thread, and is busy.
     let task = |row: &Value| frames(row).any(|frame| frame == "IdleThreads$Task.run");
@@ -40,12 +41,11 @@ fn check(setup: &Setup, jdk: &Jdk) -> Checked {
         format!("no wait of the timer's task in {busy}")
     })?;
     // Without this the test would pass if nobody waited.
-    let pool = "java.util.concurrent.ThreadPoolExecutor.getTask";
     let delays = match jdk.version {
-        25.. => "java.util.concurrent.DelayScheduler.loop",
-        _ => pool,
+        25.. => DELAYS,
+        _ => POOL,
     };
-    for idle in [pool, delays, "java.util.TimerThread.mainLoop"] {
+    for idle in [POOL, delays, TIMER] {
         let waits = |row: &Value| frames(row).any(|frame| frame == idle);
         ensure(rows(&all).any(waits), || format!("no wait in {idle}"))?;
     }
