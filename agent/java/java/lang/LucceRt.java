@@ -335,19 +335,19 @@ public final class LucceRt {
     // C code calls Java by a stub, from wherever it is. Which frames lie below, natives among them, the VM knows. To ask it
     // costs much more than the call, so a downcall leaves a word in the slot of what is called next: the slot is right,
     // and no native method lies between. The word is in place of the memo, for calls on the way to C code (checkExactType)
-    // write sites.
+    // write sites. The modes that lucce is compared with keep something else there, and always ask the VM.
 
     /** Before the call of a C function, from a frame that traces do not show: slot `p` is that of what the function calls. */
     @Hidden @ForceInline
     public static void downcall(long p) {
         restore(p);
-        if (LIVE) Memory.U.putLong(p + CONTEXT + BASE, IN_DOWNCALL);
+        if (LIVE && !TREE && !PAPER) Memory.U.putLong(p + CONTEXT + BASE, IN_DOWNCALL);
     }
 
     /** After it. */
     @Hidden @ForceInline
     public static void downcalled(long p, int unused) {
-        if (LIVE) Memory.U.putLong(p + CONTEXT + BASE, 0);
+        if (LIVE && !TREE && !PAPER) Memory.U.putLong(p + CONTEXT + BASE, 0);
     }
 
     /** An exception leaves the frame. */
@@ -361,6 +361,7 @@ public final class LucceRt {
     @Hidden @ForceInline
     public static long enterUpcall() {
         if (!LIVE) return enter();
+        if (TREE || PAPER) return enterVm(0);
         Thread t = Thread.currentThread();
         long p = t.$fp;
         if (t.$ts == 0 || !owns(t, p) || Memory.U.getLong(p + CONTEXT + BASE) != IN_DOWNCALL) return enterVm(0);
