@@ -81,7 +81,7 @@ fn frames_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
-const UNKNOWN_CALLER: &str = "and from where is not known";
+const UNKNOWN_CALLER: &str = "cannot find the caller of";
 
 /// With `tracking=cct` the frames are not enough: the agent warns once, and `stats` and `check` count.
 fn lost_entries_are_told(setup: &Setup, jdk: &Jdk) -> Checked {

@@ -24,8 +24,10 @@ pub struct Counts {
     pub upcalls_near: AtomicU64,
     /// Of those, where the slots are not those of the frames, and the frames alone tell the context.
     pub upcalls_by_frames: AtomicU64,
-    /// Of those, where the caller is not known, by reason: see `entry_loss::LossReason`.
-    pub upcalls_lost: [AtomicU64; 3],
+    /// Of those, where the caller is not known.
+    pub upcalls_lost: AtomicU64,
+    /// Of those, by reason: see `entry_loss::LossReason`.
+    pub upcalls_lost_by: [AtomicU64; 3],
     /// How often code without hooks was about to call from a place that no hook says.
     pub unsaid: AtomicU64,
     pub repairs: AtomicU64,

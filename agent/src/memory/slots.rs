@@ -206,6 +206,20 @@ mod tests {
     use crate::memory::map;
 
     #[test]
+    fn a_frame_in_a_slot_ends_the_downcall() {
+        let region = map::shared().take(1 << 20).unwrap();
+        let slot = Slot::of_address(region.start()).above();
+        slot.write(SiteId(7));
+        slot.store(CONTEXT, IN_DOWNCALL as u64);
+        slot.clear_downcall();
+        assert_eq!((slot.site(), slot.load(CONTEXT)), (SiteId(7), 0));
+        // A memo stays.
+        slot.remember(MethodId(3), ContextId(99));
+        slot.clear_downcall();
+        assert_eq!(slot.memo(), (MethodId(3), ContextId(99)));
+    }
+
+    #[test]
     fn a_slot_holds_a_site_and_a_memo_and_nothing_lies_elsewhere() {
         let region = map::shared().take(1 << 20).unwrap();
         let first = Slot::of_address(region.start());

@@ -113,14 +113,14 @@ fn note_counts(agent: &Agent, (events, lost): (u64, u64)) {
 
 /// Frames that the VM entered and whose caller is not known: all together, and by reason where there are any.
 fn note_lost_entries(agent: &Agent) {
-    let mut all = 0;
-    for (reason, count) in LossReason::ALL.iter().zip(&agent.counts.upcalls_lost) {
+    let counts = &agent.counts;
+    for (reason, count) in LossReason::ALL.iter().zip(&counts.upcalls_lost_by) {
         let count = count.load(Ordering::Relaxed);
-        all += count;
         if count > 0 {
             agent.stat(&format!("agent.upcalls_lost.{}", reason.key()), count);
         }
     }
+    let all = counts.upcalls_lost.load(Ordering::Relaxed);
     agent.stat("agent.upcalls_lost", all);
 }
 

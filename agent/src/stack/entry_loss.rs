@@ -64,10 +64,11 @@ impl<'f> EntryLoss<'f> {
         }
     }
 
+    /// Counts it, and tells the user unless the VM has ended.
     pub fn count_and_report(&self, stack: &Stack, state: &ThreadState) {
-        let counts = &stack.counts.upcalls_lost;
-        let is_first = counts.iter().all(|of| of.load(Ordering::Relaxed) == 0);
-        if let Some(of_reason) = counts.get(self.reason as usize) {
+        // Relaxed: a number, nothing is read by it.
+        let is_first = stack.counts.upcalls_lost.fetch_add(1, Ordering::Relaxed) == 0;
+        if let Some(of_reason) = stack.counts.upcalls_lost_by.get(self.reason as usize) {
             count(of_reason);
         }
         // The VM says no frames once it has ended; threads may go on until the process ends.
@@ -93,7 +94,7 @@ impl<'f> EntryLoss<'f> {
         let unknown = self.callers.iter();
         let mut unknown = unknown.filter(|frame| frame.method.kind == MethodKind::Unknown);
         let why = match self.reason {
-            LossReason::NoStack => "the VM does not say the thread's frames".to_owned(),
+            LossReason::NoStack => "the JVM does not say the thread's frames".to_owned(),
             LossReason::UnknownFrame => match unknown.next_back() {
                 Some(frame) => format!(
                     "{} below it is in no class that the agent has seen",
@@ -104,9 +105,8 @@ impl<'f> EntryLoss<'f> {
             LossReason::OtherSlot => "a frame below it was entered in an unknown way".to_owned(),
         };
         let told = format!(
-            "the VM entered {entered}, and from where is not known: {why}. Events in it have no trace and count as lost; other events \
-             are not concerned. `lucce check` says how often this was so (agent.upcalls_lost). Please report it with the output of \
-             log=debug"
+            "cannot find the caller of {entered}, which the JVM entered by itself: {why}. Events in it have no trace and count as \
+             lost; other traces stay right. `lucce check` counts such methods. Please report this with the output of log=debug"
         );
         stack.say(level, &told);
         if is_debugging {

@@ -8,6 +8,7 @@ import java.lang.invoke.MethodType;
 /** C code that calls Java many times in one call: qsort and its comparator, without JNI. */
 public final class ForeignCallbacks {
     private static final int LENGTH = 40;
+    private static final int ROUNDS = Integer.getInteger("lucce.rounds", 20);
     static volatile Object kept;
     static int compared;
 
@@ -21,11 +22,11 @@ public final class ForeignCallbacks {
         Object pointer = Foreign.call("AddressLayout", Foreign.ADDRESS, "withTargetLayout", Foreign.INT);
         Object stub = Foreign.upcall(compare, Foreign.function(Foreign.INT, pointer, pointer));
 
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < ROUNDS; i++) {
             sorted(sort, stub);
             Check.that(CallContext.current(), new Throwable());
         }
-        Check.equal(true, compared > 20 * LENGTH);
+        Check.equal(true, compared > ROUNDS * LENGTH);
         Check.done();
     }
 
