@@ -97,8 +97,8 @@ struct Node {
     role: NodeRole,
     /// A class whose loader is known, or a loader whose classes are.
     is_resolved: bool,
-    /// A walk does not go on from here.
-    is_barrier: bool,
+    /// It leads to a target that has no path yet.
+    is_wanted: bool,
     referrers: Vec<Edge>,
     is_cut: bool,
 }
@@ -175,21 +175,19 @@ impl Search {
         self.references = 0;
         self.deadline = deadline;
         self.runs.begin_walk(self.walks);
-        self.set_barriers();
+        self.set_wanted();
     }
 
-    /// What leads to a target that has no path yet. The VM's own classes hold many other objects.
-    fn set_barriers(&mut self) {
-        let mut barriers = HashSet::new();
-        if !self.is_second_pass {
-            for target in 0..self.targets {
-                if self.find_path_by(target, HoldStrength::Strong).is_none() {
-                    barriers.extend(self.behind(target, HoldStrength::Finalizer));
-                }
+    /// Of the VM's own classes nobody asks who refers to them.
+    fn set_wanted(&mut self) {
+        let mut wanted = HashSet::new();
+        for target in 0..self.targets {
+            if self.find_path_by(target, HoldStrength::Strong).is_none() {
+                wanted.extend(self.behind(target, HoldStrength::Finalizer));
             }
         }
         for (at, node) in (0..).zip(&mut self.nodes) {
-            node.is_barrier = !node.is_system_class && barriers.contains(&at);
+            node.is_wanted = !node.is_system_class && wanted.contains(&at);
         }
     }
 
@@ -319,11 +317,8 @@ impl Search {
             {
                 self.take_referrer(to, reference, strength);
             }
-            if self
-                .nodes
-                .get(to as usize)
-                .is_some_and(|node| node.is_barrier)
-            {
+            let is_wanted = |node: &Node| node.is_wanted;
+            if !self.is_second_pass && self.nodes.get(to as usize).is_some_and(is_wanted) {
                 return Next::NotThere;
             }
         } else {
@@ -381,6 +376,9 @@ impl Search {
         if let Some(node) = self.nodes.get_mut(to as usize) {
             if is_loader {
                 node.role = NodeRole::Loader;
+            }
+            if node.is_system_class {
+                return;
             }
             // All its classes are known.
             if by == ReferenceKind::ClassLoader && node.is_resolved {
@@ -466,7 +464,7 @@ impl Search {
             return false;
         };
         let is_full = node.referrers.len() as u32 >= MOST_REFERRERS;
-        node.is_cut |= is_full && is_new;
+        node.is_cut |= is_full && is_new && node.is_wanted;
         !is_full
     }
 
@@ -500,7 +498,7 @@ impl Search {
             is_system_class: false,
             role: NodeRole::Object,
             is_resolved: false,
-            is_barrier: false,
+            is_wanted: false,
             referrers: Vec::new(),
             is_cut: false,
         });
@@ -1025,6 +1023,23 @@ mod tests {
         // What is left out gets no tag.
         let tags = heap.tags.iter().filter(|tag| **tag != 0).count();
         assert_eq!(tags, MOST_REFERRERS as usize + 2);
+    }
+
+    /// Nobody asks who refers to a class of the VM's own loaders, nor to what leads to an object with a path.
+    #[test]
+    fn only_what_was_looked_for_is_said_to_be_left_out() {
+        let many = 3 * MOST_REFERRERS as usize;
+        use ReferenceKind::{Class, Field, Static};
+        // 1 refers to all; the class 2 holds the object 3 and is the class of the others; the object 4 is dead.
+        let mut references = vec![(1, 2, Field(0)), (2, 3, Static(0))];
+        references.extend((5..5 + many).map(|at| (1, at, ReferenceKind::Element(at as i32))));
+        references.extend((5..5 + many).map(|at| (at, 2, Class)));
+        let mut heap = Heap::of_kinds(many + 5, &[1], &references);
+        (heap.tags[3], heap.tags[4]) = (1, 2);
+        let mut search = Search::new(2, Vec::new());
+        let paths = heap.search_all(&mut search, &[2]);
+        assert_eq!(heap.objects(&paths[0]), Some(vec![3]));
+        assert!(paths[1] == TargetPath::Unreached && !search.is_cut());
     }
 
     /// Many objects of the object's own refer back to it: none of them is taken for what holds it.
