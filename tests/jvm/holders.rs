@@ -420,7 +420,9 @@ fn as_expected(way: &str, found: &Value) -> Checked {
             };
             let number = |path: &Value| path["objects"].as_u64().unwrap_or(0);
             let held: u64 = all.filter(|path| in_array(path)).map(number).sum();
-            ensure(held >= 4, told)
+            // A JVM to which the agent came just now has few of them.
+            let looked_for = found["looked_for"].as_u64().unwrap_or(0);
+            ensure(held > 0 && 2 * held >= looked_for, told)
         }
         other => Err(format!("no such way: {other}")),
     }
