@@ -102,6 +102,8 @@ public final class Holders {
 
     private final byte[] own = outer();
 
+    /** Made here, so that no method below makes the arrays of its literals. */
+    static final Object[] LITERALS = {"a key", "x"};
     static final Map<String, byte[]> MAP = new HashMap<>();
     static final ThreadLocal<Object> LOCAL = new ThreadLocal<>();
     static final List<Object> KEPT = new ArrayList<>();
