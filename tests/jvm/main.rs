@@ -20,7 +20,6 @@ mod entries;
 mod expected;
 mod files;
 mod ground;
-mod handed;
 mod holders;
 mod idle;
 mod image;
@@ -49,6 +48,7 @@ mod second_start;
 mod starts;
 mod streams;
 mod tags;
+mod task_allocations;
 mod tasks;
 mod top;
 mod unloading;
@@ -152,7 +152,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loss::tests(setup),
         files::tests(setup),
         ground::tests(setup),
-        handed::tests(setup),
+        task_allocations::tests(setup),
         damage::tests(setup),
         idle::tests(setup),
         debuggers::tests(setup),
@@ -188,7 +188,7 @@ const DIFFERENT: [&str; 22] = [
     "ending",
     "files",
     "ground",
-    "handed",
+    "task-allocations",
     "holders",
     "image",
     "io",

@@ -6,7 +6,7 @@ use lucce_tests::{Checked, Java, Setup, ensure};
 use crate::modes::{self, Case, Mode};
 use crate::{Test, test};
 
-const PROGRAM: &str = "io.lucce.programs.Handed";
+const PROGRAM: &str = "io.lucce.programs.TaskAllocations";
 /// What threads, executors and lambdas take beside what the program makes, at most: less than one of its arrays.
 const BESIDE: u64 = 700_000;
 /// Measurements that must fail, and what is said of each.
@@ -49,8 +49,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             "events=alloc=all+thread+lock",
         ),
     ];
-    let mut tests = modes::each(setup, "handed", &MODES, check);
-    tests.push(test("handed::unknown", false, move || unknown(setup)));
+    let mut tests = modes::each(setup, "task-allocations", &MODES, check);
+    tests.push(test("task-allocations::unknown", false, move || {
+        unknown(setup)
+    }));
     tests
 }
 
@@ -93,7 +95,7 @@ fn check(case: &Case) -> Checked {
 
 /// Where the agent does not know who starts what, nothing that may be the code's is left out silently.
 fn unknown(setup: &'static Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "handed-unknown").agent("events=alloc");
+    let java = Java::new(setup, setup.jdk(), "task-allocations-unknown").agent("events=alloc");
     let java = patient(java, 3000);
     let ended = java.run()?.expect(0)?;
     let lines = lines(&ended.stdout);
