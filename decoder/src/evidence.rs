@@ -27,6 +27,8 @@ pub struct Point {
     pub millis: u64,
     /// Objects born before this collection were tested.
     pub tested: u64,
+    /// Objects that the VM had sampled, of whatever context: how much was allocated until then.
+    pub sampled: u64,
     /// Each followed object stands for 2^thinned sampled ones.
     pub thinned: u32,
     /// Objects and bytes that the followed ones stand for.

@@ -228,6 +228,7 @@ fn point(Moment { at, .. }: &Moment) -> Point {
         collections: at.collections,
         millis: at.millis,
         tested: at.tested,
+        sampled: at.sampled,
         thinned: at.thinned,
         ..Point::default()
     }

@@ -8,7 +8,8 @@
 //!                      a snapshot                a snapshot              a snapshot
 //! ```
 //! A JVM whose old generation is collected for the first time when the heap is full has all its snapshots at the end:
-//! they say what lives, and nothing of how it came to be.
+//! they say what lives, and nothing of how it came to be. Collections alone do not measure a run: one that is short of
+//! memory collects again and again, and hardly allocates. So the snapshots must be spread over what was allocated, too.
 
 use crate::evidence::{Point, nearest};
 
@@ -122,5 +123,18 @@ fn early_points(course: &[Point], start: u64, last: u64) -> Option<[&Point; 2]> 
     let near = |end| nearest(course, end, third / 2);
     let points = [near(start + third)?, near(start + 2 * third)?];
     let [first, second] = points.map(|point| point.tested);
-    (start < first && first < second && second < last).then_some(points)
+    let is_spread = start < first && first < second && second < last;
+    (is_spread && are_spread_over_allocations(course, start, points)).then_some(points)
+}
+
+/// Until the first point no more than half of what was allocated since `start`, and until the second no more than five sixths.
+fn are_spread_over_allocations(course: &[Point], start: u64, points: [&Point; 2]) -> bool {
+    let before = course.iter().filter(|point| point.tested <= start);
+    let begin = before.map(|point| point.sampled).max().unwrap_or(0);
+    let end = course.last().map_or(0, |point| point.sampled);
+    let all = end.saturating_sub(begin) as f64;
+    let part = |point: &Point| point.sampled.saturating_sub(begin) as f64 / all;
+    // Nothing was allocated, and no part is a number: nothing can be said.
+    let [first, second] = points.map(part);
+    first <= 1.0 / 2.0 && second <= 5.0 / 6.0
 }

@@ -150,6 +150,7 @@ fn point(now: u64, thinned: u32, alive: &[Object]) -> Point {
         collections: now,
         millis: now * 100,
         tested,
+        sampled: now * 40,
         thinned,
         objects,
         bytes: objects * 512,
@@ -348,6 +349,31 @@ fn no_leak_is_denied() {
         }
     }
     assert!(growing > 300 && unknown > 100, "{growing} {unknown}");
+}
+
+/// A JVM that is short of memory collects again and again, and hardly allocates: most of its collections are of its last moments.
+#[test]
+fn a_leak_is_not_denied_because_the_last_moments_have_many_collections() {
+    let run = Run { births: 8.0, ..RUN };
+    let leak = simulate(Life::Leak, run, 3);
+    let last = leak.last().unwrap();
+    let again = (1..=4 * run.collections / run.old_every).map(|more| Point {
+        collections: last.collections + more,
+        millis: last.millis + more,
+        tested: last.tested + more,
+        sampled: last.sampled + more,
+        ..last.clone()
+    });
+    let course: Vec<Point> = again.collect();
+    let collections = course.last().unwrap().collections;
+    let judged = judge_course(&course, collections);
+    let LiveCourse::Unknown(MissingEvidence::EarlySnapshots { .. }) = judged else {
+        panic!("{judged:?}");
+    };
+    // Nor where the snapshots of the beginning are there.
+    let all = [leak, course].concat();
+    let judged = judge_course(&all, collections);
+    assert_ne!(judged, LiveCourse::Steady);
 }
 
 /// What is full since the start-up is denied once there are snapshots enough.

@@ -134,6 +134,10 @@ impl AliveListing {
         &self.as_of
     }
 
+    pub fn total_bytes(&self) -> u64 {
+        self.total.bytes
+    }
+
     pub fn millis(&self) -> u64 {
         self.millis
     }

@@ -40,6 +40,11 @@ impl Exhaustion {
         })
     }
 
+    /// So many bytes are a good part of what filled the heap.
+    pub fn is_filled_by(&self, bytes: u64) -> bool {
+        bytes >= self.listing.total_bytes() / 10
+    }
+
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let listing = &self.listing;
         let seconds = listing.millis() as f64 / 1e3;

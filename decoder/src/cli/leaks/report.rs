@@ -218,8 +218,17 @@ impl Report {
         self
     }
 
-    /// Of a JVM that ran out of memory.
+    /// Of a JVM that ran out of memory: what filled its heap is not said to be as much as always.
     pub fn of_exhausted(mut self, exhausted: Option<Exhaustion>) -> Report {
+        if let Some(exhausted) = &exhausted {
+            let filled = |row: &&mut SuspectRow| {
+                row.verdict == VerdictWord::Steady && exhausted.is_filled_by(row.bytes)
+            };
+            for row in self.suspects.iter_mut().filter(filled) {
+                row.verdict = VerdictWord::Unknown;
+                row.missing = Some("they are a good part of what filled the heap".into());
+            }
+        }
         self.exhausted = exhausted;
         self
     }

@@ -185,6 +185,8 @@ public final class LeakSuite {
                 return LeakSuite::store;
             case "queue":
                 return number -> enqueue();
+            case "backlog":
+                return number -> produce();
             case "soft-in-name":
                 return LeakSuite::softInName;
             case "weak-keys":
@@ -293,7 +295,15 @@ public final class LeakSuite {
         }
     }
 
+    /** Who takes from it has died. */
     private static void enqueue() {
+        for (int i = 0; i < 3; i++) {
+            QUEUE.add(new long[SIZE / 8]);
+        }
+    }
+
+    /** Less is taken from it than comes: nothing old is there, but ever more. */
+    private static void produce() {
         for (int i = 0; i < 5; i++) {
             QUEUE.add(new long[SIZE / 8]);
         }
