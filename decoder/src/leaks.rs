@@ -61,6 +61,8 @@ pub struct Suspect {
     /// Objects of so many ages live.
     pub generations: u64,
     pub verdict: Verdict,
+    /// More live than at an earlier snapshot, of however few ages.
+    pub has_grown: bool,
 }
 
 /// How far one is from knowing whether it is a leak.
@@ -273,7 +275,15 @@ struct RunExtent<'m> {
 impl RunExtent<'_> {
     fn sufficiency(&self) -> Sufficiency {
         let points: Vec<Point> = self.moments.iter().map(point).collect();
-        judge_sufficiency(&points, 0, self.collections)
+        let seen = points.iter().map(|point| point.tested).max().unwrap_or(0);
+        let needed = Suspect::ENOUGH;
+        match judge_sufficiency(&points, 0, self.collections) {
+            // Not even of a leak would objects of enough ages live.
+            Sufficiency::Sufficient if seen < needed => {
+                Sufficiency::Missing(MissingEvidence::Collections { seen, needed })
+            }
+            sufficiency => sufficiency,
+        }
     }
 }
 
@@ -297,6 +307,7 @@ fn suspects(
             bytes: point.bytes,
             generations,
             verdict: verdict(course, generations, run),
+            has_grown: course.has_grown(run),
         })
     };
     let mut suspects: Vec<_> = courses.values().filter_map(suspect).collect();
@@ -323,6 +334,11 @@ fn more_collections(missing: u64, generations: u64, snapshots: u64) -> u64 {
 }
 
 impl Course {
+    fn has_grown(&self, run: &RunExtent<'_>) -> bool {
+        let judged = judge_course(&self.all_points(run.moments), run.collections);
+        matches!(judged, LiveCourse::Growing { .. })
+    }
+
     /// Of all snapshots of a run.
     fn all_points(&self, moments: &[Moment]) -> Vec<Point> {
         let points = moments.iter().enumerate().map(|(index, moment)| {

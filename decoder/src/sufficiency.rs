@@ -30,6 +30,8 @@ pub enum Sufficiency {
 pub enum MissingEvidence {
     /// There are too few snapshots of the objects.
     Snapshots { seen: u64, needed: u64 },
+    /// There were too few collections: objects of `needed` ages take as many.
+    Collections { seen: u64, needed: u64 },
     /// No snapshot shows how much lived earlier: the first one is of so many percent of the run.
     EarlySnapshots { first_percent: u64 },
     /// The last snapshot is old: of so many percent of the run.

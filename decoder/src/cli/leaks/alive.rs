@@ -134,6 +134,13 @@ impl AliveListing {
         &self.as_of
     }
 
+    /// A collection has looked at most of what is listed.
+    pub fn is_collected(&self) -> bool {
+        let new: u64 = self.alive.iter().map(|row| row.ages.new.bytes).sum();
+        let all: u64 = self.alive.iter().map(|row| row.bytes).sum();
+        new < all / 4
+    }
+
     pub fn total_bytes(&self) -> u64 {
         self.total.bytes
     }

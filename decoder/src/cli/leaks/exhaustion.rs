@@ -64,9 +64,9 @@ impl Exhaustion {
         if let Some(heap) = listing.heap() {
             writeln!(out, "{heap}")?;
         }
-        let what = match self.what.is_some() || listing.is_full() {
+        let what = match self.what.is_some() || listing.is_full() && listing.is_collected() {
             true => "what filled the heap",
-            false => "what was alive",
+            false => "what was alive, or not collected yet",
         };
         writeln!(out, "{what}, {}:\n", listing.estimate())?;
         listing.write_rows(out)?;
