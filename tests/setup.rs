@@ -23,6 +23,8 @@ pub struct Setup {
     pub sampler: PathBuf,
     /// A library with so many bytes of variables of threads.
     pub room: PathBuf,
+    /// An agent in C that samples allocations.
+    pub sampling_agent: PathBuf,
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
@@ -79,6 +81,7 @@ impl Setup {
             natives: scratch.join("liblucce_callback.so"),
             sampler: scratch.join("sampler.so"),
             room: scratch.join("room.so"),
+            sampling_agent: scratch.join("sampling_agent.so"),
             scratch: scratch.to_owned(),
         };
         fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
@@ -130,7 +133,9 @@ impl Setup {
         self.compile_c(&callback, &self.natives)?;
         self.compile_c(&self.harness.join("native/sampler.c"), &self.sampler)?;
         let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/room.c");
-        self.compile_c(&room, &self.room)
+        self.compile_c(&room, &self.room)?;
+        let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/sampling_agent.c");
+        self.compile_c(&agent, &self.sampling_agent)
     }
 
     fn compile_c(&self, source: &Path, library: &Path) -> Result<(), String> {

@@ -428,10 +428,11 @@ fn too_early(setup: &Setup, jdk: &Jdk) -> Checked {
 fn one_samples(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = java(setup, jdk, "second", AGENT).main([PROGRAM, "map", "100"]);
     let mut arguments = java.arguments();
-    arguments.insert(1, arguments[0].clone());
+    let mut other = std::ffi::OsString::from("-agentpath:");
+    other.push(&setup.sampling_agent);
+    arguments.insert(0, other);
     let ended = java.run_as(&mut Command::new(jdk.tool("java")), &arguments)?;
     let said = ended.agent_lines();
-    // Another line says that the second agent's log has another name.
     let why = said
         .iter()
         .filter(|line| line.contains("another agent samples allocations"));
