@@ -188,10 +188,12 @@ fn sampled(setup: &Setup) -> Checked {
         .lines()
         .find(|line| line.starts_with("counted: about "));
     let said = said.ok_or_else(|| text.clone())?;
-    let samples = coverage["samples"].as_u64().unwrap_or(0);
-    // One every 16 KB of 160 MB, and what is said of exact counts does not hold.
+    let samples = coverage["samples"].as_f64().unwrap_or(0.0);
+    let expected = coverage["allocated"].as_f64().unwrap_or(0.0) / 16_384.0;
+    // One every 16 KB, and what is said of exact counts does not hold.
     ensure(
-        (8_000..12_000).contains(&samples)
+        (0.9 * expected..1.1 * expected).contains(&samples)
+            && expected > 8_000.0
             && said.contains(" samples, ±")
             && !said.contains("escape analysis")
             && !said.contains("by itself"),

@@ -135,7 +135,10 @@ fn true_frames(stack: &Stack, env: Env, raw: &[FrameInfo], stands: bool) -> Vec<
         TrueFrame { method, line }
     };
     let mut frames: Vec<TrueFrame> = raw.iter().map(frame).collect();
-    if !raw.iter().any(|info| was_replaced(stack, env, info)) {
+    // The agent itself replaces its helper class, whose frames are in no trace.
+    let shown = raw.iter().zip(&frames);
+    let mut shown = shown.filter(|(_, frame)| frame.method.kind != MethodKind::Helper);
+    if !shown.any(|(info, _)| was_replaced(stack, env, info)) {
         return frames;
     }
     // Frames of old code may have other lines than their methods say.

@@ -136,6 +136,14 @@ JNIEXPORT jint JNICALL Java_io_lucce_programs_NativeLibrary_nested(JNIEnv *env, 
     return (*env)->CallIntMethod(env, self, back, depth - 1) + 1;
 }
 
+/* The VM initialises the class before it looks for the field. False: the initialiser has thrown; that is cleared. */
+JNIEXPORT jboolean JNICALL Java_io_lucce_programs_NativeLibrary_initialize(JNIEnv *env, jclass type, jclass of) {
+    (void) type;
+    jfieldID field = (*env)->GetStaticFieldID(env, of, "value", "Ljava/lang/Object;");
+    (*env)->ExceptionClear(env);
+    return field != NULL;
+}
+
 /* Loads and initialises by name, with the caller's loader; NULL and no exception if that fails. */
 JNIEXPORT jclass JNICALL Java_io_lucce_programs_NativeLibrary_find(JNIEnv *env, jclass type, jstring name) {
     (void) type;

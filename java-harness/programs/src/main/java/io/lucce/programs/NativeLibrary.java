@@ -57,6 +57,9 @@ final class NativeLibrary {
 
     static native Class<?> find(String name);
 
+    /** Has the VM initialize a class with a static field {@code Object value}; whether that succeeds. */
+    static native boolean initialize(Class<?> type);
+
     static native Object construct(Class<?> type, Object argument);
 
     static native Object allocate(int length);
