@@ -37,7 +37,7 @@ const FAILING: [(&str, &str); 6] = [
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 3] = [
-        ("default", &[], "events=alloc+thread"),
+        ("default", &[], "events=alloc+thread,verify=101"),
         (
             "int",
             &["-Xint", "-Xcheck:jni"],
@@ -46,7 +46,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         (
             "all",
             &["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
-            "events=alloc=all+thread+lock",
+            "events=alloc=all+thread+lock,verify=101",
         ),
     ];
     let mut tests = modes::each(setup, "task-allocations", &MODES, check);
