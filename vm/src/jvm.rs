@@ -157,11 +157,6 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode, event, ptr::null_mut())
     }
 
-    /// Collects the whole heap, as completely as the VM can; returns when that is done.
-    pub fn collect(self) -> Result<(), Failed> {
-        call!(self, ForceGarbageCollection)
-    }
-
     /// Of the VM's Java: 17, 21, …
     pub fn feature(self) -> Result<u32, Failed> {
         let mut version = 0;

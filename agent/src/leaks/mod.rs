@@ -372,7 +372,7 @@ impl Leaks {
         let (began, before) = (Instant::now(), self.collections());
         let old = self.state().old;
         if collects {
-            counting.jvmti.collect()?;
+            counting.jvmti.collect_heap()?;
         }
         let collection = collects.then(|| began.elapsed());
         self.look(counting, env);
