@@ -33,7 +33,7 @@ fn error(told: &Answer) -> String {
 fn who_asks_while_all_threads_are_busy_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     dataset(dir.path());
-    let served = Served::start(dir.path(), "data", &["--requests=1"]);
+    let served = Served::start(dir.path(), "data", &["--requests=1", "--no-token"]);
     // The only thread waits for the rest of this body, for as long as something of it comes.
     let body = format!("{}{{\"numbers\": []}}", " ".repeat(100_000));
     let mut slow = served.connect();

@@ -111,7 +111,7 @@ fn another_program(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(told, "the agent says that the plan was of little use")?;
     let log = java.log();
     let stats = java.lucce().text(0, &["stats", &log.to_string_lossy()])?;
-    ensure(stats.contains("plan.calls known"), || stats)?;
+    ensure(stats.contains("plan.calls_known"), || stats)?;
     other.clean();
     java.clean();
     Ok(())

@@ -82,8 +82,9 @@ fn same_entries(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
     let log = Profile::open(java.log()).map_err(|e| e.to_string())?;
     let recorded = Calls::of(&open(&java)?)?.entries;
     let mut logged = Entries::new();
-    for context in log.contexts(&|_| ()).list {
-        let mut frames = log.frames(context.id).map_err(|e| e.to_string())?;
+    // Number by number: rows of equal lines would be one, and the frames here are instructions.
+    for share in log.events.all() {
+        let mut frames = log.frames(share.id).map_err(|e| e.to_string())?;
         // The main thread's end is that of the VM, and of the recording.
         let outermost = frames
             .last()
@@ -92,7 +93,7 @@ fn same_entries(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
             continue;
         }
         let entered = frames.remove(0).method;
-        *logged.entry((entered, frames)).or_default() += context.count;
+        *logged.entry((entered, frames)).or_default() += share.count;
     }
     let missing = logged
         .iter()

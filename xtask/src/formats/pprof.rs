@@ -25,6 +25,9 @@ pub fn sums(logs: &Logs) -> Outcome {
     }
     let alloc = pprof(&["-top", "-nodecount=3"], ("alloc_space", "B"), &[&file])?;
     holds(&alloc, "Shop.tree")?;
+    holds(&alloc, "command: Shop *")?;
+    let file = logs.export(&logs.shop, "pprof", "arguments.pb.gz", &["--arguments"])?;
+    let alloc = pprof(&["-top", "-nodecount=3"], ("alloc_space", "B"), &[&file])?;
     holds(&alloc, "command: Shop 4")?;
     let lines = pprof(&["-top", "-lines"], ("alloc_space", "B"), &[&file])?;
     holds(&lines, "Shop.tree Shop.java:")

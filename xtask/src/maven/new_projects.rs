@@ -122,7 +122,12 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
         Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
     };
     let library = java(&["-jar", &jar])?;
-    let flag = |log: &str| format!("-agentpath:{}=log=warn,out={log}", library.trim_end());
+    let flag = |log: &str| {
+        format!(
+            "-agentpath:{}=events=alloc+thread,log=warn,out={log}",
+            library.trim_end()
+        )
+    };
     let class_path = format!("{classes}:{libraries}/*");
     let number = java(&[&flag("run.lucce"), "-cp", &class_path, "App"])?;
     let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
