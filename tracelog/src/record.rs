@@ -300,36 +300,36 @@ impl<'a> Record<'a> {
 
 /// `From<Class>` and so on, so that `writer.append(&class.into())` reads well.
 macro_rules! into_record {
-    ($($name:ident $(<$lt:lifetime>)?),*) => {
-        $(impl<'a> From<$name $(<$lt>)?> for Record<'a> {
-            fn from(record: $name $(<$lt>)?) -> Self {
-                Record::$name(record)
+    ($($variant:ident($content:ty)),*) => {
+        $(impl<'a> From<$content> for Record<'a> {
+            fn from(record: $content) -> Self {
+                Record::$variant(record)
             }
         })*
     };
 }
 
 into_record!(
-    Meta<'a>,
-    Class<'a>,
-    Method<'a>,
-    Site<'a>,
-    SiteSize,
-    Change,
-    Thread<'a>,
-    ThreadEnd,
-    Mismatch<'a>,
-    Skipped<'a>,
-    Warning<'a>,
-    Stat<'a>,
-    End,
-    EventType<'a>,
-    Followed<'a>,
-    Snapshot,
-    Survivors<'a>,
-    ThreadOrigin,
-    ThreadTag<'a>,
-    HeapCensus<'a>
+    Meta(Meta<'a>),
+    Class(Class<'a>),
+    Method(Method<'a>),
+    Site(Site<'a>),
+    SiteSize(SiteSize),
+    Change(Change),
+    Thread(Thread<'a>),
+    ThreadEnd(ThreadEnd),
+    Mismatch(Mismatch<'a>),
+    Skipped(Skipped<'a>),
+    Warning(Warning<'a>),
+    Stat(Stat<'a>),
+    End(End),
+    EventType(EventType<'a>),
+    Followed(Followed<'a>),
+    Snapshot(Snapshot),
+    Survivors(Survivors<'a>),
+    ThreadOrigin(ThreadOrigin),
+    ThreadTag(ThreadTag<'a>),
+    HeapCensus(HeapCensus<'a>)
 );
 
 #[cfg(test)]
